@@ -1,0 +1,1 @@
+"""What does the text say? Dump files become facts; nothing is judged here."""

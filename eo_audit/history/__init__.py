@@ -1,0 +1,1 @@
+"""What happened, in order? Facts become histories; labels, no judgement."""

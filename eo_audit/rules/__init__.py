@@ -1,0 +1,1 @@
+"""Which promise was broken? Rules read histories and find cases."""
