@@ -1,0 +1,79 @@
+"""Settings of a run: one YAML file of `conf/`, with the values of the command line on top."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+from eo_audit.errors import ConfigurationError
+
+_PACKAGE = Path(__file__).resolve().parent
+MIB = 1 << 20
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a local Java process is started: its memory, its options, and Spark settings."""
+
+    driver_memory: str = "1g"
+    java_options: str = ""
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Where Spark runs, and how much text one task takes. Sizes in bytes."""
+
+    mode: str = "local"
+    master: str = "local[*]"
+    small_input_bytes: int = 64 * MIB
+    range_bytes: int = 64 * MIB
+    small: Profile = Profile()
+    large: Profile = Profile()
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+    def profile(self, input_bytes: int | None) -> Profile:
+        """The small profile for inputs known to be small, else the large one."""
+        known_small = input_bytes is not None and input_bytes <= self.small_input_bytes
+        return self.small if known_small else self.large
+
+
+def conf_folder() -> Path:
+    """`conf/` inside the installed package, else beside it in a checkout."""
+    for folder in (_PACKAGE / "conf", _PACKAGE.parent / "conf"):
+        if folder.is_dir():
+            return folder
+    raise ConfigurationError(f"no conf folder beside {_PACKAGE}: the installation is incomplete")
+
+
+def load(path: Path | None = None, **overrides: object) -> Config:
+    """The settings of one YAML file, `conf/local.yaml` where none is named; overrides that are None are left out.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or names a setting that does not exist.
+    """
+    path = path or conf_folder() / "local.yaml"
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"cannot read the configuration {path}: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"the configuration {path} is not a list of names and values")
+    return _config(path, content | {name: value for name, value in overrides.items() if value is not None})
+
+
+def _config(path: Path, values: dict[str, object]) -> Config:
+    profiles = {name: _fill(Profile, path, values[name]) for name in ("small", "large") if name in values}
+    return _fill(Config, path, values | profiles)
+
+
+def _fill(kind: type[T], path: Path, values: object) -> T:
+    if not isinstance(values, dict):
+        raise ConfigurationError(f"the configuration {path} has a list or a value where names are needed: {values!r}")
+    unknown = sorted(set(values) - {known.name for known in fields(kind)})  # type: ignore[arg-type]
+    if unknown:
+        raise ConfigurationError(f"the configuration {path} names settings that do not exist: {', '.join(unknown)}")
+    return kind(**values)

@@ -1,0 +1,198 @@
+"""The only builder of Spark sessions.
+
+On one machine the two Delta jars come from the project's own cache and stand on the class path: resolving them again at each
+start costs seconds, and only classes of the class path can enter an archive of loaded classes (AppCDS).
+`python -m eo_audit.session fetch` fills the cache. Under spark-submit the cluster's own settings are left alone.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from eo_audit.config import Config, Profile, load
+from eo_audit.errors import ConfigurationError
+
+DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
+JARS = {
+    "delta-spark_4.1_2.13-4.4.0.jar": "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
+    "delta-storage-4.4.0.jar": "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+}
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+OLDEST_JAVA = 17
+_CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def session(config: Config, *, input_bytes: int | None = None) -> SparkSession:
+    """The Spark session of this process, with Delta.
+
+    Args:
+        config: where Spark runs.
+        input_bytes: size of what will be read; small inputs get a Java process that starts fast, others one that runs fast.
+
+    Raises:
+        ConfigurationError: no Java, a Java that is too old, or Java that does not start.
+    """
+    if config.mode == "cluster" or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _submitted(config)
+    profile = config.profile(input_bytes)
+    require_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # The launcher is a Java process of its own, only there to print the command line of the real one.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+    return _start(_local_settings(config, profile))
+
+
+def _submitted(config: Config) -> SparkSession:
+    builder = SparkSession.builder.appName("eo-audit")
+    for name, value in {**DELTA, **config.spark, "spark.sql.session.timeZone": "UTC"}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _local_settings(config: Config, profile: Profile) -> dict[str, str]:
+    return {
+        "spark.app.name": "eo-audit",
+        "spark.master": config.master,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": profile.driver_memory,
+        "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _archive_options(profile)])),
+        "spark.sql.session.timeZone": "UTC",
+        **DELTA,
+        **_delta_jars(),
+        **config.spark,
+        **profile.spark,
+    }
+
+
+def _start(settings: Mapping[str, str]) -> SparkSession:
+    """Start Java and open a session; what Java says goes to a file without a name, and is quoted only when it does not start."""
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with tempfile.TemporaryFile() as log:
+        if SparkContext._gateway is None:
+            SparkContext(conf=conf, gateway=_gateway(conf, log))
+        spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _gateway(conf: SparkConf, log: IO[bytes]):  # type: ignore[no-untyped-def]
+    try:
+        return launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        log.seek(0)
+        said = log.read().decode(errors="replace").strip().splitlines()
+        raise ConfigurationError(f"Java did not start: {said[-1] if said else error}") from error
+
+
+def require_java() -> str:
+    """Version of the Java that Spark will start.
+
+    Raises:
+        ConfigurationError: there is none, or it is older than Spark needs.
+    """
+    java = _java()
+    version = _release(java) or _asked(java)
+    major = re.match(r"(?:1\.)?(\d+)", version)
+    if major is None or int(major.group(1)) < OLDEST_JAVA:
+        raise ConfigurationError(f"Spark needs Java {OLDEST_JAVA} or newer, but {java} is Java {version}: set JAVA_HOME to a newer one")
+    return version
+
+
+def _java() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(str(Path(home, "bin", "java"))) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME={home} holds none" if home else "there is none on the PATH"
+        raise ConfigurationError(f"Spark needs Java {OLDEST_JAVA} or newer, and {where}: install it or set JAVA_HOME")
+    return Path(found)
+
+
+def _release(java: Path) -> str | None:
+    """The version in the `release` file of a Java home: a read, where asking Java costs a process."""
+    release = java.resolve().parent.parent / "release"
+    found = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(), re.MULTILINE) if release.is_file() else None
+    return found.group(1) if found else None
+
+
+def _asked(java: Path) -> str:
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "([^"]+)"', said)
+    return found.group(1) if found else "of an unknown version"
+
+
+def cache_folder() -> Path:
+    """`.cache` of a checkout; the user's own cache folder where the package is installed."""
+    if (_CHECKOUT / "pyproject.toml").is_file():
+        return _CHECKOUT / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eo-audit"
+
+
+def _delta_jars() -> dict[str, str]:
+    """Settings that bring Delta: the cached jars where they are, else Spark fetches the package into the private folder."""
+    jars = [cache_folder() / "jars" / name for name in JARS]
+    if not all(jar.is_file() for jar in jars):
+        return {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.ivy": str(cache_folder() / "ivy")}
+    class_path = os.pathsep.join(map(str, jars))
+    return {"spark.driver.extraClassPath": class_path, "spark.executor.extraClassPath": class_path}
+
+
+def fetch_jars() -> Path:
+    """Bring the two Delta jars into the cache, by one throw-away session that lets Spark resolve them; nothing to do a second time.
+
+    Raises:
+        ConfigurationError: Spark cannot fetch them, or they are not the pinned ones.
+    """
+    jars = cache_folder() / "jars"
+    if not all((jars / name).is_file() for name in JARS):
+        session(load(), input_bytes=0).stop()
+        jars.mkdir(parents=True, exist_ok=True)
+        for name, sha256 in JARS.items():
+            _keep(cache_folder() / "ivy" / "jars" / f"io.delta_{name}", sha256, jars / name)
+        shutil.rmtree(cache_folder() / "ivy")
+    return jars
+
+
+def _keep(fetched: Path, sha256: str, kept: Path) -> None:
+    content = fetched.read_bytes()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ConfigurationError(f"{fetched} is not the pinned file: its SHA-256 is not {sha256}")
+    unfinished = kept.with_suffix(".part")
+    unfinished.write_bytes(content)
+    unfinished.replace(kept)
+
+
+def archive_path(profile: Profile) -> Path:
+    """The archive of loaded classes for this profile: only good for the very same Java, Spark, jars and garbage collector."""
+    spark = importlib.metadata.version("pyspark")
+    about = "\n".join([require_java(), spark, str(_java().resolve()), str(cache_folder()), profile.java_options, *JARS.values()])
+    return cache_folder() / f"classes-{hashlib.sha256(about.encode()).hexdigest()[:12]}.jsa"
+
+
+def _archive_options(profile: Profile) -> str:
+    wanted = os.environ.get("EO_AUDIT_WRITE_CLASS_ARCHIVE")
+    if wanted:
+        return f"-XX:ArchiveClassesAtExit={wanted}"
+    archive = archive_path(profile)
+    return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off" if archive.is_file() else ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"The Delta jars are in {fetch_jars()}\n")

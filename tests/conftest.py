@@ -1,0 +1,26 @@
+"""One Spark session for the whole suite: real Spark, Delta on, one shuffle partition, the small profile of `conf/local.yaml`."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit.config import load
+from eo_audit.session import session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session of all tests. Tests that change a setting put it back (`spark.conf.set`, then `unset`)."""
+    started = session(load(master="local[2]"), input_bytes=0)
+    yield started
+    started.stop()
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_cache(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing that one test cached or named reaches the next."""
+    yield
+    if "spark" in request.fixturenames:
+        started: SparkSession = request.getfixturevalue("spark")
+        started.catalog.clearCache()

@@ -1,0 +1,55 @@
+"""The session: Delta works, one clear sentence when Java is missing or too old."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit import session
+from eo_audit.config import load
+from eo_audit.errors import ConfigurationError
+
+
+def test_delta_is_on(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "table")
+    spark.range(3).write.format("delta").save(table)
+    assert spark.read.format("delta").load(table).count() == 3
+
+
+def test_the_clock_of_the_session_is_utc(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="needs Java 17 or newer, and JAVA_HOME="):
+        session.require_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="none on the PATH"):
+        session.require_java()
+
+
+def test_an_old_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_412\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"is Java 1\.8\.0_412"):
+        session.require_java()
+
+
+def test_a_jar_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
+    fetched = tmp_path / "fetched.jar"
+    fetched.write_bytes(b"something else")
+    with pytest.raises(ConfigurationError, match="not the pinned file"):
+        session._keep(fetched, "0" * 64, tmp_path / "kept.jar")
+    assert not (tmp_path / "kept.jar").exists()
+
+
+def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_text("mode: local\nmastre: local[1]\n")
+    with pytest.raises(ConfigurationError, match="mastre"):
+        load(path)
