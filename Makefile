@@ -1,0 +1,68 @@
+# make demo, make test: all set-up happens by itself, once. Needed on the machine: make, Python 3.11 or 3.12, Java 17 or newer.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+PACKAGES := .venv/.packages
+JARS := .cache/jars/.ready
+# Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
+export MPLBACKEND := Agg
+
+.PHONY: help demo test bench lint types lock clean java
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
+
+demo: $(JARS) ## audit a real incident (examples/hanging-transaction) and show what an operator sees
+	@printf '\n$$ eo-audit run examples/hanging-transaction --out out/demo\n\n'
+	@code=0; $(BIN)/eo-audit run examples/hanging-transaction --out out/demo || code=$$?; \
+	printf '\neo-audit ended with exit code %s (0 pass, 1 fail, 2 unknown; 10 and more: it could not audit).\n' "$$code"; \
+	test "$$code" -lt 10
+
+test: lint $(JARS) ## ruff, mypy and all tests (under 10 minutes on 2 cores)
+	@$(BIN)/python -m pytest $(TESTS)
+
+bench: $(JARS) ## the figures of benchmarks/, side by side with what a user would do instead (takes minutes)
+	@$(BIN)/python -m benchmarks $(BENCH)
+
+lint: $(PACKAGES) ## ruff and strict mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+lock: $(PACKAGES) ## write requirements.lock anew: pins and hashes, no addresses
+	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra dev --generate-hashes \
+	  --no-annotate --no-header --no-emit-index-url --upgrade --quiet -o requirements.lock
+
+clean: ## remove what runs and tests leave behind (not .venv, not the jars)
+	@rm -rf out build .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+
+# Java first: nobody wants to wait for the packages to hear that it is missing.
+java:
+	@java=java; if [ -n "$$JAVA_HOME" ]; then java="$$JAVA_HOME/bin/java"; fi; \
+	found=$$("$$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1); \
+	if [ "$${found:-0}" -lt 17 ]; then \
+	  echo "eo-audit needs Java 17 or newer (Spark runs on it), and '$$java' is $${found:+Java }$${found:-not there}: install a JDK 17, or point JAVA_HOME at one." >&2; exit 1; \
+	fi
+
+# uv installs three times faster than pip; where it cannot reach the packages (a mirror that only pip knows), pip does it.
+$(PACKAGES): requirements.lock pyproject.toml | java
+	@python=$$(for p in $(PYTHON) python3.11 python3.12 python3 python; do \
+	  if "$$p" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null; then echo "$$p"; break; fi; done); \
+	if [ -z "$$python" ]; then \
+	  echo "eo-audit needs Python 3.11 or 3.12 with its venv module: install it, or name it with 'make PYTHON=/path/to/python3.11'." >&2; exit 1; \
+	fi; \
+	echo "Setting up .venv from requirements.lock (once, about a minute) ..."; \
+	"$$python" -m venv .venv
+	@awk '/^[a-z0-9]/ { uv = /^uv==/ } uv' requirements.lock > .venv/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
+	@UV_LINK_MODE=copy $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(JARS): eo_audit/session.py | $(PACKAGES)
+	@echo "Fetching the Delta jars into .cache (once) ..."
+	@$(BIN)/python -m eo_audit.session fetch
+	@touch $@

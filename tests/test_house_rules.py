@@ -1,0 +1,210 @@
+"""The rules of the house: who may import whom, how long things may be, what every public name and column must say."""
+
+import ast
+import json
+import re
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PRODUCT = sorted([*(ROOT / "eo_audit").rglob("*.py"), *(ROOT / "jobs").glob("*.py")])
+TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "data" not in path.relative_to(ROOT / "tests").parts)
+SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
+
+LONGEST_FUNCTION = 60
+LONGEST_MODULE = 350
+MEDIAN_FUNCTION = 10
+TEXT_FILES = {"", ".py", ".md", ".toml", ".lock", ".yaml", ".json", ".sh", ".html", ".ipynb"}
+
+# Folder or module -> what it must not import. "eo_audit.x" also covers what lies below it.
+FORBIDDEN_IMPORTS = {
+    "eo_audit/model": ["pyspark", "pyarrow", "numpy", "pandas", "eo_audit"],
+    "eo_audit/dump": ["pyspark", "eo_audit.model", "eo_audit.history", "eo_audit.rules", "eo_audit.tables", "eo_audit.session"],
+    "eo_audit/history": ["eo_audit.dump", "eo_audit.rules", "eo_audit.tables", "eo_audit.session", "eo_audit.pipeline"],
+    "eo_audit/rules": ["eo_audit.dump", "eo_audit.tables", "eo_audit.session", "eo_audit.pipeline"],
+    "eo_audit/report": ["eo_audit.history", "eo_audit.session", "eo_audit.pipeline"],
+}
+# Import -> the only modules that may have it.
+RESERVED_IMPORTS = {
+    "deltalake": {"eo_audit/tables.py"},
+    "delta": {"eo_audit/tables.py", "eo_audit/session.py"},
+    "great_expectations": {"eo_audit/gate.py"},
+}
+# A step of a history or a rule is lazy, and gives the same rows every time.
+ACTIONS = {"collect", "toPandas", "toLocalIterator", "take", "head", "cache", "checkpoint", "localCheckpoint", "foreach", "show"}
+UNREPEATABLE = {"udf", "pandas_udf", "rand", "randn", "uuid", "current_timestamp", "monotonically_increasing_id"}
+UNITS = {"_ms": "ms", "_bytes": "bytes", "byte_offset": "bytes"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def length(function: ast.FunctionDef) -> int:
+    """Lines of code of a function: its docstring is no code."""
+    documented = ast.get_docstring(function) is not None
+    docstring = function.body[0].end_lineno - function.body[0].lineno + 1 if documented else 0  # type: ignore[operator]
+    return (function.end_lineno or function.lineno) - function.lineno + 1 - docstring
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN_IMPORTS)
+def test_layers_import_only_downwards(folder: str) -> None:
+    own = folder.replace("/", ".")
+    wrong = [
+        f"{name_of(path)} imports {module}"
+        for path in PRODUCT
+        if name_of(path).startswith(folder + "/")
+        for module in imports(path)
+        for forbidden in FORBIDDEN_IMPORTS[folder]
+        if within(module, forbidden) and not within(module, own)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("package", RESERVED_IMPORTS)
+def test_some_packages_have_one_home(package: str) -> None:
+    users = {name_of(path) for path in PRODUCT if any(within(module, package) for module in imports(path))}
+    assert users <= RESERVED_IMPORTS[package]
+
+
+def test_only_session_builds_a_spark_session() -> None:
+    builders = {
+        name_of(path)
+        for path in PRODUCT
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute) and node.attr in ("builder", "getOrCreate")
+    }
+    assert builders == {"eo_audit/session.py"}
+
+
+def test_steps_are_lazy_and_repeatable() -> None:
+    wrong = [
+        f"{name_of(path)}:{node.lineno} .{node.func.attr}()"
+        for path in PRODUCT
+        if name_of(path).startswith(("eo_audit/history/", "eo_audit/rules/"))
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ACTIONS | UNREPEATABLE
+    ]
+    assert not wrong
+
+
+def test_functions_and_modules_are_short() -> None:
+    lengths = {f"{name_of(path)}:{f.lineno} {f.name}": length(f) for path in PRODUCT for f in functions(parsed(path))}
+    modules = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PRODUCT}
+    assert not {name: size for name, size in lengths.items() if size > LONGEST_FUNCTION}
+    assert not {name: size for name, size in modules.items() if size > LONGEST_MODULE}
+    assert statistics.median(lengths.values()) < MEDIAN_FUNCTION
+
+
+def public_parts(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """The module, its public classes and functions, and the public methods of public classes."""
+    yield "the module", tree
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+            yield node.name, node
+            members = node.body if isinstance(node, ast.ClassDef) else []
+            yield from ((f"{node.name}.{m.name}", m) for m in members if isinstance(m, ast.FunctionDef) and not m.name.startswith("_"))
+
+
+def test_every_public_name_has_a_docstring_without_types() -> None:
+    docstrings = {
+        f"{name_of(path)} {name}": ast.get_docstring(node)  # type: ignore[arg-type]
+        for path in PRODUCT
+        for name, node in public_parts(parsed(path))
+        if path.read_text(encoding="utf-8").strip()
+    }
+    assert not [name for name, text in docstrings.items() if not text]
+    types_said_twice = re.compile(r"^\s+\w+ \((?:str|int|bool|list|dict|DataFrame|Column|Path)\b.*\):", re.MULTILINE)
+    assert not [name for name, text in docstrings.items() if text and types_said_twice.search(text)]
+
+
+def test_no_any_no_print() -> None:
+    wrong = [
+        f"{name_of(path)}:{node.lineno} {node.id}"
+        for path in PRODUCT
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Name) and node.id in ("Any", "print")
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
+def test_every_column_says_what_it_means(path: Path) -> None:
+    table = json.loads(path.read_text(encoding="utf-8"))
+    assert table["table"] == path.stem
+    assert table["description"].strip()
+    assert table["family"] in ("facts", "histories", "results")
+    assert set(table["key"]) <= {field["name"] for field in table["fields"]}
+    for field in table["fields"]:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", field["name"])
+        assert field["metadata"].get("comment"), field["name"]
+        for suffix, unit in UNITS.items():
+            if field["name"].endswith(suffix):
+                assert field["metadata"].get("unit") == unit, field["name"]
+
+
+def asserts_something(function: ast.FunctionDef) -> bool:
+    """An assert, a `pytest.raises`, or a call of something whose name says that it asserts."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("raises", "warns", "fail") or re.match(r"_?(assert|check|expect)", called):
+                return True
+    return False
+
+
+def test_every_test_can_fail() -> None:
+    tests = {f"{name_of(path)}:{f.lineno} {f.name}": f for path in TESTS for f in functions(parsed(path)) if f.name.startswith("test")}
+    assert tests
+    assert not [name for name, function in tests.items() if not asserts_something(function)]
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text of the project but dumps (they are as brokers wrote them) and what tools leave behind."""
+    own_folders = {".ci", "benchmarks", "conf", "eo_audit", "examples", "jobs", "notebooks", "schemas", "tests"}
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        ours = len(parts) == 1 or parts[0] in own_folders
+        skipped = {"data", "dumps", "__pycache__"} & set(parts) or any(part.startswith("broker-") for part in parts)
+        if ours and not skipped and path.is_file() and path.suffix in TEXT_FILES:
+            yield name_of(path), path.read_text(encoding="utf-8")
+
+
+def test_no_machine_of_ours_is_named() -> None:
+    # Put together, so that this file does not name them either.
+    hosts = ["py" + "pi.org", "python" + "hosted", "repo1." + "maven", "repo.maven." + "apache", "maven" + "-central"]
+    folders = ["/" + "work/", "/" + "root/", "/home/" + "runner", "/tmp" + "/team"]
+    wrong = [f"{name}: {word}" for name, text in texts() for word in hosts + folders if word in text]
+    assert not wrong
+
+
+def test_requirements_are_pins_and_hashes_only() -> None:
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pin = re.compile(r"[a-z0-9][a-z0-9._-]*==[^\s;]+( ; [^\\]+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?")
+    assert not [line for line in lines if not pin.fullmatch(line)]
