@@ -1,0 +1,243 @@
+"""What do the dump tool's topic decoders print? Records of `__transaction_state`: as text (up to 4.0) and as JSON (4.1 and later).
+
+Transactional ids are raw in the text form: they may contain newlines and perfect forgeries of what follows them. So a record ends where
+the grammar fits *and* the key has the length the dump states (`TransactionLogKey`: 4 bytes and the id), never at a line end that merely
+looks right. The sizes verify the value too: `TransactionLogValue` versions 0 and 1 have computable lengths.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from eo_audit.dump.printed import INT, LONG, SHORT, exact_or_lossy, longest_printed, number, text
+
+Partition = dict[str, str | int]
+Fields = dict[str, str | int | bool | list[Partition] | None]
+Json = Mapping[str, object]
+
+TRANSACTION_TEXT, TRANSACTION_JSON = "transaction_text", "transaction_json"
+
+STATE_NAMES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence")
+
+_ID_PREFIX = re.compile(rb" key: (?:transaction_metadata::)?transactionalId=")
+_VALUE_START = re.compile(rb" payload: (?=<DELETE>\r?\n|producerId:-?\d)")
+_LOOKAHEAD = 32
+_TOMBSTONE = re.compile(rb" payload: <DELETE>\r?\n")
+_VALUE = re.compile(
+    rb" payload: producerId:(?P<producer_id>-?\d+),producerEpoch:(?P<producer_epoch>-?\d+),state=(?P<status>[A-Za-z]+),"
+    rb"partitions=(?:\[(?P<list>[\w.,-]*)\]|(?:Hash)?Set\((?P<set>[\w., -]*)\)),"
+    rb"txnLastUpdateTimestamp=(?P<last_update_ms>-?\d+),txnTimeoutMs=(?P<timeout_ms>-?\d+)\r?\n"
+)
+_UNDECODED = re.compile(
+    rb" key: (?:unknown::version=-?\d+|Unknown record type -?\d+ at offset -?\d+, skipping\.|Error at offset -?\d+, skipping\.[^\n]*)\r?\n"
+)
+_JSON_RECORD = re.compile(rb' key: (\{"type":[^\n]*)\n')
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One decoded record.
+
+    `end` is the offset after its last byte, line end included; `form` names the decoder (a value of `dump_sections.decoder`); `fields`
+    are columns of the fact row, or None where the decoder itself could not read the record.
+    """
+
+    end: int
+    form: str
+    fields: Fields | None
+
+
+def coordinator_records(dump: bytes, start: int, *, key_size: int, value_size: int) -> Iterator[Decoded]:
+    """Readings of one `__transaction_state` record printed with its decoder, the most certain first.
+
+    There is exactly one where the text is UTF-8; more only where printed text has lost bytes. None when this is no such record, or
+    when the text ends inside it.
+
+    Args:
+        dump: text of the dump.
+        start: where the key's text begins, just after `headerKeys: []`.
+        key_size: the record's key size, bytes.
+        value_size: the record's value size, bytes; -1 for a tombstone.
+    """
+    if prefix := _ID_PREFIX.match(dump, start):
+        yield from _text_records(dump, prefix.end(), id_size=key_size - 4, value_size=value_size)
+    elif record := _JSON_RECORD.match(dump, start):
+        yield from _json_records(record, key_size, value_size)
+    elif unread := _UNDECODED.match(dump, start):
+        yield Decoded(unread.end(), TRANSACTION_TEXT if dump.startswith(b" key: unknown::", start) else TRANSACTION_JSON, None)
+
+
+def _text_records(dump: bytes, id_start: int, *, id_size: int, value_size: int) -> Iterator[Decoded]:
+    found = _VALUE_START.finditer(dump, id_start, id_start + longest_printed(id_size) + _LOOKAHEAD)
+    fitting = [start.start() for start in found if exact_or_lossy(dump[id_start : start.start()], id_size)]
+    for id_end in sorted(fitting, key=lambda end: abs(end - id_start - id_size)):
+        value = (_TOMBSTONE if value_size < 0 else _VALUE).match(dump, id_end)
+        fields = _text_fields(value, value_size) if value else None
+        if value and fields is not None:
+            yield Decoded(value.end(), TRANSACTION_TEXT, {"transactional_id": text(dump[id_start:id_end]), **fields})
+
+
+def _text_fields(value: re.Match[bytes], value_size: int) -> Fields | None:
+    """Columns of a text value; None when a number does not fit its field. The text form prints neither version nor start."""
+    if value_size < 0:
+        return {"tombstone": True, "size_identity_ok": True}
+    try:
+        partitions = [_partition(name) for name in re.split(", ?", text(value["list"] or value["set"] or b"")) if name]
+        return {
+            "tombstone": False,
+            "producer_id": number(value["producer_id"]),
+            "producer_epoch": number(value["producer_epoch"], SHORT),
+            "timeout_ms": number(value["timeout_ms"], INT),
+            "status": text(value["status"]),
+            "partitions": partitions,
+            "last_update_ms": number(value["last_update_ms"]),
+            "size_identity_ok": value_size in _possible_sizes(partitions),
+        }
+    except ValueError:
+        return None
+
+
+def _partition(name: str) -> Partition:
+    topic, _, partition = name.rpartition("-")
+    return {"topic": topic, "partition": number(partition, INT)}
+
+
+def _varint(value: int) -> int:
+    """Bytes of an unsigned varint."""
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+def _size_v0(topics: Sequence[tuple[int, int]]) -> int:
+    return 37 + sum(6 + name + 4 * partitions for name, partitions in topics)
+
+
+def _size_v1(topics: Sequence[tuple[int, int]] | None) -> int:
+    """Size without tagged fields."""
+    if topics is None:
+        return 35
+    inner = sum(_varint(name + 1) + name + _varint(partitions + 1) + 4 * partitions + 1 for name, partitions in topics)
+    return 34 + _varint(len(topics) + 1) + inner
+
+
+def _possible_sizes(partitions: list[Partition]) -> set[int]:
+    """Sizes a value with these partitions can have, whatever version and tagged fields the text form does not print."""
+    topics = [(len(topic), count) for topic, count in Counter(str(p["topic"]) for p in partitions).items()]
+    tags = {sum(chosen) for chosen in product((0, 10), (0, 10), (0, 4), (0, 4))}
+    return {_size_v0(topics), *(_size_v1(topics) + extra for extra in tags)}
+
+
+def _json_records(record: re.Match[bytes], key_size: int, value_size: int) -> Iterator[Decoded]:
+    parts = split_json_record(record[1])
+    try:
+        fields = _json_fields(*parts, key_size=key_size, value_size=value_size) if parts else None
+    except (ValueError, KeyError, TypeError):
+        return
+    if fields is not None:
+        yield Decoded(record.end(), TRANSACTION_JSON, fields)
+
+
+def split_json_record(line: bytes) -> tuple[Json, Json | None] | None:
+    """Key and value of a record that a JSON decoder printed on one line, from its key's `{` on; the value is None on a tombstone."""
+    printed = line.decode("utf-8", "replace").rstrip("\r")
+    try:
+        key, end = json.JSONDecoder().raw_decode(printed)
+        if not isinstance(key, dict) or not printed.startswith(" payload: ", end):
+            return None
+        payload = printed[end + len(" payload: ") :]
+        value = None if payload == "<DELETE>" else json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return (key, value) if value is None or isinstance(value, dict) else None
+
+
+def json_number(data: Json, name: str, *, bits: int = LONG) -> int | None:
+    """A whole number out of decoded JSON, None where it is not printed.
+
+    Raises:
+        ValueError: something else is there.
+    """
+    value = data.get(name)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"{name} is not a whole number")
+    return None if value is None else number(str(value), bits)
+
+
+def json_object(parent: Json, name: str) -> Json:
+    """An object inside decoded JSON.
+
+    Raises:
+        ValueError: something else is there.
+    """
+    value = parent.get(name)
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not an object")
+    return value
+
+
+def json_text(data: Json, name: str) -> str | None:
+    """A string inside decoded JSON, None where there is none."""
+    value = data.get(name)
+    return text(value) if isinstance(value, str) else None
+
+
+def _json_fields(key: Json, value: Json | None, *, key_size: int, value_size: int) -> Fields | None:
+    transactional_id = json_text(json_object(key, "data"), "transactionalId")
+    if transactional_id is None or (value is None) != (value_size < 0):
+        return None
+    key_fits = exact_or_lossy(transactional_id.encode(), key_size - 4)
+    if value is None:
+        return {"transactional_id": transactional_id, "tombstone": True, "size_identity_ok": key_fits}
+    version = number(str(value["version"]), SHORT)
+    data = json_object(value, "data")
+    size = _json_size(data, version)
+    return {
+        "transactional_id": transactional_id,
+        "tombstone": False,
+        "value_version": version,
+        "producer_id": json_number(data, "producerId"),
+        "previous_producer_id": json_number(data, "previousProducerId"),
+        "next_producer_id": json_number(data, "nextProducerId"),
+        "producer_epoch": json_number(data, "producerEpoch", bits=SHORT),
+        "timeout_ms": json_number(data, "transactionTimeoutMs", bits=INT),
+        "status": _status(data),
+        "partitions": _json_partitions(data),
+        "last_update_ms": json_number(data, "transactionLastUpdateTimestampMs"),
+        "start_ms": json_number(data, "transactionStartTimestampMs"),
+        "client_transaction_version": json_number(data, "clientTransactionVersion", bits=SHORT),
+        "size_identity_ok": None if size is None else key_fits and size == value_size,
+    }
+
+
+def _status(data: Json) -> str:
+    """The state's name: 4.1 to 4.3 print its number, later tools its name."""
+    if (name := json_text(data, "transactionStatus")) is not None and not name.lstrip("-").isdigit():
+        return name
+    status = number(str(data["transactionStatus"]), INT)
+    return STATE_NAMES[status] if 0 <= status < len(STATE_NAMES) else f"Unknown({status})"
+
+
+def _json_topics(data: Json) -> list[tuple[str, list[int]]] | None:
+    topics = data["transactionPartitions"]
+    if topics is None:
+        return None
+    if not isinstance(topics, list):
+        raise ValueError("transactionPartitions is not a list")
+    return [(text(topic["topic"]), [number(str(partition), INT) for partition in topic["partitionIds"]]) for topic in topics]
+
+
+def _json_partitions(data: Json) -> list[Partition] | None:
+    topics = _json_topics(data)
+    return None if topics is None else [{"topic": topic, "partition": number} for topic, numbers in topics for number in numbers]
+
+
+def _json_size(data: Json, version: int) -> int | None:
+    """The size the printed value must have; None for a version whose layout is not known."""
+    topics = _json_topics(data)
+    lengths = None if topics is None else [(len(topic.encode()), len(numbers)) for topic, numbers in topics]
+    if version == 0:
+        return _size_v0(lengths or [])
+    tags = {"previousProducerId": 10, "nextProducerId": 10, "clientTransactionVersion": 4, "nextProducerEpoch": 4}
+    return _size_v1(lengths) + sum(size for tag, size in tags.items() if tag in data) if version == 1 else None
