@@ -1,0 +1,105 @@
+"""The last stable offset of one replica log, as Kafka keeps it: open transactions, ended ones not yet replicated, and the LSO.
+
+1. A transactional batch of a producer id with nothing open opens a transaction at its base offset; the epoch does not matter.
+2. A COMMIT or ABORT marker closes whatever is open for its producer id; an emptied control batch (count 0) does nothing.
+3. A closed transaction holds the LSO until its marker is below the high watermark.
+4. First unstable offset: the lowest first offset of 1 and 3, never below the log start. LSO: that, or the high watermark if lower.
+5. Every ABORT that closes something becomes an entry of the `.txnindex`; before 2.8 (KAFKA-10702) an ABORT that closes nothing did too.
+6. Up to 2.3 (KAFKA-7190) a log start beyond a producer's last data record takes its state away, its open transaction included.
+
+Source: `ProducerStateManager`, `ProducerAppendInfo.appendEndTxnMarker`, `UnifiedLog.fetchLastStableOffsetMetadata`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+COMMIT, ABORT = "COMMIT", "ABORT"
+NO_PRODUCER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogBatch:
+    """One batch of a replica log; `marker` is COMMIT or ABORT on a control batch that still holds its record."""
+
+    base_offset: int
+    last_offset: int
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = -1
+    transactional: bool = False
+    control: bool = False
+    marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction without marker: where it starts, and the offset of its producer's newest data record."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTransaction:
+    """A transaction closed by a marker; `first_offset` equals `marker_offset` when the marker closed nothing."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+    marker: str
+    stable_offset: int
+    """The LSO right after the marker, ignoring the high watermark: what an index entry calls lastStableOffset."""
+
+
+@dataclass
+class TransactionState:
+    """The transactions of one replica log after some of its batches."""
+
+    open: dict[int, OpenTransaction] = field(default_factory=dict)
+    ended: list[EndedTransaction] = field(default_factory=list)
+
+    def append(self, batch: LogBatch) -> None:
+        """Take the next batch of the log."""
+        if batch.control:
+            self._end(batch)
+        elif batch.transactional and batch.producer_id != NO_PRODUCER:
+            known = self.open.get(batch.producer_id)
+            first = batch.base_offset if known is None else known.first_offset
+            self.open[batch.producer_id] = OpenTransaction(batch.producer_id, batch.producer_epoch, first, batch.last_offset)
+
+    def _end(self, batch: LogBatch) -> None:
+        if batch.marker is None:
+            return
+        closed = self.open.pop(batch.producer_id, None)
+        first = batch.last_offset if closed is None else closed.first_offset
+        stable = min((other.first_offset for other in self.open.values()), default=batch.last_offset + 1)
+        self.ended.append(EndedTransaction(batch.producer_id, first, batch.last_offset, batch.marker, stable))
+
+    def forget_below(self, log_start: int) -> None:
+        """What a broker up to 2.3 does when its log start moves: producers whose last data record is gone are forgotten."""
+        self.open = {producer: txn for producer, txn in self.open.items() if txn.last_offset >= log_start}
+
+    def first_unstable_offset(self, *, hw: int, log_start: int) -> int | None:
+        """The lowest offset that is not yet decided and replicated; None when there is none."""
+        firsts = [txn.first_offset for txn in self.open.values()]
+        firsts += [txn.first_offset for txn in self.ended if txn.marker_offset >= hw]
+        return max(min(firsts), log_start) if firsts else None
+
+    def last_stable_offset(self, *, hw: int, log_start: int) -> int:
+        """The offset below which a read_committed consumer may read."""
+        unstable = self.first_unstable_offset(hw=hw, log_start=log_start)
+        return hw if unstable is None else min(unstable, hw)
+
+
+def replay(batches: Iterable[LogBatch], *, known_open: Mapping[int, OpenTransaction] | None = None) -> TransactionState:
+    """The transactions of a log after its batches, which come in offset order.
+
+    Args:
+        batches: the batches of one replica log.
+        known_open: what a `.snapshot` says was open before the first of them.
+    """
+    state = TransactionState(open=dict(known_open or {}))
+    for batch in batches:
+        state.append(batch)
+    return state

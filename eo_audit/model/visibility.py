@@ -1,0 +1,119 @@
+"""What a read_committed consumer gets, from the log and its `.txnindex` files.
+
+1. A fetch reads one segment. The broker sends the batches below its upper bound with the aborted transactions it finds by walking
+   the index entries from that segment's file on: those with lastOffset >= fetch offset and firstOffset < upper bound, up to and with
+   the first entry whose lastStableOffset >= upper bound.
+2. The client holds these in a queue by firstOffset and a set of aborted producer ids, empty at the start of each fetch. Before each
+   batch with a producer id it moves entries with firstOffset <= the batch's last offset into the set. An ABORT marker takes its id out;
+   other transactional batches of an id in the set are dropped. COMMIT does not touch the set, the epoch is never looked at.
+3. Control batches are never returned; batches without a transaction always are.
+
+Source: `TransactionIndex.collectAbortedTxns`, `LocalLog.read`, the Java client's `CompletedFetch.nextFetchedRecord`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eo_audit.model.lso import ABORT, NO_PRODUCER, EndedTransaction, LogBatch
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """One entry of a `.txnindex` file."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True)
+class IndexedLog:
+    """The batches of one replica log in offset order, its segments' base offsets, and the index entries of each segment."""
+
+    batches: Sequence[LogBatch]
+    segments: Sequence[int]
+    index: Mapping[int, Sequence[IndexEntry]]
+
+    @property
+    def end_offset(self) -> int:
+        """One past the last batch; the newest segment's base when there is none."""
+        return max([batch.last_offset + 1 for batch in self.batches] + [self.segments[-1]])
+
+
+def index_of(ended: Iterable[EndedTransaction], segments: Sequence[int], *, empty_aborts: bool = False) -> dict[int, list[IndexEntry]]:
+    """The index a correct broker writes: each entry lies in the segment of its marker.
+
+    Args:
+        ended: the ended transactions of the log, in marker order.
+        segments: base offsets of the segments, ascending.
+        empty_aborts: an ABORT that closes nothing has an entry too (before 2.8).
+    """
+    index: dict[int, list[IndexEntry]] = {base: [] for base in segments}
+    for txn in ended:
+        if txn.marker == ABORT and (empty_aborts or txn.first_offset < txn.marker_offset):
+            segment = segments[bisect_right(segments, txn.marker_offset) - 1]
+            index[segment].append(IndexEntry(txn.producer_id, txn.first_offset, txn.marker_offset, txn.stable_offset))
+    return index
+
+
+def look_up(log: IndexedLog, *, segment: int, fetch_offset: int, upper_bound: int) -> list[IndexEntry]:
+    """The aborted transactions that a broker sends with a fetch from one segment."""
+    found: list[IndexEntry] = []
+    for base in (base for base in log.segments if base >= segment):
+        for entry in log.index.get(base, ()):
+            if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
+                found.append(entry)
+            if entry.last_stable_offset >= upper_bound:
+                return found
+    return found
+
+
+def keep_committed(batches: Iterable[LogBatch], aborted: Iterable[IndexEntry]) -> list[LogBatch]:
+    """The batches that the client hands out of one fetch."""
+    queue = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
+    dropped: set[int] = set()
+    returned = []
+    for batch in batches:
+        if batch.producer_id != NO_PRODUCER:
+            while queue and queue[-1].first_offset <= batch.last_offset:
+                dropped.add(queue.pop().producer_id)
+        if batch.control:
+            if batch.marker == ABORT:
+                dropped.discard(batch.producer_id)
+        elif not (batch.transactional and batch.producer_id in dropped):
+            returned.append(batch)
+    return returned
+
+
+def fetch(log: IndexedLog, *, segment: int, fetch_offset: int, lso: int, bounded: bool = True) -> list[LogBatch]:
+    """The batches that one fetch returns, from an offset to the end of its segment or the LSO.
+
+    Args:
+        log: the replica log.
+        segment: base offset of the segment that holds the fetch offset.
+        fetch_offset: where the fetch starts.
+        lso: the last stable offset.
+        bounded: the index is looked up to min(LSO, end of the segment), else to the end of the segment: a broker takes the next entry
+            of the sparse offset index, which lies anywhere between.
+    """
+    end = next((base for base in log.segments if base > segment), log.end_offset)
+    upper = min(lso, end) if bounded else end
+    aborted = look_up(log, segment=segment, fetch_offset=fetch_offset, upper_bound=upper)
+    sent = (b for b in log.batches if b.last_offset >= fetch_offset and segment <= b.base_offset < end and b.last_offset < lso)
+    return keep_committed(sent, aborted)
+
+
+def read_committed(log: IndexedLog, *, log_start: int, lso: int, bounded: bool = True) -> list[LogBatch]:
+    """The batches that a consumer gets that starts at the log start and fetches segment by segment (`bounded`: as in `fetch`)."""
+    reached = max(bisect_right(log.segments, log_start) - 1, 0)
+    returned = []
+    for segment in log.segments[reached:]:
+        returned += fetch(log, segment=segment, fetch_offset=max(segment, log_start), lso=lso, bounded=bounded)
+    return returned
+
+
+def read_uncommitted(log: IndexedLog, *, log_start: int, hw: int) -> list[LogBatch]:
+    """The batches that a read_uncommitted consumer gets: all data below the high watermark."""
+    return [batch for batch in log.batches if not batch.control and batch.last_offset >= log_start and batch.last_offset < hw]
