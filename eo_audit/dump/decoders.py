@@ -5,18 +5,17 @@ the grammar fits *and* the key has the length the dump states (`TransactionLogKe
 looks right. The sizes verify the value too: `TransactionLogValue` versions 0 and 1 have computable lengths.
 """
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from eo_audit.dump.printed import INT, LONG, SHORT, exact_or_lossy, longest_printed, number, text
+from eo_audit.dump.json_record import JSON_RECORD, Json, json_number, json_object, json_text, split_json_record
+from eo_audit.dump.printed import INT, SHORT, exact_or_lossy, longest_printed, number, text
 
 Partition = dict[str, str | int]
 Fields = dict[str, str | int | bool | list[Partition] | None]
-Json = Mapping[str, object]
 
 TRANSACTION_TEXT, TRANSACTION_JSON = "transaction_text", "transaction_json"
 
@@ -31,10 +30,9 @@ _VALUE = re.compile(
     rb"partitions=(?:\[(?P<list>[\w.,-]*)\]|(?:Hash)?Set\((?P<set>[\w., -]*)\)),"
     rb"txnLastUpdateTimestamp=(?P<last_update_ms>-?\d+),txnTimeoutMs=(?P<timeout_ms>-?\d+)\r?\n"
 )
-_UNDECODED = re.compile(
-    rb" key: (?:unknown::version=-?\d+|Unknown record type -?\d+ at offset -?\d+, skipping\.|Error at offset -?\d+, skipping\.[^\n]*)\r?\n"
+UNDECODED = re.compile(
+    rb" key: (unknown::version=-?\d+|Unknown record type -?\d+ at offset -?\d+, skipping\.|Error at offset -?\d+, skipping\.[^\n]*)\r?\n"
 )
-_JSON_RECORD = re.compile(rb' key: (\{"type":[^\n]*)\n')
 
 
 @dataclass(frozen=True)
@@ -64,10 +62,10 @@ def coordinator_records(dump: bytes, start: int, *, key_size: int, value_size: i
     """
     if prefix := _ID_PREFIX.match(dump, start):
         yield from _text_records(dump, prefix.end(), id_size=key_size - 4, value_size=value_size)
-    elif record := _JSON_RECORD.match(dump, start):
+    elif record := JSON_RECORD.match(dump, start):
         yield from _json_records(record, key_size, value_size)
-    elif unread := _UNDECODED.match(dump, start):
-        yield Decoded(unread.end(), TRANSACTION_TEXT if dump.startswith(b" key: unknown::", start) else TRANSACTION_JSON, None)
+    elif unread := UNDECODED.match(dump, start):
+        yield Decoded(unread.end(), TRANSACTION_TEXT if unread[1].startswith(b"unknown::") else TRANSACTION_JSON, None)
 
 
 def _text_records(dump: bytes, id_start: int, *, id_size: int, value_size: int) -> Iterator[Decoded]:
@@ -105,8 +103,8 @@ def _partition(name: str) -> Partition:
     return {"topic": topic, "partition": number(partition, INT)}
 
 
-def _varint(value: int) -> int:
-    """Bytes of an unsigned varint."""
+def varint_size(value: int) -> int:
+    """Bytes of an unsigned varint, as flexible versions write lengths (one more than the length itself)."""
     return max(1, (value.bit_length() + 6) // 7)
 
 
@@ -118,8 +116,8 @@ def _size_v1(topics: Sequence[tuple[int, int]] | None) -> int:
     """Size without tagged fields."""
     if topics is None:
         return 35
-    inner = sum(_varint(name + 1) + name + _varint(partitions + 1) + 4 * partitions + 1 for name, partitions in topics)
-    return 34 + _varint(len(topics) + 1) + inner
+    inner = sum(varint_size(name + 1) + name + varint_size(partitions + 1) + 4 * partitions + 1 for name, partitions in topics)
+    return 34 + varint_size(len(topics) + 1) + inner
 
 
 def _possible_sizes(partitions: list[Partition]) -> set[int]:
@@ -137,50 +135,6 @@ def _json_records(record: re.Match[bytes], key_size: int, value_size: int) -> It
         return
     if fields is not None:
         yield Decoded(record.end(), TRANSACTION_JSON, fields)
-
-
-def split_json_record(line: bytes) -> tuple[Json, Json | None] | None:
-    """Key and value of a record that a JSON decoder printed on one line, from its key's `{` on; the value is None on a tombstone."""
-    printed = line.decode("utf-8", "replace").rstrip("\r")
-    try:
-        key, end = json.JSONDecoder().raw_decode(printed)
-        if not isinstance(key, dict) or not printed.startswith(" payload: ", end):
-            return None
-        payload = printed[end + len(" payload: ") :]
-        value = None if payload == "<DELETE>" else json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
-    return (key, value) if value is None or isinstance(value, dict) else None
-
-
-def json_number(data: Json, name: str, *, bits: int = LONG) -> int | None:
-    """A whole number out of decoded JSON, None where it is not printed.
-
-    Raises:
-        ValueError: something else is there.
-    """
-    value = data.get(name)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise ValueError(f"{name} is not a whole number")
-    return None if value is None else number(str(value), bits)
-
-
-def json_object(parent: Json, name: str) -> Json:
-    """An object inside decoded JSON.
-
-    Raises:
-        ValueError: something else is there.
-    """
-    value = parent.get(name)
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} is not an object")
-    return value
-
-
-def json_text(data: Json, name: str) -> str | None:
-    """A string inside decoded JSON, None where there is none."""
-    value = data.get(name)
-    return text(value) if isinstance(value, str) else None
 
 
 def _json_fields(key: Json, value: Json | None, *, key_size: int, value_size: int) -> Fields | None:
