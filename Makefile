@@ -21,15 +21,16 @@ demo: $(JARS) ## audit a real incident (examples/hanging-transaction) and show w
 	printf '\neo-audit ended with exit code %s (0 pass, 1 fail, 2 unknown; 10 and more: it could not audit).\n' "$$code"; \
 	test "$$code" -lt 10
 
-test: lint $(JARS) ## ruff, mypy and all tests (under 10 minutes on 2 cores)
+test: lint $(JARS) ## lint and all tests (under 10 minutes on 2 cores)
 	@$(BIN)/python -m pytest $(TESTS)
 
 bench: $(JARS) ## the figures of benchmarks/, side by side with what a user would do instead (takes minutes)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
-lint: $(PACKAGES) ## ruff and strict mypy
+lint: $(PACKAGES) ## ruff, strict mypy, shellcheck
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/shellcheck collect-dumps.sh
 
 lock: $(PACKAGES) ## write requirements.lock anew: pins and hashes, no addresses
 	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra dev --generate-hashes \
