@@ -1,4 +1,4 @@
-"""A record as the JSON decoders print it (4.1 on for transactions, 3.8 for offsets): key and value on one line, control characters escaped."""
+"""A record as the JSON decoders print it (transactions from 4.1, offsets from 3.8): one line, control characters escaped."""
 
 import json
 import re

@@ -1,0 +1,141 @@
+"""`manifest.yaml`: what the person who collected the dumps says of them, flattened to dotted names."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import yaml
+
+from eo_audit.dump.identity import ManifestHint
+from eo_audit.dump.printed import INT, number, text
+
+_MAX_BYTES = 1 << 20
+_MAX_ENTRIES = 10_000
+_MAX_DEPTH = 10
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value of a manifest: its dotted name, its text (None: nothing said), and the lines it stands on, counted from 0."""
+
+    name: str
+    value: str | None
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a manifest says. `error` is what is wrong with it, with the position; then there are no entries."""
+
+    entries: tuple[Entry, ...] = ()
+    error: str | None = None
+
+    @property
+    def values(self) -> dict[str, str | None]:
+        """Values by dotted name."""
+        return {entry.name: entry.value for entry in self.entries}
+
+
+class _Unusable(ValueError):
+    """Why a manifest cannot be used."""
+
+
+def read_manifest(content: bytes) -> Manifest:
+    """Read a manifest. Never raises: what is wrong with it is one sentence in `error`."""
+    if len(content) > _MAX_BYTES:
+        return Manifest(error=f"larger than {_MAX_BYTES} bytes")
+    try:
+        entries = _entries(content.decode("utf-8"))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        return Manifest(error=f"{where}{error.problem or error.context}")
+    except UnicodeDecodeError as error:
+        return Manifest(error=f"byte {error.start + 1}: not UTF-8")
+    except RecursionError:
+        return Manifest(error="nested too deeply")
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        return Manifest(error=" ".join(str(error).split()))
+    return Manifest(tuple(entries.values()))
+
+
+def _entries(content: str) -> dict[str, Entry]:
+    for event in yaml.parse(content, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise _Unusable(f"line {event.start_mark.line + 1 if event.start_mark else 0}: aliases are not understood")
+    loader = yaml.SafeLoader(content)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return {}
+        if not isinstance(root, yaml.MappingNode):
+            raise _Unusable("line 1: not a list of `name: value`")
+        entries: dict[str, Entry] = {}
+        for entry in _flatten(loader, root, ()):
+            entries[entry.name] = entry
+            if len(entries) > _MAX_ENTRIES:
+                raise _Unusable(f"more than {_MAX_ENTRIES} values")
+        return entries
+    finally:
+        loader.dispose()
+
+
+def _flatten(loader: yaml.SafeLoader, mapping: yaml.MappingNode, names: tuple[str, ...]) -> Iterator[Entry]:
+    if len(names) > _MAX_DEPTH:
+        raise _Unusable(f"line {mapping.start_mark.line + 1}: nested too deeply")
+    for key, value in mapping.value:
+        path = (*names, text(str(_construct(loader, key))))
+        if isinstance(value, yaml.MappingNode) and value.value:
+            yield from _flatten(loader, value, path)
+        else:
+            said = None if isinstance(value, yaml.MappingNode) else _text(_construct(loader, value))
+            last = value.end_mark.line - (value.end_mark.column == 0 and value.end_mark.line > key.start_mark.line)
+            yield Entry(".".join(path), said, key.start_mark.line, last)
+
+
+def _construct(loader: yaml.SafeLoader, node: yaml.Node) -> object:
+    try:
+        built: object = loader.construct_object(node, deep=True)
+    except ValueError as error:  # a date that no calendar has
+        raise _Unusable(f"line {node.start_mark.line + 1}: {error}") from error
+    return built
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return None if value is None else text(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    return json.dumps(value, default=str, sort_keys=True)
+
+
+def hint(manifest: Manifest) -> ManifestHint:
+    """What a manifest says of the files beside and below it; a value of the wrong kind says nothing."""
+    values = manifest.values
+    return ManifestHint(
+        cluster=values.get("cluster") or None,
+        broker=_whole(values.get("broker")),
+        topic=values.get("topic") or None,
+        partition=_whole(values.get("partition")),
+        dumped_at_ms=_milliseconds(values.get("dumped_at")),
+    )
+
+
+def _whole(value: str | None) -> int | None:
+    try:
+        return None if value is None or value.startswith("-") else number(value, INT)
+    except ValueError:
+        return None
+
+
+def _milliseconds(value: str | None) -> int | None:
+    """Epoch milliseconds, or ISO 8601 (UTC where it names no zone)."""
+    try:
+        if value is None or value.lstrip("-").isdigit():
+            return None if value is None else number(value)
+        moment = datetime.fromisoformat(value)
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

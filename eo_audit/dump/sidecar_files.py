@@ -1,0 +1,234 @@
+"""Small files without a `Dumping` line: checkpoints, listings, manifests, files of tool messages. Each is one section, read whole.
+
+Every byte has one owner: a header is preamble, a row is a fact, and a line that is not understood an unread span. A last line without its
+line end is not believed: a number that was cut is a wrong number.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from eo_audit.dump.identity import Identity, parse_path, replica_log_id, section_id
+from eo_audit.dump.manifest import read_manifest
+from eo_audit.dump.messages import MAX_QUOTE, Message, detail_of, message_of
+from eo_audit.dump.printed import INT, number, text
+from eo_audit.dump.sidecars import Row
+
+BROKER_WIDE = ("replication-offset", "log-start-offset", "recovery-point-offset", "cleaner-offset")
+LEADER_EPOCH = "leader-epoch"
+SIDECAR_KINDS = (*BROKER_WIDE, LEADER_EPOCH, "manifest", "listing", "tool_messages")
+
+_OFFSET_ROW = re.compile(rb"(?P<topic>[\w.-]{1,249}) (?P<partition>\d{1,10}) (?P<offset>-?\d{1,19})")
+_EPOCH_ROW = re.compile(rb"(?P<leader_epoch>-?\d{1,10}) (?P<offset>-?\d{1,19})")
+_LISTED_ROW = re.compile(rb"(?P<file_bytes>\d{1,19})[ \t]+(?P<path>\S.*)")
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+\Z")
+
+
+@dataclass(frozen=True)
+class SidecarFile:
+    """A file without `Dumping` line: its kind (one of `SIDECAR_KINDS`) and whose it is, by its own path and the manifest."""
+
+    dump_file_id: int
+    kind: str
+    identity: Identity
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: where it is, its text without its line end, and whether it has one."""
+
+    offset: int
+    length: int
+    text: bytes
+    whole: bool
+
+
+class SidecarFacts:
+    """One section: its row, its facts by table, and who owns its bytes.
+
+    Attributes:
+        section: the row of `dump_sections`, but for `ingest_id`.
+        rows: rows by table, each with all columns that are not null.
+        bytes_by_owner: bytes of preamble, facts, tool_messages, unread; the sum is the size of the text.
+    """
+
+    def __init__(self, file: SidecarFile, size: int) -> None:
+        """An empty section of `size` bytes."""
+        kind = "checkpoint" if file.kind in (*BROKER_WIDE, LEADER_EPOCH) else file.kind
+        self.file, self.identity = file, _whose(file)
+        self.rows: defaultdict[str, list[Row]] = defaultdict(list)
+        self.bytes_by_owner = dict.fromkeys(("preamble", "facts", "tool_messages", "unread"), 0)
+        self.section: Row = {
+            "section_id": section_id(file.dump_file_id, 0),
+            "dump_file_id": file.dump_file_id,
+            "byte_offset": 0,
+            "length": size,
+            **vars(replace(self.identity, kind=kind)),
+            "end_reason": "eof",
+        }
+
+    def own(self, owner: str, line: Line) -> None:
+        """The line's bytes belong to `owner`."""
+        self.bytes_by_owner[owner] += line.length
+
+    def add(self, table: str, line: Line, row: Row) -> None:
+        """A row of `table` stands on this line."""
+        self.rows[table].append({"section_id": self.section["section_id"], "byte_offset": line.offset, "length": line.length, **row})
+
+    def unread(self, line: Line, reason: str) -> None:
+        """The line is nothing we know; a span goes on as long as its reason does."""
+        self.own("unread", line)
+        if spans := self.rows["unread_spans"]:
+            last = spans[-1]
+            if last["reason"] == reason and _end(last) == line.offset:
+                last["length"] = line.offset + line.length - int(last["byte_offset"] or 0)
+                return
+        self.add("unread_spans", line, {"dump_file_id": self.file.dump_file_id, "reason": reason})
+
+
+def _end(row: Row) -> int:
+    return int(row["byte_offset"] or 0) + int(row["length"] or 0)
+
+
+def _whose(file: SidecarFile) -> Identity:
+    """A leader-epoch checkpoint and the messages beside a segment speak of one partition, the other files of a whole broker."""
+    if file.kind in (LEADER_EPOCH, "tool_messages"):
+        return file.identity
+    return replace(file.identity, topic=None, partition=None, dir_kind=None, segment_base_offset=None, replica_log_id=None)
+
+
+def _lines(content: bytes) -> Iterator[Line]:
+    for found in _LINE.finditer(content):
+        line = found[0]
+        whole = line.endswith(b"\n")
+        yield Line(found.start(), len(line), line[:-1].removesuffix(b"\r") if whole else line, whole)
+
+
+def read_sidecar(content: bytes, file: SidecarFile) -> SidecarFacts:
+    """Read one small file whole.
+
+    Args:
+        content: its text, decompressed.
+        file: what it is and whose.
+    """
+    facts = SidecarFacts(file, len(content))
+    if file.kind == "manifest":
+        _read_manifest(content, facts)
+    elif file.kind == "listing":
+        _read_listing(content, facts)
+    elif file.kind == "tool_messages":
+        _read_messages(content, facts)
+    else:
+        _read_checkpoint(content, facts)
+    return facts
+
+
+def _read_checkpoint(content: bytes, facts: SidecarFacts) -> None:
+    """`CheckpointFile`: a line with the version (0), one with the number of rows, the rows."""
+    expected: int | None = None
+    read = _epoch_row if facts.file.kind == LEADER_EPOCH else _offset_row
+    for index, line in enumerate(_lines(content)):
+        if index == 0 and line.text == b"0" and line.whole:
+            facts.own("preamble", line)
+        elif index == 1 and line.text.isdigit() and len(line.text) < 10 and line.whole:
+            expected = int(line.text)
+            facts.own("preamble", line)
+        elif expected is None or not line.whole or (row := read(line.text, facts)) is None:
+            facts.unread(line, "unknown_line" if line.whole else "truncated_record")
+        else:
+            facts.own("facts", line)
+            facts.add("checkpoints", line, row)
+    if len(facts.rows.get("checkpoints", ())) != expected:
+        facts.section["end_reason"] = "truncated"
+
+
+def _offset_row(line: bytes, facts: SidecarFacts) -> Row | None:
+    found = _OFFSET_ROW.fullmatch(line)
+    try:
+        return _checkpoint(facts, text(found["topic"]), number(found["partition"], INT), number(found["offset"])) if found else None
+    except ValueError:
+        return None
+
+
+def _epoch_row(line: bytes, facts: SidecarFacts) -> Row | None:
+    found, whose = _EPOCH_ROW.fullmatch(line), facts.identity
+    if found is None:
+        return None
+    try:
+        epoch: Row = {"leader_epoch": number(found["leader_epoch"], INT)}
+        return epoch | _checkpoint(facts, whose.topic, whose.partition, number(found["offset"]))
+    except ValueError:
+        return None
+
+
+def _checkpoint(facts: SidecarFacts, topic: str | None, partition: int | None, offset: int) -> Row:
+    whose = facts.identity
+    log = None if topic is None or partition is None else replica_log_id(whose.cluster, whose.broker, topic, partition)
+    names: Row = {"checkpoint_kind": facts.file.kind, "cluster": whose.cluster, "broker": whose.broker}
+    return names | {"topic": topic, "partition": partition, "replica_log_id": log, "offset": offset}
+
+
+def _read_listing(content: bytes, facts: SidecarFacts) -> None:
+    """`<bytes> <path>` of every file in a log directory, as `find -printf '%s %P'` writes it."""
+    for line in _lines(content):
+        row = _listed(line.text, facts) if line.whole else None
+        if row is not None:
+            facts.own("facts", line)
+            facts.add("listed_files", line, row)
+        elif line.text.strip():
+            facts.unread(line, "unknown_line" if line.whole else "truncated_record")
+        else:
+            facts.own("preamble", line)
+
+
+def _listed(line: bytes, facts: SidecarFacts) -> Row | None:
+    found = _LISTED_ROW.fullmatch(line)
+    if found is None or int(found["file_bytes"]) >= 1 << 63:
+        return None
+    path = text(found["path"])
+    folder, _, name = path.replace("\\", "/").removeprefix("./").rpartition("/")
+    whose, named = facts.identity, parse_path(path)
+    own_log = named.topic is not None and named.partition is not None and named.dir_kind == "normal"
+    log = replica_log_id(whose.cluster, whose.broker, named.topic or "", named.partition or 0) if own_log else None
+    row: Row = {"cluster": whose.cluster, "broker": whose.broker, "topic": named.topic, "partition": named.partition, "replica_log_id": log}
+    return row | {"folder": folder, "file_name": name, "file_bytes": int(found["file_bytes"])}
+
+
+def _read_manifest(content: bytes, facts: SidecarFacts) -> None:
+    manifest = read_manifest(content)
+    lines = list(_lines(content))
+    if manifest.error:
+        for line in lines:
+            facts.unread(line, "bad_manifest")
+        return
+    said = {number for entry in manifest.entries for number in range(entry.first_line, entry.last_line + 1)}
+    for index, line in enumerate(lines):
+        facts.own("facts" if index in said else "preamble", line)
+    for entry in manifest.entries:
+        first, last = lines[entry.first_line], lines[min(entry.last_line, len(lines) - 1)]
+        span = replace(first, length=last.offset + last.length - first.offset)
+        facts.add("manifest_entries", span, {"cluster": facts.identity.cluster, "name": entry.name, "value": entry.value})
+
+
+def _read_messages(content: bytes, facts: SidecarFacts) -> None:
+    """Messages of the tool, each with the lines that go on with it: its stack, its offset pairs."""
+    current: Row | None = None
+    for line in _lines(content):
+        head = message_of(line.text)
+        detail = None if head else detail_of(line.text)
+        if detail and current and current["text_kind"] in (detail.text_kind, "exception"):
+            current["length"] = line.offset + line.length - int(current["byte_offset"] or 0)
+            current["text"] = f"{current['text']}\n{detail.text}"[:MAX_QUOTE]
+            facts.own("tool_messages", line)
+        elif message := head or detail:
+            facts.own("tool_messages", line)
+            facts.add("tool_messages", line, _message_row(message))
+            current = facts.rows["tool_messages"][-1]
+        else:
+            current = None
+            facts.own("preamble", line) if not line.text.strip() else facts.unread(line, "unknown_line")
+
+
+def _message_row(message: Message) -> Row:
+    return {"text_kind": message.text_kind, "severity": message.severity, "applies_to_section": None, "text": message.text}
