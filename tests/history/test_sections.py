@@ -1,0 +1,142 @@
+"""Every segment is read once, however often it was dumped."""
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from support.rows import table
+
+from eo_audit.history.sections import section_status
+
+MONDAY, TUESDAY = 1_000, 2_000
+
+
+def file(number: int, path: str, *, dumped_at_ms: int | None = None, digest: str | None = None) -> dict[str, object]:
+    return {"dump_file_id": number, "path": path, "dumped_at_ms": dumped_at_ms, "digest": digest or f"digest {number}"}
+
+
+def section(number: int, *, base: int = 0, **more: object) -> dict[str, object]:
+    return {
+        "section_id": number,
+        "dump_file_id": number,
+        "length": 100,
+        "kind": "log",
+        "cluster": "c",
+        "replica_log_id": 1,
+        "dir_kind": "normal",
+        "segment_base_offset": base,
+        "dialect": "3.3",
+        "deep": True,
+    } | more
+
+
+def batch(section_id: int, base: int, last: int, **more: object) -> dict[str, object]:
+    offsets = {"base_offset": base, "last_offset": last, "count": last - base + 1}
+    return {"section_id": section_id, "magic": 2, "crc_valid": True} | offsets | more
+
+
+CASES = {
+    "deep beats shallow, even when newer and longer": (
+        [file(1, "a.log.txt", dumped_at_ms=MONDAY), file(2, "a.log.shallow.txt", dumped_at_ms=TUESDAY)],
+        [section(1), section(2, deep=False, length=900)],
+        {2: (1, "deep_beats_shallow")},
+    ),
+    "the active segment dumped on two days": (
+        [file(1, "mon/0.log.txt", dumped_at_ms=MONDAY), file(2, "tue/0.log.txt", dumped_at_ms=TUESDAY)],
+        [section(1, length=500), section(2)],
+        {1: (2, "newer_dump")},
+    ),
+    "no dump times: the longer text": (
+        [file(1, "x/0.log.txt"), file(2, "y/0.log.txt")],
+        [section(1, length=500), section(2, length=600)],
+        {1: (2, "longer_dump")},
+    ),
+    "the same text twice": (
+        [file(1, "x/0.log.txt", digest="d"), file(2, "y/0.log.txt", digest="d")],
+        [section(1), section(2)],
+        {1: (2, "same_text")},
+    ),
+    "one segment twice in one file": (
+        [file(1, "all.txt")],
+        [section(1), section(2, dump_file_id=1, byte_offset=100)],
+        {2: (1, "same_text")},
+    ),
+    "a dialect that can be read beats one that cannot": (
+        [file(1, "x.txt"), file(2, "y.txt")],
+        [section(1), section(2, dialect="0.11-2.1", length=900)],
+        {2: (1, "supported_dialect")},
+    ),
+    "segments that the cleaner merged since": (
+        [file(1, "mon/0.txt", dumped_at_ms=MONDAY), file(2, "mon/50.txt", dumped_at_ms=MONDAY), file(3, "tue/0.txt", dumped_at_ms=TUESDAY)],
+        [section(1), section(2, base=50), section(3)],
+        {1: (3, "newer_dump"), 2: (3, "newer_dump")},
+    ),
+    "two log directories have a checkpoint each": (
+        [file(1, "d1/replication-offset-checkpoint"), file(2, "d2/replication-offset-checkpoint")],
+        [section(n, kind="checkpoint", replica_log_id=None, segment_base_offset=None, dialect=None, deep=None, length=n) for n in (1, 2)],
+        {},
+    ),
+    "a newer checkpoint": (
+        [file(1, "m/cleaner-offset-checkpoint", dumped_at_ms=MONDAY), file(2, "t/cleaner-offset-checkpoint", dumped_at_ms=TUESDAY)],
+        [section(n, kind="checkpoint", replica_log_id=None, segment_base_offset=None, dialect=None, deep=None) for n in (1, 2)],
+        {1: (2, "newer_dump")},
+    ),
+    "a segment, its index and its snapshot": (
+        [file(1, "0.log.txt"), file(2, "0.txnindex.txt"), file(3, "0.snapshot.txt")],
+        [section(1), section(2, kind="txnindex"), section(3, kind="snapshot")],
+        {},
+    ),
+    "two brokers": ([file(1, "b1/0.txt"), file(2, "b2/0.txt")], [section(1, broker=1), section(2, broker=2, replica_log_id=2)], {}),
+    "a directory being moved": ([file(1, "0.txt"), file(2, "f/0.txt")], [section(1), section(2, dir_kind="future", length=900)], {}),
+}
+
+
+@pytest.fixture(scope="module")
+def status(spark: SparkSession) -> dict[str, list[Row]]:
+    """All cases in one pass: each is a cluster of its own, with ids of its own."""
+    files, sections, batches = [], [], []
+    for case, (its_files, its_sections, _) in enumerate(CASES.values()):
+        own = {"cluster": str(case)}
+        files += [row | own | {"dump_file_id": 100 * case + int(str(row["dump_file_id"]))} for row in its_files]
+        for row in its_sections:
+            ids = {name: 100 * case + int(str(row[name])) for name in ("section_id", "dump_file_id")}
+            log = None if row["replica_log_id"] is None else 100 * case + int(str(row["replica_log_id"]))
+            sections.append(row | own | ids | {"replica_log_id": log})
+            if row["kind"] == "log" and row["segment_base_offset"] == 0:
+                batches.append(batch(ids["section_id"], 0, 80))
+    tables = (("dump_sections", sections), ("dump_files", files), ("batches", batches))
+    found: dict[str, list[Row]] = {name: [] for name in CASES}
+    for row in section_status(*(table(spark, name, rows) for name, rows in tables)).collect():
+        found[list(CASES)[int(row.cluster)]].append(row)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_supersession(status: dict[str, list[Row]], name: str) -> None:
+    _, sections, expected = CASES[name]
+    rows = status[name]
+    assert {row.section_id % 100: (row.superseded_by % 100, row.supersession_reason) for row in rows if row.superseded_by} == expected
+    unread = {row.section_id % 100 for row in rows if not row.is_read}
+    assert unread == set(expected) | {s["section_id"] for s in sections if s["dir_kind"] == "future"}
+    assert len(rows) == len(sections)
+
+
+def test_what_a_section_holds(spark: SparkSession) -> None:
+    batches = [
+        batch(1, 0, 4, max_timestamp_ms=99, timestamp_type="CreateTime"),
+        batch(1, 5, 5, max_timestamp_ms=7, timestamp_type="CreateTime", marker_type="COMMIT"),
+        batch(1, 6, 8, max_timestamp_ms=500, timestamp_type="LogAppendTime", crc_valid=False),
+        batch(2, 0, 4, max_timestamp_ms=6, timestamp_type="LogAppendTime", count=3),
+        batch(3, 9, 9, max_timestamp_ms=8, timestamp_type="CreateTime"),
+    ]
+    sections = [section(1), section(2, base=9), section(3, topic="__transaction_state", replica_log_id=2), section(4, replica_log_id=None)]
+    status = section_status(
+        table(spark, "dump_sections", sections),
+        table(spark, "dump_files", [file(n, f"{n}.txt") for n in (1, 2, 3, 4)]),
+        table(spark, "batches", batches),
+    )
+    columns = ("first_offset", "last_offset", "newest_broker_clock_ms", "shows_cleaning", "is_read")
+    assert {row.section_id: tuple(row[name] for name in columns) for row in status.collect()} == {
+        1: (0, 8, 7, False, True),
+        2: (0, 4, 6, True, True),
+        3: (9, 9, 8, False, True),
+        4: (None, None, None, False, False),
+    }
