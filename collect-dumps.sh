@@ -91,12 +91,12 @@ dump() {
 copy_checkpoints() {
   for name in replication-offset-checkpoint log-start-offset-checkpoint recovery-point-offset-checkpoint cleaner-offset-checkpoint; do
     [ -f "$1/$name" ] || continue
-    if [ -f "$into/$name" ]; then
+    if [ -s "$into/$name" ] && [ -s "$1/$name" ]; then
       awk 'FNR == 1 { version = $0; next } FNR == 2 { count += $1; next } { row[++rows] = $0 }
         END { print version; print count; for (i = 1; i <= rows; i++) print row[i] }' "$into/$name" "$1/$name" >"$into/$name.new"
       mv "$into/$name.new" "$into/$name"
-    else
-      cp "$1/$name" "$into/$name"
+    elif [ ! -s "$into/$name" ]; then
+      cp "$1/$name" "$into/$name" # it may be empty: nothing was written to it yet
     fi
   done
 }

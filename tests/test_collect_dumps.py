@@ -95,6 +95,8 @@ def test_settings_and_directories_come_from_the_brokers_own_file(log_dir: Path, 
     second = tmp_path / "second"
     shutil.copytree(log_dir / "orders-0", second / "orders-7")
     (second / "replication-offset-checkpoint").write_text("0\n1\norders 7 14\n")
+    for empty in (log_dir, second):
+        (empty / "cleaner-offset-checkpoint").touch()
     config = tmp_path / "server.properties"
     settings = ["transaction.state.log.num.partitions = 3", "ssl.key.password=secret", "log.cleaner.enable=false"]
     config.write_text("\n".join([f"log.dirs={log_dir},{second}", *settings]))
@@ -106,6 +108,7 @@ def test_settings_and_directories_come_from_the_brokers_own_file(log_dir: Path, 
     checkpoint = (tmp_path / "out/broker-1/replication-offset-checkpoint").read_text().splitlines()
     assert checkpoint[:2] == ["0", "7"]
     assert "orders 7 14" in checkpoint
+    assert (tmp_path / "out/broker-1/cleaner-offset-checkpoint").read_text() == ""
     assert "CorruptRecord" in (tmp_path / "out/broker-1/orders-7/00000000000000000000.log.err.txt").read_text()
     assert "orders-7/00000000000000000000.log" in done.stderr
 
