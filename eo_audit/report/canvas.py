@@ -56,5 +56,6 @@ def to_svg(figure: Figure, *, title: str, description: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\b(width|height)="[0-9.]+pt"', "", svg, count=2)
     opening, rest = svg.split(">", 1)
-    named = f'{opening} role="img" aria-label="{html.escape(title, quote=True)}"><title>{html.escape(title)}</title><desc>{html.escape(description)}</desc>'
+    label, about = html.escape(title, quote=True), html.escape(description)
+    named = f'{opening} role="img" aria-label="{label}"><title>{label}</title><desc>{about}</desc>'
     return themed(named + rest)

@@ -88,7 +88,9 @@ def _draw_batch(axes: Axes, row: Row, *, lane: int, span: int) -> None:
     offset, width = whole(row, "base_offset"), whole(row, "last_offset") - whole(row, "base_offset") + 1
     if row.get("row_kind") == "marker":
         role = "committed" if row.get("marker_type") == "COMMIT" else "aborted"
-        axes.plot([offset + 0.5], [lane], marker="D" if role == "committed" else "X", ms=7, color=colour(role), mec=colour("paper"), mew=0.8)
+        axes.plot(
+            [offset + 0.5], [lane], marker="D" if role == "committed" else "X", ms=7, color=colour(role), mec=colour("paper"), mew=0.8
+        )
         return
     role = str(row.get("truth") or "unknown")
     shape = Rectangle((offset, lane - 0.3), width, 0.6, fc=colour(role), ec=colour("paper"), lw=0.8, alpha=0.95)
@@ -110,7 +112,9 @@ def _offset_line(axes: Axes, value: object, *, name: str, role: str, window: tup
     if not isinstance(value, int) or not window[0] <= value <= window[1]:
         return
     axes.axvline(value, color=colour(role), lw=1.6, ls="-" if name == "LSO" else "--")
-    axes.text(value, -0.62, f" {name} {value}", color=colour(role), fontsize=8.5, fontweight="bold", ha="left" if name == "LSO" else "right")
+    axes.text(
+        value, -0.62, f" {name} {value}", color=colour(role), fontsize=8.5, fontweight="bold", ha="left" if name == "LSO" else "right"
+    )
 
 
 def transactional_id_chart(entries: Sequence[Row], instances: Sequence[Row]) -> str:
@@ -128,11 +132,28 @@ def transactional_id_chart(entries: Sequence[Row], instances: Sequence[Row]) -> 
         for entry, begin, until in zip(entries, times, [*times[1:], end + tail], strict=True):
             status = "Tombstone" if entry.get("tombstone") else str(entry.get("status"))
             width = max(until - begin, (end + tail - start) / 300)
-            axes.add_patch(Rectangle((begin - start, 0.2), width, 0.6, fc=colour(STATE_COLOUR.get(status, "unknown")), ec=colour("paper"), lw=0.8, alpha=0.55 if status.startswith("Prepare") else 0.95))
+            axes.add_patch(
+                Rectangle(
+                    (begin - start, 0.2),
+                    width,
+                    0.6,
+                    fc=colour(STATE_COLOUR.get(status, "unknown")),
+                    ec=colour("paper"),
+                    lw=0.8,
+                    alpha=0.55 if status.startswith("Prepare") else 0.95,
+                )
+            )
         _epoch_labels(axes, entries, [time - start for time in times], end + tail - start)
         for instance in instances:
             if instance.get("abort_cause") and instance.get("decided_at_ms"):
-                axes.text(whole(instance, "decided_at_ms") - start, 0.02, str(instance["abort_cause"]).replace("_", " "), fontsize=7.5, color=colour("aborted"), va="top")
+                axes.text(
+                    whole(instance, "decided_at_ms") - start,
+                    0.02,
+                    str(instance["abort_cause"]).replace("_", " "),
+                    fontsize=7.5,
+                    color=colour("aborted"),
+                    va="top",
+                )
         axes.set_xlim(0, end + tail - start)
         axes.set_ylim(-0.35, 1.3)
         axes.set_yticks([])
@@ -161,7 +182,9 @@ def open_transactions_chart(spans: Sequence[Row], as_of_ms: int) -> str:
         as_of_ms: the audit's now; spans that are still open reach to it.
     """
     begins = sorted(whole(span, "first_timestamp_ms") for span in spans if span.get("first_timestamp_ms"))
-    intervals = sorted((whole(s, "first_timestamp_ms"), whole(s, "marker_timestamp_ms") or as_of_ms) for s in spans if s.get("first_timestamp_ms"))
+    intervals = sorted(
+        (whole(s, "first_timestamp_ms"), whole(s, "marker_timestamp_ms") or as_of_ms) for s in spans if s.get("first_timestamp_ms")
+    )
     start, end = begins[0], max(as_of_ms, max(until for _, until in intervals))
     points = _sample(intervals, start, end)
     with chart_style():
@@ -177,7 +200,9 @@ def open_transactions_chart(spans: Sequence[Row], as_of_ms: int) -> str:
         right.set_ylim(bottom=0)
         axes.set_ylim(bottom=0)
         oldest = max(age for _, _, age in points) / 1000
-        return to_svg(figure, title="Open transactions over time", description=f"The oldest open transaction reached an age of {oldest:.1f} seconds.")
+        return to_svg(
+            figure, title="Open transactions over time", description=f"The oldest open transaction reached an age of {oldest:.1f} seconds."
+        )
 
 
 def _sample(intervals: Sequence[tuple[int, int]], start: int, end: int) -> list[tuple[int, int, int]]:

@@ -1,0 +1,162 @@
+"""What stands in a report, as plain values: the page template only lays it out.
+
+Everything comes from verdict.json, the finding rows and a `Reader` of the history tables; nothing is judged here.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from eo_audit.report.wording import SEVERITIES, Row, headline, place
+
+MAX_EVIDENCE = 5  # lines quoted per finding; the rest is counted, and all of it is in findings.jsonl
+
+Quote = Callable[[str, Row], str | None]
+
+
+class Reader(Protocol):
+    """Reads rows of result tables without Spark."""
+
+    def rows(self, table: str, **equal: object) -> list[dict[str, object]]:
+        """Rows of a table whose columns equal the given values, in key order."""
+        ...
+
+    def window(self, replica_log_id: int, *, first_offset: int, last_offset: int) -> list[dict[str, object]]:
+        """Rows of `producer_history` of one replica log that begin in an offset range, in offset order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One quoted line: where it stands, and its text as far as it may be shown (None: the dump is no longer there)."""
+
+    address: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One finding with what a reader needs to check it."""
+
+    row: Row
+    place: str
+    evidence: tuple[Evidence, ...]
+    more_evidence: int
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Findings that one cause explains: the cause, then what follows from it."""
+
+    cause: Shown
+    effects: tuple[Shown, ...]
+    severity: str
+    topics: tuple[str, ...]
+    rules: tuple[str, ...]
+    search: str
+
+
+@dataclass(frozen=True)
+class Blind:
+    """Something the audit could not see: which rules it leaves open, why, and which dump would show it."""
+
+    why: str
+    bring: str | None
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Content:
+    """A whole report. `partition_charts` and `id_charts` map an anchor to (title, SVG)."""
+
+    verdict: Row
+    headline: str
+    counts: Mapping[str, int]
+    incidents: tuple[Incident, ...]
+    blind: tuple[Blind, ...]
+    topics: tuple[str, ...]
+    rules: tuple[str, ...]
+    partitions: tuple[Row, ...] = ()
+    partition_charts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    id_charts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    run_chart: str | None = None
+
+
+def rank(row: Row) -> tuple[int, int, str]:
+    """Order of findings: gravest first, then the one that is about most records, then by id."""
+    count = row.get("record_count")
+    return (SEVERITIES.index(str(row["severity"])), -(count if isinstance(count, int) else 0), str(row["finding_id"]))
+
+
+def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Content:
+    """The words of a report; charts are added by `report.pictures`.
+
+    Args:
+        verdict: the content of verdict.json.
+        findings: all finding rows.
+        quote: (cluster, evidence struct) -> the quoted text, or None where the dump cannot be read any more.
+    """
+    ordered = sorted(findings, key=rank)
+    incidents = _incidents(ordered, quote)
+    stuck = [p for p in _rows(verdict, "partitions") if _is_stuck(p, ordered)]
+    return Content(
+        verdict=verdict,
+        headline=headline(verdict, ordered, stuck),
+        counts={severity: sum(f["severity"] == severity for f in ordered) for severity in SEVERITIES},
+        incidents=incidents,
+        blind=_blind_spots(verdict),
+        topics=tuple(sorted({topic for incident in incidents for topic in incident.topics})),
+        rules=tuple(sorted({str(f["rule"]) for f in ordered})),
+        partitions=tuple(_rows(verdict, "partitions")),
+    )
+
+
+def _rows(verdict: Row, name: str) -> list[Row]:
+    value = verdict.get(name)
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
+
+
+def _is_stuck(partition: Row, findings: Sequence[Row]) -> bool:
+    held = any(
+        f["rule"] == "L01" and f["severity"] != "info" and f.get("cluster") == partition.get("cluster") and place(f) == place(partition)
+        for f in findings
+    )
+    return held and isinstance(partition.get("lso"), int)
+
+
+def _incidents(ordered: Sequence[Row], quote: Quote) -> tuple[Incident, ...]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for finding in ordered:
+        groups[str(finding["incident_id"])].append(finding)
+    return tuple(_incident(incident_id, members, quote) for incident_id, members in groups.items())
+
+
+def _incident(incident_id: str, members: Sequence[Row], quote: Quote) -> Incident:
+    cause = next((f for f in members if f["finding_id"] == incident_id), members[0])
+    effects = [f for f in members if f is not cause]
+    return Incident(
+        cause=_shown(cause, quote),
+        effects=tuple(_shown(effect, quote) for effect in effects),
+        severity=min((str(f["severity"]) for f in members), key=SEVERITIES.index),
+        topics=tuple(sorted({str(f["topic"]) for f in members if f.get("topic")})),
+        rules=tuple(sorted({str(f["rule"]) for f in members})),
+        search=" ".join(f"{f['message']} {place(f)} {f.get('transactional_id') or ''} {f.get('producer_id')}" for f in members).lower(),
+    )
+
+
+def _shown(finding: Row, quote: Quote) -> Shown:
+    found = finding.get("evidence")
+    items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    quoted = [Evidence(f"{e['dump_file']}@{e['byte_offset']}", quote(str(finding["cluster"]), e)) for e in items[:MAX_EVIDENCE]]
+    return Shown(finding, place(finding), tuple(quoted), len(items) - len(quoted))
+
+
+def _blind_spots(verdict: Row) -> tuple[Blind, ...]:
+    """Unknown rules, grouped by what would turn them into an answer."""
+    rules = verdict.get("rules")
+    groups: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    for code, result in rules.items() if isinstance(rules, Mapping) else ():
+        if result.get("unknown_why"):
+            groups[result["unknown_why"], result.get("bring")].append(code)
+    return tuple(Blind(why, bring, tuple(sorted(codes))) for (why, bring), codes in sorted(groups.items(), key=str))

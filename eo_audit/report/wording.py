@@ -1,0 +1,68 @@
+"""Sentences that a person reads first: the verdict, a place, a moment, a number."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+Row = Mapping[str, object]
+SEVERITIES = ("critical", "error", "warning", "info")
+
+
+def moment(ms: object) -> str:
+    """Milliseconds since the epoch as a UTC date and time; a dash where nobody knows."""
+    if not isinstance(ms, int) or ms < 0:
+        return "–"
+    return datetime.fromtimestamp(ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def duration(ms: int) -> str:
+    """A length of time in the largest unit that keeps it readable: 850 ms, 12 s, 47 min, 3.5 h, 12 days."""
+    for unit, size, digits in (("days", 86_400_000, 0), ("h", 3_600_000, 1), ("min", 60_000, 0), ("s", 1_000, 0)):
+        if ms >= 2 * size:
+            return f"{ms / size:.{digits}f} {unit}"
+    return f"{ms} ms"
+
+
+def place(row: Row) -> str:
+    """Where a finding or a partition lies: orders-3, a transactional id, a group, or the cluster."""
+    if row.get("topic") is not None:
+        return f"{row['topic']}-{row['partition']}" if row.get("partition") is not None else str(row["topic"])
+    return str(row.get("transactional_id") or row.get("group") or row.get("cluster"))
+
+
+def offsets(row: Row) -> str:
+    """The offsets a finding is about: 6–8, or 6; empty where it is about none."""
+    first, last = row.get("first_offset"), row.get("last_offset")
+    if not isinstance(first, int):
+        return ""
+    return f"{first:,}" if last in (None, first) or not isinstance(last, int) else f"{first:,}–{last:,}"
+
+
+def stuck_sentence(partition: Row, findings: Sequence[Row]) -> str:
+    """What a stuck partition means for its consumers: since when, behind whom, and whether time will free them."""
+    blocker = partition.get("blocker")
+    producer = blocker.get("producer_id") if isinstance(blocker, Mapping) else None
+    here = [f for f in findings if place(f) == place(partition) and f.get("cluster") == partition.get("cluster")]
+    hanging = next((f for f in here if f.get("rule") == "T01"), None)
+    lso = partition.get("lso")
+    since = f" since {moment(hanging.get('timestamp_ms'))}" if hanging and hanging.get("timestamp_ms") else ""
+    ending = "nothing will free them without an abort" if hanging else "they go on when that transaction ends"
+    return f"{place(partition)}: read_committed consumers are stuck at offset {lso:,}{since} behind producer {producer}; {ending}."
+
+
+def headline(verdict: Row, findings: Sequence[Row], stuck: Sequence[Row]) -> str:
+    """The verdict in one sentence.
+
+    Args:
+        verdict: the content of verdict.json.
+        findings: finding rows, the gravest first.
+        stuck: rows of its `partitions` whose LSO is held back by a finding above info.
+    """
+    if verdict["verdict"] == "pass":
+        return "Delivery was exactly once, as far as these dumps show: no promise was broken."
+    if verdict["verdict"] == "unknown":
+        return "These dumps do not show whether delivery was exactly once: something that the policy asks for is not covered."
+    if stuck:
+        more = f" {len(stuck) - 1} more partitions are stuck." if len(stuck) > 1 else ""
+        return stuck_sentence(stuck[0], findings) + more
+    worst = next(iter(findings), None)
+    return f"Delivery was not exactly once. {worst['message']}" if worst else "Delivery was not exactly once."
