@@ -8,6 +8,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
@@ -15,8 +17,10 @@ from eo_audit.report.canvas import chart_style, new_axes, to_svg
 from eo_audit.report.palette import colour
 
 Row = Mapping[str, object]
+Times = npt.NDArray[np.int64]
 MAX_LANES = 12  # more producers than a reader can follow; the rest share one lane
 LANE_INCHES = 0.34
+INSTANTS = 401  # enough for the width of a page
 STATE_COLOUR = {
     "Empty": "plain",
     "Ongoing": "open",
@@ -174,42 +178,28 @@ def _epoch_labels(axes: Axes, entries: Sequence[Row], times: Sequence[int], span
         previous = epoch
 
 
-def open_transactions_chart(spans: Sequence[Row], as_of_ms: int) -> str:
+def open_transactions_chart(begins: Times, ends: Times) -> str:
     """Open transactions over the time that the dumps cover, and the age of the oldest, as SVG.
 
     Args:
-        spans: rows of `transaction_spans` of all replica logs.
-        as_of_ms: the audit's now; spans that are still open reach to it.
+        begins: when each transaction span began, ms.
+        ends: when it ended, ms; the audit's now where it is still open.
     """
-    begins = sorted(whole(span, "first_timestamp_ms") for span in spans if span.get("first_timestamp_ms"))
-    intervals = sorted(
-        (whole(s, "first_timestamp_ms"), whole(s, "marker_timestamp_ms") or as_of_ms) for s in spans if s.get("first_timestamp_ms")
-    )
-    start, end = begins[0], max(as_of_ms, max(until for _, until in intervals))
-    points = _sample(intervals, start, end)
+    start, end = int(begins.min()), int(max(ends.max(), begins.max() + 1))
+    instants = np.linspace(start, end, INSTANTS).astype(np.int64)
+    opened = [(begins <= time) & ((ends > time) | (ends == end)) for time in instants]
+    ages = [int(time - begins[now].min()) / 1000 if now.any() else 0.0 for time, now in zip(instants, opened, strict=True)]
+    seconds = (instants - start) / 1000
     with chart_style():
         figure, axes = new_axes(height=1.9)
-        seconds = [(time - start) / 1000 for time, _, _ in points]
-        axes.fill_between(seconds, [age / 1000 for _, _, age in points], step="post", color=colour("open"), alpha=0.25, lw=0)
-        axes.step(seconds, [age / 1000 for _, _, age in points], where="post", color=colour("open"), lw=1.4)
+        axes.fill_between(seconds, ages, step="post", color=colour("open"), alpha=0.25, lw=0)
+        axes.step(seconds, ages, where="post", color=colour("open"), lw=1.4)
         axes.set_ylabel("age of oldest\nopen transaction (s)")
         axes.set_xlabel(f"seconds after {clock(start)} UTC")
         right = axes.twinx()
-        right.step(seconds, [count for _, count, _ in points], where="post", color=colour("lso"), lw=1.2)
+        right.step(seconds, [int(now.sum()) for now in opened], where="post", color=colour("lso"), lw=1.2)
         right.set_ylabel("open transactions", color=colour("lso"))
         right.set_ylim(bottom=0)
         axes.set_ylim(bottom=0)
-        oldest = max(age for _, _, age in points) / 1000
-        return to_svg(
-            figure, title="Open transactions over time", description=f"The oldest open transaction reached an age of {oldest:.1f} seconds."
-        )
-
-
-def _sample(intervals: Sequence[tuple[int, int]], start: int, end: int) -> list[tuple[int, int, int]]:
-    """(time, open transactions, age of the oldest) at 400 instants: enough for the width of a page."""
-    points = []
-    for step in range(401):
-        time = start + (end - start) * step // 400
-        opened = [begin for begin, until in intervals if begin <= time < until or (until == end and time == end)]
-        points.append((time, len(opened), time - min(opened) if opened else 0))
-    return points
+        about = f"The oldest open transaction reached an age of {max(ages):.1f} seconds."
+        return to_svg(figure, title="Open transactions over time", description=about)

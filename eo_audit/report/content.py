@@ -6,9 +6,13 @@ Everything comes from verdict.json, the finding rows and a `Reader` of the histo
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from eo_audit.report.wording import SEVERITIES, Row, headline, place
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MAX_EVIDENCE = 5  # lines quoted per finding; the rest is counted, and all of it is in findings.jsonl
 
@@ -24,6 +28,10 @@ class Reader(Protocol):
 
     def window(self, replica_log_id: int, *, first_offset: int, last_offset: int) -> list[dict[str, object]]:
         """Rows of `producer_history` of one replica log that begin in an offset range, in offset order."""
+        ...
+
+    def open_intervals(self, as_of_ms: int) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]":
+        """When each transaction span began and ended, ms; one that is still open ends at `as_of_ms`."""
         ...
 
 

@@ -41,7 +41,8 @@ def _partition_charts(ordered: Sequence[Row], reader: Reader) -> dict[str, tuple
         log = _shown_replica(reader.rows("visibility", cluster=cluster, topic=topic, partition=partition), here[0])
         rows = _window(log, here, reader) if log else []
         if log and rows:
-            title = f"{place(log)}{'' if log.get('broker') is None else f' on broker {log["broker"]}'}, cluster {cluster}"
+            where = "" if log.get("broker") is None else f" on broker {log['broker']}"
+            title = f"{place(log)}{where}, cluster {cluster}"
             charts[anchor(cluster, topic, partition)] = (title, partition_chart(rows, log, _ranges(here)))
     return charts
 
@@ -91,5 +92,5 @@ def _run_chart(content: Content, reader: Reader) -> str | None:
     """Only for a run over one cluster: several have no common clock."""
     if len({str(partition["cluster"]) for partition in content.partitions}) != 1:
         return None
-    spans = [span for span in reader.rows("transaction_spans") if span.get("first_timestamp_ms")]
-    return open_transactions_chart(spans, whole(content.verdict, "as_of_ms")) if spans else None
+    begins, ends = reader.open_intervals(whole(content.verdict, "as_of_ms"))
+    return open_transactions_chart(begins, ends) if len(begins) else None
