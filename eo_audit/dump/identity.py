@@ -13,7 +13,9 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-_PARTITION_DIR = re.compile(r"(?P<topic>[\w.-]{1,249})-(?P<partition>\d{1,10})(?:\.[\w-]{8,36}-(?P<suffix>future|delete|stray))?", re.ASCII)
+_PARTITION_DIR = re.compile(
+    r"(?P<topic>[\w.-]{1,249})-(?P<partition>0|[1-9]\d{0,9})(?:\.[\w-]{8,36}-(?P<suffix>future|delete|stray))?", re.ASCII
+)
 _BROKER_DIR = re.compile(r"(?:broker-|kafka-log)(\d{1,10})", re.ASCII)  # kafka-log<N> is how Strimzi names a broker's log directory
 _SEGMENT_FILE = re.compile(r"(?P<base>\d{1,20})(?:_[\w-]{22})?\.(?P<suffix>log|snapshot|txnindex|index|timeindex)(?![\w-])", re.ASCII)
 _ABSOLUTE = re.compile(r"[\\/]|[A-Za-z]:[\\/]")

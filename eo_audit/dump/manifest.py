@@ -10,7 +10,7 @@ import yaml
 from eo_audit.dump.identity import ManifestHint
 from eo_audit.dump.printed import INT, number, text
 
-_MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 _MAX_ENTRIES = 10_000
 _MAX_DEPTH = 10
 
@@ -44,8 +44,8 @@ class _Unusable(ValueError):
 
 def read_manifest(content: bytes) -> Manifest:
     """Read a manifest. Never raises: what is wrong with it is one sentence in `error`."""
-    if len(content) > _MAX_BYTES:
-        return Manifest(error=f"larger than {_MAX_BYTES} bytes")
+    if len(content) > MAX_BYTES:
+        return Manifest(error=f"larger than {MAX_BYTES} bytes")
     try:
         entries = _entries(content.decode("utf-8"))
     except yaml.MarkedYAMLError as error:

@@ -17,7 +17,8 @@ from eo_audit.dump.sidecars import Row
 
 BROKER_WIDE = ("replication-offset", "log-start-offset", "recovery-point-offset", "cleaner-offset")
 LEADER_EPOCH = "leader-epoch"
-SIDECAR_KINDS = (*BROKER_WIDE, LEADER_EPOCH, "manifest", "listing", "tool_messages")
+CHECKPOINT_KINDS = (*BROKER_WIDE, LEADER_EPOCH)
+SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", "tool_messages")
 
 _OFFSET_ROW = re.compile(rb"(?P<topic>[\w.-]{1,249}) (?P<partition>\d{1,10}) (?P<offset>-?\d{1,19})")
 _EPOCH_ROW = re.compile(rb"(?P<leader_epoch>-?\d{1,10}) (?P<offset>-?\d{1,19})")
@@ -55,7 +56,7 @@ class SidecarFacts:
 
     def __init__(self, file: SidecarFile, size: int) -> None:
         """An empty section of `size` bytes."""
-        kind = "checkpoint" if file.kind in (*BROKER_WIDE, LEADER_EPOCH) else file.kind
+        kind = "checkpoint" if file.kind in CHECKPOINT_KINDS else file.kind
         self.file, self.identity = file, _whose(file)
         self.rows: defaultdict[str, list[Row]] = defaultdict(list)
         self.bytes_by_owner = dict.fromkeys(("preamble", "facts", "tool_messages", "unread"), 0)
@@ -125,7 +126,7 @@ def read_sidecar(content: bytes, file: SidecarFile) -> SidecarFacts:
 
 
 def _read_checkpoint(content: bytes, facts: SidecarFacts) -> None:
-    """`CheckpointFile`: a line with the version (0), one with the number of rows, the rows."""
+    """`CheckpointFile`: a line with the version (0), one with the number of rows, the rows. A broker that just started leaves it empty."""
     expected: int | None = None
     read = _epoch_row if facts.file.kind == LEADER_EPOCH else _offset_row
     for index, line in enumerate(_lines(content)):
@@ -139,7 +140,7 @@ def _read_checkpoint(content: bytes, facts: SidecarFacts) -> None:
         else:
             facts.own("facts", line)
             facts.add("checkpoints", line, row)
-    if len(facts.rows.get("checkpoints", ())) != expected:
+    if content and len(facts.rows.get("checkpoints", ())) != expected:
         facts.section["end_reason"] = "truncated"
 
 

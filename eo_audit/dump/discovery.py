@@ -1,0 +1,276 @@
+"""What dump files are there? Walks the inputs of an audit; a file is taken for what it is by its name *and* its first bytes.
+
+A bad input is an `InputError`. Inside a folder one unreadable file stops nothing: it becomes a `Problem`, one sentence, and the rest goes
+on. The order is that of cluster and path, whatever the order of arguments and of directory entries.
+"""
+
+import gzip
+import os
+import re
+import stat
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path, PurePosixPath
+
+from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, parse_path
+from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
+from eo_audit.dump.printed import text
+from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS
+from eo_audit.errors import InputError
+
+HEAD_BYTES = 64 << 10
+_GZIP = b"\x1f\x8b"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_CHECKPOINT = re.compile(f"({'|'.join(CHECKPOINT_KINDS)})-checkpoint")
+_MANIFEST = re.compile(r"manifest\.ya?ml(\.gz)?")
+_LISTING = re.compile(r"(.*[._-])?listing\.txt(\.gz)?")
+_MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
+_DUMP_LINE = re.compile(
+    rb"^(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: |timestamp: \d+ offset: "
+    rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class DumpFile:
+    """One file to read.
+
+    Attributes:
+        cluster: `--cluster`, else the nearest manifest's, else the name of the input folder.
+        input_path: the input it was found in, absolute.
+        path: relative to the input, with `/`; the file's name when the file itself is the input.
+        absolute: where to open it.
+        compression: none or gzip, by its first bytes.
+        stored_bytes: size on disk.
+        dump_set: names the files that were made in one go.
+        dumped_at_ms: when it was made, if a manifest says so (`dumped_at_source`).
+        manifest: what the manifests beside it and above it say, the nearest first.
+        own: what its own path says.
+        kind_hint: text (has or may have `Dumping` lines) or one of `sidecar_files.SIDECAR_KINDS`.
+    """
+
+    cluster: str
+    input_path: str
+    path: str
+    absolute: Path
+    compression: str
+    stored_bytes: int
+    dump_set: str
+    dumped_at_ms: int | None
+    dumped_at_source: str | None
+    manifest: ManifestHint
+    own: PathFacts
+    kind_hint: str
+
+    def identity(self, dumped_path: str | None = None) -> Identity:
+        """Whose text it holds, behind a `Dumping` line with that path (None: the file has none)."""
+        return identify(self.cluster, manifest=self.manifest, dumped_path=dumped_path, own=self.own)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something about a path that is not read: one sentence for the person who gave it."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The dump files of an audit, and what was left out."""
+
+    files: list[DumpFile]
+    problems: list[Problem]
+
+
+def discover(inputs: Sequence[Path], cluster: str | None = None) -> list[DumpFile]:
+    """The dump files of some inputs, in the order of cluster and path. See `look_through` for what was left out.
+
+    Args:
+        inputs: files and folders.
+        cluster: overrides every manifest and folder name.
+
+    Raises:
+        InputError: a path does not exist or cannot be read, or there is no dump file in it.
+    """
+    return look_through(inputs, cluster).files
+
+
+def look_through(inputs: Sequence[Path], cluster: str | None = None) -> Discovery:
+    """The dump files of some inputs, and the problems met on the way.
+
+    A file that several inputs hold is taken once. Arguments and errors as for `discover`.
+    """
+    problems: list[Problem] = []
+    found: list[_Found] = []
+    for root in sorted({Path(os.path.abspath(given)) for given in inputs}):
+        found += _look_into(root, problems)
+    if not found:
+        raise InputError("there is nothing to audit: name a folder of dumps")
+    unique = {os.path.realpath(file.absolute): file for file in reversed(found)}
+    said = _manifests(unique.values(), problems)
+    files = _name_dump_sets([_dump_file(file, said, cluster) for file in unique.values()])
+    return Discovery(sorted(files, key=lambda file: (file.cluster, file.path, file.input_path)), sorted(problems, key=lambda p: p.path))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file as found: the input it is in, where it is, and what its name and first bytes say."""
+
+    root: Path
+    absolute: Path
+    compression: str
+    stored_bytes: int
+    kind: str
+
+
+def _look_into(root: Path, problems: list[Problem]) -> list[_Found]:
+    """The dump files of one input."""
+    try:
+        if not root.is_dir():
+            return [_look_at(root, root)]
+        os.scandir(root).close()
+    except _NotADump as problem:
+        raise InputError(f"{root} {problem}") from None
+    except OSError as error:
+        raise InputError(f"{root} cannot be read: {error.strerror}") from error
+    met: list[Problem] = []
+    found = list(_dumps_below(root, met))
+    problems += met
+    if not found:
+        why = f" ({met[0].path} {met[0].text})" if met else ""
+        raise InputError(f"{root} holds no dump file{why}")
+    return found
+
+
+def _dumps_below(root: Path, problems: list[Problem]) -> Iterator[_Found]:
+    for path in _walk(root, problems):
+        try:
+            yield _look_at(root, path)
+        except _NotADump as problem:
+            problems.append(Problem(str(path), str(problem)))
+        except OSError as error:
+            problems.append(Problem(str(path), f"cannot be read: {error.strerror}"))
+
+
+def _walk(root: Path, problems: list[Problem]) -> Iterator[Path]:
+    """Files below a folder, links followed, each folder once; hidden ones are nobody's dumps."""
+
+    def unreadable(error: OSError) -> None:
+        problems.append(Problem(str(error.filename), f"cannot be read: {error.strerror}"))
+
+    visited = {os.path.realpath(root)}
+    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=unreadable):
+        kept = []
+        for name in sorted(subfolders):
+            real = os.path.realpath(os.path.join(folder, name))
+            if real in visited:
+                problems.append(Problem(os.path.join(folder, name), "leads to a folder that is read already"))
+            elif not name.startswith("."):
+                visited.add(real)
+                kept.append(name)
+        subfolders[:] = kept
+        yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+
+
+class _NotADump(Exception):
+    """Why a file that can be read is not taken."""
+
+
+def _look_at(root: Path, path: Path) -> _Found:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise _NotADump("is neither a file nor a folder")
+    with path.open("rb") as file:
+        stored = file.read(HEAD_BYTES)
+    compression, head = ("gzip", _unzip(stored)) if stored.startswith(_GZIP) else ("none", stored)
+    return _Found(root, path, compression, status.st_size, _kind(path.name, head))
+
+
+def _unzip(stored: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(stored, HEAD_BYTES)
+    except zlib.error:
+        raise _NotADump("begins like gzip but cannot be unpacked") from None
+
+
+def _kind(name: str, head: bytes) -> str:
+    """What a file is, by its name where its text does not say otherwise."""
+    if _MESSAGES.fullmatch(name) and not re.search(rb"^Dumping \S", head, re.MULTILINE):
+        return "tool_messages"
+    if _DUMP_LINE.search(head):
+        return "text"
+    if checkpoint := _CHECKPOINT.search(name):
+        return checkpoint[1]
+    if _MANIFEST.fullmatch(name) or _LISTING.fullmatch(name):
+        return "manifest" if _MANIFEST.fullmatch(name) else "listing"
+    if head.startswith(_UTF16):
+        raise _NotADump("is UTF-16 text, as PowerShell writes it: save it as UTF-8")
+    if b"\0" in head:
+        raise _NotADump("is a binary file: print segments with kafka-dump-log first")
+    if parse_path(name).kind != "unknown":
+        return "text"
+    raise _NotADump("does not look like a dump")
+
+
+def _manifests(found: Iterable[_Found], problems: list[Problem]) -> dict[Path, ManifestHint]:
+    """What each folder's manifest says."""
+    said: dict[Path, ManifestHint] = {}
+    for file in found:
+        if file.kind == "manifest":
+            with gzip.open(file.absolute) if file.compression == "gzip" else file.absolute.open("rb") as opened:
+                try:
+                    manifest = read_manifest(opened.read(MAX_BYTES + 1))
+                except (OSError, EOFError, zlib.error) as error:
+                    manifest = Manifest(error=str(error))
+            said[file.absolute.parent] = hint(manifest)
+            if manifest.error:
+                problems.append(Problem(str(file.absolute), f"is not understood, {manifest.error}"))
+    return said
+
+
+def _nearest(folder: Path, said: dict[Path, ManifestHint]) -> tuple[ManifestHint, Path | None]:
+    """Value by value, the word of the nearest manifest beside or above; and the folder of the one that says when the dumps were made."""
+    merged, made_in = ManifestHint(), None
+    for above in (folder, *folder.parents):
+        if above in said:
+            nearer = {f.name: getattr(merged, f.name) for f in fields(merged) if getattr(merged, f.name) is not None}
+            merged = replace(said[above], **nearer)
+            made_in = made_in or (above if merged.dumped_at_ms is not None else None)
+    return merged, made_in
+
+
+def _dump_file(found: _Found, said: dict[Path, ManifestHint], cluster: str | None) -> DumpFile:
+    folder = found.root.parent if found.root == found.absolute else found.root
+    manifest, made_in = _nearest(found.absolute.parent, said)
+    path = found.absolute.relative_to(folder)
+    return DumpFile(
+        cluster=cluster or manifest.cluster or _printable(folder.name) or "cluster",
+        input_path=_printable(found.root),
+        path=_printable(path),
+        absolute=found.absolute,
+        compression=found.compression,
+        stored_bytes=found.stored_bytes,
+        dump_set=_printable(made_in or folder),
+        dumped_at_ms=manifest.dumped_at_ms,
+        dumped_at_source=None if manifest.dumped_at_ms is None else "manifest",
+        manifest=manifest,
+        own=parse_path(PurePosixPath(*folder.parts[-2:], path).as_posix().lstrip("/")),
+        kind_hint=found.kind,
+    )
+
+
+def _printable(path: Path | str) -> str:
+    """A path as text: bytes of a name that are not UTF-8 are replaced."""
+    return text(os.fsencode(Path(path).as_posix() if isinstance(path, Path) else path))
+
+
+def _name_dump_sets(files: list[DumpFile]) -> list[DumpFile]:
+    """Dump sets by the name of their folder; by its whole path where two have the same name."""
+    short = {folder: PurePosixPath(folder).name for folder in {file.dump_set for file in files}}
+    used = Counter(short.values())
+    names = {folder: name if used[name] == 1 else folder for folder, name in short.items()}
+    return [replace(file, dump_set=names[file.dump_set]) for file in files]
