@@ -47,9 +47,10 @@ def check_unknown_brokers(claims: Iterable[SegmentClaim]) -> list[str]:
         other = first.setdefault(segment, claim)
         if other.digest != claim.digest:
             raise InputError(_conflict(other, claim))
+    advice = "name a folder broker-1, or say so in manifest.yaml"
     return [
-        f"cluster {cluster}: nothing says which broker printed {len(paths)} of its dump files (name a folder broker-1, or say so in manifest.yaml)"
-        for cluster, paths in sorted(files.items())
+        f"cluster {name}: nothing says which broker printed {len(paths)} of its dump files ({advice})"
+        for name, paths in sorted(files.items())
     ]
 
 
