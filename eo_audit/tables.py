@@ -14,18 +14,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction, create_table_with_add_actions
-from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit import parquet
 from eo_audit.errors import ConfigurationError, WarehouseError
 from eo_audit.lock import exclusive
 from eo_audit.parquet import DataFile
 from eo_audit.schemas import schema, table_names
+
+if TYPE_CHECKING:  # commands that only read start in a fraction of a second, without Spark
+    from pyspark.sql import DataFrame, SparkSession
 
 # Tables of up to this size reach Spark as values in the plan: no files to list, no scan task.
 INLINE_FILE_BYTES = 1 << 20
@@ -54,7 +58,7 @@ class Warehouse:
         folder: where the tables lie, one folder each.
     """
 
-    def __init__(self, out: Path, spark: Callable[[], SparkSession] | None = None, *, small: bool = True) -> None:
+    def __init__(self, out: Path, spark: "Callable[[], SparkSession] | None" = None, *, small: bool = True) -> None:
         """Open the tables of an output folder at their pinned versions.
 
         Args:
@@ -72,7 +76,7 @@ class Warehouse:
         """Has a finished step (or this writer) written the table?"""
         return name in self._versions
 
-    def read(self, name: str) -> DataFrame:
+    def read(self, name: str) -> "DataFrame":
         """A table as this process sees it: pinned, or as just committed by itself. A table that was never written has no rows."""
         if name in self._inline:
             return self._from_arrow(name, self._inline[name])
@@ -90,7 +94,13 @@ class Warehouse:
         for path, _ in self._files(name):
             yield from pq.ParquetFile(path).iter_batches()
 
-    def overwrite(self, name: str, rows: DataFrame) -> DataFrame:
+    def find(self, name: str, **bounds: tuple[int, int]) -> pa.Table:
+        """Rows whose columns lie within (lowest, highest), without Spark; row groups that cannot hold one are not read."""
+        wanted = schema(name).arrow()
+        parts = [rows for path, _ in self._files(name) for rows in _find(pq.ParquetFile(path), bounds)]
+        return pa.concat_tables([rows.cast(wanted) for rows in parts]) if parts else wanted.empty_table()
+
+    def overwrite(self, name: str, rows: "DataFrame") -> "DataFrame":
         """Replace a table by rows that have exactly its columns, and return what was written.
 
         Raises:
@@ -102,7 +112,7 @@ class Warehouse:
         self._commit(name, self._spark_files(name, conforming), mode="overwrite")
         return self.read(name)
 
-    def overwrite_arrow(self, name: str, rows: pa.Table) -> DataFrame:
+    def overwrite_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
         """Replace a table by rows in this process's memory, and return them."""
         rows = rows.cast(schema(name).arrow())
         self._commit(name, parquet.write(name, rows, self.folder / name), mode="overwrite")
@@ -121,7 +131,7 @@ class Warehouse:
         if files or not self.exists(name):
             self._commit(name, files, mode="append", transaction=transaction)
 
-    def materialise(self, rows: DataFrame) -> DataFrame:
+    def materialise(self, rows: "DataFrame") -> "DataFrame":
         """Rows computed once, for rows that several tables are made from. Gone when the writer has finished."""
         if self._small:
             return self._session().createDataFrame(rows.toArrow(), schema=rows.schema)
@@ -179,11 +189,11 @@ class Warehouse:
                 file.write(secrets.token_bytes(SALT_BYTES))
         return path.read_bytes()
 
-    def _session(self) -> SparkSession:
+    def _session(self) -> "SparkSession":
         assert self._spark is not None, "this warehouse was opened without Spark"
         return self._spark()
 
-    def _from_arrow(self, name: str, rows: pa.Table) -> DataFrame:
+    def _from_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
         return self._session().createDataFrame(rows, schema=schema(name).spark())
 
     def _files(self, name: str) -> list[tuple[Path, int]]:
@@ -191,7 +201,7 @@ class Warehouse:
             return []
         return _data_files(DeltaTable(self.folder / name, version=self._versions[name]))
 
-    def _spark_files(self, name: str, rows: DataFrame) -> list[DataFile]:
+    def _spark_files(self, name: str, rows: "DataFrame") -> list[DataFile]:
         folder = self.folder / name
         written = folder / f"part-{uuid.uuid4().hex}"
         rows.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(str(written))
@@ -233,7 +243,7 @@ class Warehouse:
             self._versions[name] = DeltaTable(table.table_uri).version()
 
 
-def conform(rows: DataFrame, name: str) -> DataFrame:
+def conform(rows: "DataFrame", name: str) -> "DataFrame":
     """The columns of a table, in its order.
 
     Raises:
@@ -271,3 +281,15 @@ def _arrow(name: str, files: Sequence[tuple[Path, int]]) -> pa.Table:
     wanted = schema(name).arrow()
     tables = [pq.read_table(path, partitioning=None).cast(wanted) for path, _ in files]
     return pa.concat_tables(tables) if tables else wanted.empty_table()
+
+
+def _find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]]) -> Iterator[pa.Table]:
+    for group in range(file.num_row_groups):
+        chunks = [file.metadata.row_group(group).column(index) for index in range(file.metadata.num_columns)]
+        found = {chunk.path_in_schema: chunk.statistics for chunk in chunks if chunk.path_in_schema in bounds}
+        if any(s is not None and s.has_min_max and (s.max < bounds[name][0] or s.min > bounds[name][1]) for name, s in found.items()):
+            continue
+        rows = file.read_row_group(group)
+        for name, (lowest, highest) in bounds.items():
+            rows = rows.filter(pc.and_(pc.greater_equal(rows[name], lowest), pc.less_equal(rows[name], highest)))
+        yield rows
