@@ -69,13 +69,21 @@ def coordinator_records(dump: bytes, start: int, *, key_size: int, value_size: i
 
 
 def _text_records(dump: bytes, id_start: int, *, id_size: int, value_size: int) -> Iterator[Decoded]:
-    found = _VALUE_START.finditer(dump, id_start, id_start + longest_printed(id_size) + _LOOKAHEAD)
-    fitting = [start.start() for start in found if exact_or_lossy(dump[id_start : start.start()], id_size)]
-    for id_end in sorted(fitting, key=lambda end: abs(end - id_start - id_size)):
+    for id_end in _id_ends(dump, id_start, id_size):
         value = (_TOMBSTONE if value_size < 0 else _VALUE).match(dump, id_end)
         fields = _text_fields(value, value_size) if value else None
         if value and fields is not None:
             yield Decoded(value.end(), TRANSACTION_TEXT, {"transactional_id": text(dump[id_start:id_end]), **fields})
+
+
+def _id_ends(dump: bytes, id_start: int, id_size: int) -> Iterator[int]:
+    """Where an id can end, the exact length first; what its text cannot stand for is left out."""
+    exact = id_start + id_size
+    if id_size >= 0 and _VALUE_START.match(dump, exact):
+        yield exact
+    for found in _VALUE_START.finditer(dump, id_start, id_start + longest_printed(id_size) + _LOOKAHEAD):
+        if found.start() != exact and exact_or_lossy(dump[id_start : found.start()], id_size):
+            yield found.start()
 
 
 def _text_fields(value: re.Match[bytes], value_size: int) -> Fields | None:

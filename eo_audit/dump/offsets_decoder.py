@@ -6,6 +6,7 @@ bytes beside group and topic, `GroupMetadataKey` 4 beside the group, `OffsetComm
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from eo_audit.dump.decoders import UNDECODED, Decoded, Fields, varint_size
 from eo_audit.dump.json_record import JSON_RECORD, Json, json_number, json_object, json_text, split_json_record
@@ -25,6 +26,7 @@ _DELETED = re.compile(rb"<DELETE>\r?\n")
 _LINE_END = re.compile(rb"\n")
 _NOTHING = re.compile(rb"\r?\n")
 _LOOKAHEAD = 320  # bytes: the longest topic and partition behind a group, and the beginning of a value
+_MOST_LINES = 1000  # of commit metadata, which a broker limits to 4 KiB unless told otherwise
 _OTHER: Fields = {"record_kind": "other", "tombstone": False}
 
 
@@ -80,9 +82,10 @@ def _commit_ends(dump: bytes, tail: re.Match[bytes], value_size: int) -> list[in
         return []
     sizes = _metadata_sizes(value_size)
     start, limit = separator.end(), separator.end() + longest_printed(max(sizes, default=0)) + len("\r\n")
-    ends = [end.end() for end in _LINE_END.finditer(dump, start, limit)]
-    exact = [end for end in ends if len(dump[start : end - 1]) in sizes or (dump[end - 2] == 13 and end - 2 - start in sizes)]
-    lossy = [end for end in ends if any(exact_or_lossy(dump[start : end - 1], size) for size in sizes)]
+    ends = [end.end() for end in islice(_LINE_END.finditer(dump, start, limit), _MOST_LINES)]
+    printed = {end: {dump[start : end - 1], dump[start : end - 1].removesuffix(b"\r")} for end in ends}
+    exact = [end for end in ends if any(len(metadata) in sizes for metadata in printed[end])]
+    lossy = [end for end in ends if any(exact_or_lossy(metadata, size) for metadata in printed[end] for size in sizes)]
     return exact + [end for end in lossy if end not in exact]
 
 
@@ -129,9 +132,8 @@ def _json_fields(key: Json, value: Json | None) -> Fields:
     if kind != "commit":
         return fields
     committed = {} if value is None else json_object(value, "data")
-    return fields | {
-        "topic": json_text(data, "topic"),
-        "partition": json_number(data, "partition", bits=INT),
-        "committed_offset": json_number(committed, "offset"),
-        "commit_timestamp_ms": json_number(committed, "commitTimestamp"),
-    }
+    topic, partition, offset = json_text(data, "topic"), json_number(data, "partition", bits=INT), json_number(committed, "offset")
+    if topic is None or partition is None or (offset is None) != (value is None):
+        raise ValueError("not an offset commit")
+    commit: Fields = {"topic": topic, "partition": partition, "committed_offset": offset}
+    return fields | commit | {"commit_timestamp_ms": json_number(committed, "commitTimestamp")}
