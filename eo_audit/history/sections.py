@@ -1,9 +1,9 @@
 """Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped.
 
 Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
-dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either (the cleaner merges
-segments). Broker-wide files (checkpoints, listings) give way to a newer file of the same name only: a broker has one per log directory.
-`-future`, `-delete` and `-stray` directories and sections of an unknown log are not read.
+dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either: the cleaner merges segments.
+Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each of
+its log directories. `-future`, `-delete` and `-stray` directories and sections of an unknown log are not read.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from eo_audit.schemas import schema
 
 SEGMENT_KINDS = ("log", "snapshot", "txnindex")
-BROKER_KINDS = ("checkpoint", "listing")
+BROKER_KINDS = ("checkpoint", "listing", "manifest")
 UNSUPPORTED_DIALECT = "0.11-2.1"
 INTERNAL_TOPICS = ("__transaction_state", "__consumer_offsets", "__cluster_metadata", "__share_group_state", "__remote_log_metadata")
 
@@ -40,6 +40,7 @@ def section_status(dump_sections: DataFrame, dump_files: DataFrame, batches: Dat
             "is_read": _is_read(),
             "newest_broker_clock_ms": broker_clock,
             "shows_cleaning": F.coalesce(F.col("cleaned"), F.lit(False)),
+            "tail_intact": F.col("end_reason").isin("eof", "next") & (F.coalesce(F.col("invalid_tail_bytes"), F.lit(0)) == 0),
         }
     ).select(*schema("section_status").columns)
 

@@ -1,0 +1,149 @@
+"""What checkpoints, listings, manifests and file names say of a log."""
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from support.rows import table
+
+from eo_audit.history.replica_logs import replica_logs
+
+Rows = list[dict[str, object]]
+
+
+def section(kind: str = "log", base: int | None = 0, *, last: int | None = None, **more: object) -> dict[str, object]:
+    return {
+        "kind": kind,
+        "dir_kind": "normal",
+        "segment_base_offset": base,
+        "first_offset": None if last is None else base,
+        "last_offset": last,
+        "supported": True,
+        "is_read": True,
+        "tail_intact": True,
+        "path": f"broker-1/orders-0/{base}.{kind}.txt",
+    } | more
+
+
+def about_broker(name: str) -> dict[str, object]:
+    return section("checkpoint", None, path=f"broker-1/{name}", replica_log_id=None, topic=None, partition=None)
+
+
+def checkpoint(kind: str, offset: int) -> dict[str, object]:
+    return {"checkpoint_kind": kind, "offset": offset}
+
+
+def listed(*names: str, size: int = 10) -> Rows:
+    return [{"file_name": name, "folder": "orders-0", "file_bytes": size} for name in names]
+
+
+LOG = [section(last=22)]
+OTHERS = [about_broker("replication-offset-checkpoint")]
+ELSEWHERE = [section("txnindex", replica_log_id=2, topic="payments")]
+COMPACT = {"topics.orders.cleanup.policy": "compact"}
+SEGMENT = "0" * 20
+
+# name: sections, checkpoint rows, listed files, manifest, expected columns
+CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object]]] = {
+    "the log alone": (
+        LOG, [], [], {},
+        {"log_start": 0, "log_start_source": "segment_base", "hw": 23, "hw_source": "leo", "leo": 23,
+         "tail_intact": True, "index_state": "not_dumped",
+         "unknown_indexes": [0], "compacted": False, "uncleaned_from": None, "cleanup_policy": None, "missing_head_from": None,
+         "snapshot_offset": None},
+    ),
+    "checkpoints": (
+        LOG + OTHERS, [checkpoint("replication-offset", 20), checkpoint("log-start-offset", 5)], [], {},
+        {"log_start": 5, "log_start_source": "checkpoint", "hw": 20, "hw_source": "checkpoint", "leo": 23,
+         "compacted": False, "uncleaned_from": 0},
+    ),
+    "a log start row below the first segment": (
+        [section(base=7, last=22)], [checkpoint("log-start-offset", 3)], [], {},
+        {"log_start": 7, "log_start_source": "segment_base", "first_offset": 7, "missing_head_from": 3},
+    ),
+    "the leader epoch cache starts below the first segment": (
+        [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("leader-epoch", 9)], [], {}, {"missing_head_from": 0},
+    ),
+    "the listing has an older segment": (
+        [section(base=5, last=22)], [], listed(f"{SEGMENT}.log", f"{5:020}.log"), {},
+        {"missing_head_from": 0},
+    ),
+    "the listing has a newer segment": (LOG, [], listed(f"{SEGMENT}.log", f"{23:020}.log"), {}, {"tail_intact": False}),
+    "a snapshot beyond the end": ([*LOG, section("snapshot", 30)], [], [], {}, {"tail_intact": False, "snapshot_offset": 30}),
+    "a cut dump": ([section(last=22, tail_intact=False)], [], [], {}, {"tail_intact": False}),
+    "the high watermark alone is no proof of a missing tail": (
+        LOG, [checkpoint("replication-offset", 24)], [], {},
+        {"tail_intact": True, "hw": 24},
+    ),
+    "an empty active segment": ([section(last=22), section(base=23)], [], [], {}, {"leo": 23}),
+    "segments": (
+        [section(base=10, last=22, section_id=2), section(last=9, section_id=1)], [], [], {},
+        {"segments": [Row(base_offset=0, end_offset=10, section_id=1), Row(base_offset=10, end_offset=23, section_id=2)]},
+    ),
+    "index dumped": ([*LOG, section("txnindex")], [], [], {}, {"index_state": "dumped", "unknown_indexes": []}),
+    "no index in the listing": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"index_state": "absent", "unknown_indexes": []}),
+    "index in the listing, not dumped": (LOG + ELSEWHERE, [], listed(f"{SEGMENT}.txnindex"), {}, {"index_state": "not_dumped"}),
+    "empty index in the listing": (LOG, [], listed(f"{SEGMENT}.txnindex", size=0), {}, {"index_state": "absent"}),
+    "snapshot here, an index elsewhere": ([*LOG, section("snapshot", 23), *ELSEWHERE], [], [], {}, {"index_state": "absent"}),
+    "snapshot here, no index anywhere": ([*LOG, section("snapshot", 23)], [], [], {}, {"index_state": "not_dumped"}),
+    "an index elsewhere, no snapshot here": (LOG + ELSEWHERE, [], [], {}, {"index_state": "not_dumped"}),
+    "one index of two": ([section(last=9), section(base=10, last=22), section("txnindex")], [], [], {}, {"unknown_indexes": [10]}),
+    "cleaned up to the cleaner's row": (
+        LOG + OTHERS, [checkpoint("cleaner-offset", 12)], [], COMPACT,
+        {"compacted": True, "uncleaned_from": 12},
+    ),
+    "compact, but never cleaned": (
+        LOG + OTHERS, [], [], COMPACT,
+        {"compacted": False, "uncleaned_from": 0, "cleanup_policy": "compact"},
+    ),
+    "compact, and nobody says how far": (LOG, [], [], COMPACT, {"compacted": True, "uncleaned_from": None}),
+    "copied from a leader that cleans": (
+        [section(last=22, shows_cleaning=True), *OTHERS], [], [], COMPACT, {"compacted": True, "uncleaned_from": None},
+    ),
+    "lost records, policy unknown": ([section(last=22, shows_cleaning=True)], [], [], {}, {"compacted": True, "uncleaned_from": None}),
+    "lost records in a topic that is not cleaned": (
+        [section(last=22, shows_cleaning=True)], [], [], {"topics.orders": None},
+        {"compacted": False, "uncleaned_from": 0, "cleanup_policy": "delete"},
+    ),
+    "the cleaner is off": (
+        [section(last=22, shows_cleaning=True)], [], [], COMPACT | {"broker_config.log.cleaner.enable": "false"},
+        {"compacted": False, "uncleaned_from": 0},
+    ),
+    "an internal topic": (
+        [section(last=22, topic="__consumer_offsets")], [], [], {},
+        {"is_internal": True, "cleanup_policy": "compact", "compacted": True},
+    ),
+    "an older dialect": (
+        [section(last=None, supported=False, is_read=False)], [], [], {},
+        {"supported": False, "segments": [], "leo": 0, "index_state": "absent"},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def logs(spark: SparkSession) -> dict[str, Row]:
+    """All cases in one pass, each a cluster of its own; log 1 of each is the one asked about."""
+    tables: dict[str, Rows] = {name: [] for name in ("section_status", "checkpoints", "listed_files", "manifest_entries")}
+    for case, (sections, checkpoints, listing, manifest, _) in enumerate(CASES.values()):
+        read = {"section_id": 1000 * case + 999, "cluster": str(case)}
+        own = {"cluster": str(case), "broker": 1, "topic": "orders", "partition": 0, "replica_log_id": 1}
+        tables["section_status"] += [own | row | _ids(row, case) for row in sections]
+        tables["section_status"].append(read | {"kind": "unknown", "is_read": True})
+        tables["checkpoints"] += [own | row | read | {"replica_log_id": _log(1, case)} for row in checkpoints]
+        tables["listed_files"] += [own | row | read | {"replica_log_id": _log(1, case)} for row in listing]
+        tables["manifest_entries"] += [read | {"name": name, "value": value} for name, value in manifest.items()]
+    found = replica_logs(*(table(spark, name, rows) for name, rows in tables.items())).collect()
+    return {name: next(row for row in found if row.replica_log_id == _log(1, case)) for case, name in enumerate(CASES)}
+
+
+def _log(number: int, case: int) -> int:
+    return 10 * case + number
+
+
+def _ids(row: dict[str, object], case: int) -> dict[str, object]:
+    log = row.get("replica_log_id", 1)
+    return {"section_id": row.get("section_id", 0), "replica_log_id": None if log is None else _log(int(str(log)), case)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_known_of_a_log(logs: dict[str, Row], name: str) -> None:
+    expected = CASES[name][4]
+    assert {column: logs[name][column] for column in expected} == expected
