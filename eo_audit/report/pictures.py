@@ -39,12 +39,22 @@ def _partition_charts(ordered: Sequence[Row], reader: Reader) -> dict[str, tuple
     for cluster, topic, partition in _firsts(((f["cluster"], f["topic"], f["partition"]) for f in named), MAX_PARTITION_CHARTS):
         here = [f for f in named if (f["cluster"], f["topic"], f["partition"]) == (cluster, topic, partition)]
         log = _shown_replica(reader.rows("visibility", cluster=cluster, topic=topic, partition=partition), here[0])
-        rows = _window(log, here, reader) if log else []
-        if log and rows:
+        if log and (svg := picture_of_partition(log, here, reader)):
             where = "" if log.get("broker") is None else f" on broker {log['broker']}"
-            title = f"{place(log)}{where}, cluster {cluster}"
-            charts[anchor(cluster, topic, partition)] = (title, partition_chart(rows, log, _ranges(here)))
+            charts[anchor(cluster, topic, partition)] = (f"{place(log)}{where}, cluster {cluster}", svg)
     return charts
+
+
+def picture_of_partition(log: Row, findings: Sequence[Row], reader: Reader) -> str:
+    """One replica log around its gravest finding, as SVG; empty where it has no batches.
+
+    Args:
+        log: its row of `visibility`.
+        findings: the findings about it, the gravest first.
+        reader: where its history is read.
+    """
+    rows = _window(log, findings, reader)
+    return partition_chart(rows, log, _ranges(findings)) if rows else ""
 
 
 def _shown_replica(logs: Sequence[Row], finding: Row) -> Row | None:
