@@ -1,0 +1,58 @@
+"""Lines of dump files, quoted as far as they may be: a record line up to its header keys, never a key or a payload."""
+
+import gzip
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+# What stands before these words on a record line are numbers and names of the dump tool; behind them stand other people's bytes.
+_PRIVATE = re.compile(rb"(?<=headerKeys: \[)| key: | payload: ")
+_RECORD_LINE = (b"| ", b"offset: ")
+_TOOL_LINE = re.compile(
+    rb"Dumping \S|(?:Log s|S)tarting offset: \d|baseOffset: \d+ lastOffset: \d|\| offset: \d|offset: \d+ position: \d"
+    rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: \d"
+)
+MOST_BYTES = 64 << 10
+
+
+def dump_path(dump_file: Mapping[str, object]) -> Path:
+    """Where a row of `dump_files` lies: below its input, or the input itself."""
+    given = Path(str(dump_file["input_path"]))
+    return given if given.is_file() else given / str(dump_file["path"])
+
+
+def text_at(path: Path, *, byte_offset: int, length: int, compression: str = "none") -> bytes:
+    """Bytes of the text of a dump file, at most 64 KiB of them.
+
+    Args:
+        path: the file.
+        byte_offset: in the text, that is after decompression.
+        length: how many bytes.
+        compression: none or gzip.
+
+    Raises:
+        OSError: the file is not there, or is not what it was.
+    """
+    with gzip.open(path) if compression == "gzip" else path.open("rb") as file:
+        file.seek(byte_offset)
+        return file.read(min(length, MOST_BYTES))
+
+
+def quotable(text: bytes, *, known: bool = False) -> list[str]:
+    """The lines of a text, each as far as it may be shown; control characters are still in them.
+
+    Args:
+        text: from `text_at`.
+        known: the text is a fact of a kind that holds no payload; else only lines that begin as the dump tool begins them are shown.
+    """
+    shown = []
+    for line in text.removesuffix(b"\n").split(b"\n"):
+        private = _PRIVATE.search(line) if line.startswith(_RECORD_LINE) else None
+        if private:
+            shown.append(line[: private.end() if not private.group() else private.start()] + b" ...")
+            break  # what follows may belong to a key or a payload
+        if not known and not _TOOL_LINE.match(line):
+            shown.append(b"(%d bytes, not quoted: they may be part of a payload)" % len(line))
+            break
+        shown.append(line)
+    return [line.decode("utf-8", errors="replace").rstrip("\r") for line in shown]

@@ -1,0 +1,140 @@
+"""`eo-audit show FILE@OFFSET`: the dump line behind a piece of evidence, with its fields named. No Spark: two tables and one dump file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eo_audit.errors import ArgumentError, InputError, WarehouseError
+from eo_audit.report.quote import dump_path, quotable, text_at
+from eo_audit.report.wording import Row, moment
+from eo_audit.tables import Warehouse
+
+# Tables of a section's facts, the ones that say most first. Any section may hold messages of the tool and unread text.
+_TABLES: Mapping[str, Sequence[str]] = {
+    "log": ("batches", "coordinator_entries", "offset_commits", "records"),
+    "snapshot": ("producer_snapshots",),
+    "txnindex": ("aborted_transactions",),
+    "checkpoint": ("checkpoints",),
+    "manifest": ("manifest_entries",),
+    "listing": ("listed_files",),
+}
+_WHAT = {
+    "batches": "a batch",
+    "coordinator_entries": "an entry of the transaction coordinator",
+    "offset_commits": "a record of consumer offsets",
+    "records": "a record",
+    "producer_snapshots": "a row of a producer snapshot",
+    "aborted_transactions": "an entry of the aborted-transaction index",
+    "checkpoints": "a row of a checkpoint",
+    "manifest_entries": "a line of the manifest",
+    "listed_files": "a line of the listing",
+    "tool_messages": "a message of the dump tool",
+    "unread_spans": "text that was not understood",
+}
+_UNSHOWN = {"section_id", "byte_offset", "length", "replica_log_id", "dump_file_id", "key_hash", "value_hash", "text", "applies_to_section"}
+_NEAR = 1 << 20
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One element of a dump file: what it is, where it stands, its lines as far as they may be shown, and its fields."""
+
+    what: str
+    where: str
+    lines: tuple[str, ...]
+    fields: tuple[tuple[str, str], ...]
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """FILE@OFFSET as the file and the byte offset.
+
+    Raises:
+        ArgumentError: it is not of that form.
+    """
+    name, _, offset = address.rpartition("@")
+    if not name or not (offset.isascii() and offset.isdigit()):
+        raise ArgumentError(f"{address} is not FILE@OFFSET, such as broker-1/orders-0/00000000000000000000.log.txt@2931")
+    return name, int(offset)
+
+
+def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> Shown:
+    """The element of a dump file that holds a byte.
+
+    Args:
+        address: FILE@OFFSET; the file as in `evidence` (relative to its input), or where it lies now.
+        warehouse: the tables of the run.
+        cluster: whose file, where several clusters have one of that name.
+
+    Raises:
+        ArgumentError: the address is not understood, or several clusters have such a file.
+        InputError: no such file was ingested, it is not there any more, or it has no such byte.
+        WarehouseError: nothing was ingested into this warehouse.
+    """
+    name, offset = parse_address(address)
+    file = _dump_file(name, warehouse, cluster)
+    section, table, fact = _fact(file, offset, warehouse)
+    path = dump_path(file)
+    begin, length = _number(fact, "byte_offset"), _number(fact, "length")
+    try:
+        text = text_at(path, byte_offset=begin, length=length, compression=str(file["compression"]))
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path} was ingested, but cannot be read now: {error}") from error
+    where = f"{file['path']}@{begin}, {length} bytes; cluster {file['cluster']}{_log_name(section)}"
+    return Shown(_WHAT[table], where, tuple(quotable(text, known=table != "unread_spans")), tuple(_fields(fact)))
+
+
+def _number(row: Row, column: str) -> int:
+    value = row[column]
+    assert isinstance(value, int)
+    return value
+
+
+def _dump_file(name: str, warehouse: Warehouse, cluster: str | None) -> Row:
+    if not warehouse.exists("dump_files"):
+        raise WarehouseError(f"{warehouse.folder} holds no ingested dumps: name the folder of the run with --out")
+    here = Path(name).resolve()
+    files = [row for row in warehouse.arrow("dump_files").to_pylist() if cluster in (None, row["cluster"])]
+    found = [row for row in files if row["path"] == name] or [row for row in files if dump_path(row) == here]
+    clusters = sorted({str(row["cluster"]) for row in found})
+    if not found:
+        of_cluster = f" of cluster {cluster}" if cluster else ""
+        raise InputError(f"no dump file {name}{of_cluster} was ingested into {warehouse.folder}; name it relative to its input")
+    if len(clusters) > 1:
+        raise ArgumentError(f"{name} was ingested for {len(clusters)} clusters ({', '.join(clusters[:8])} ...): say which with --cluster")
+    # The same file may have been ingested twice, before and after it grew: the one that lies there now is meant.
+    return next((row for row in found if _is_as_ingested(row)), found[-1])
+
+
+def _is_as_ingested(row: Row) -> bool:
+    path = dump_path(row)
+    return path.is_file() and path.stat().st_size == row["stored_bytes"]
+
+
+def _fact(file: Row, offset: int, warehouse: Warehouse) -> tuple[Row, str, Row]:
+    """The section, the table and the row that own a byte; the smallest one where a batch and its records could both."""
+    file_id = _number(file, "dump_file_id")
+    sections = warehouse.find("dump_sections", dump_file_id=(file_id, file_id), byte_offset=(0, offset)).to_pylist()
+    for section in sorted((row for row in sections if offset < row["byte_offset"] + row["length"]), key=lambda row: row["length"]):
+        tables = (*_TABLES.get(section["kind"], ()), "tool_messages", "unread_spans")
+        for lowest in (offset, max(0, offset - _NEAR), 0):
+            for table in tables:
+                rows = warehouse.find(table, section_id=(section["section_id"],) * 2, byte_offset=(lowest, offset)).to_pylist()
+                owners = [row for row in rows if offset < row["byte_offset"] + row["length"]]
+                if owners:
+                    return section, table, min(owners, key=lambda row: row["length"])
+        raise InputError(f"byte {offset} of {file['path']} is in no fact: it is the head of a section ({section['dumped_path']})")
+    raise InputError(f"{file['path']} has {file['text_bytes']} bytes of text: there is no byte {offset}")
+
+
+def _log_name(section: Row) -> str:
+    broker = "" if section["broker"] is None else f", broker {section['broker']}"
+    return broker + ("" if section["topic"] is None else f", {section['topic']}-{section['partition']}")
+
+
+def _fields(fact: Row) -> Iterator[tuple[str, str]]:
+    for name, value in fact.items():
+        if value is None or name in _UNSHOWN:
+            continue
+        if isinstance(value, list):
+            value = ", ".join("-".join(str(part) for part in item.values()) if isinstance(item, dict) else str(item) for item in value)
+        yield name, f"{value}  ({moment(value)})" if name.endswith("_ms") and isinstance(value, int) and value > 10**11 else str(value)

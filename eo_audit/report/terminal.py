@@ -1,0 +1,227 @@
+"""The end of a run on a terminal: one table that fits 100 columns, where the results lie, and what to type next.
+
+Without a terminal there are no colours and no progress. Every text of a dump passes `plain`: no control character reaches the screen.
+"""
+
+import re
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from eo_audit.report.content import Content, Incident, Shown
+from eo_audit.report.wording import Row, moment, place
+
+WIDTH = 100
+MOST_INCIDENTS = 12  # a screen and a half; all of them are in report.html and findings.jsonl
+MOST_REMEDIES = 5
+MOST_ROWS = 8
+STYLES = {"fail": "bold red", "unknown": "bold yellow", "pass": "bold green", "critical": "bold red", "error": "red", "warning": "yellow"}
+_COMMAND = re.compile(r"`([^`]+)`")
+
+
+def plain(text: object) -> str:
+    """Text of which every character prints: control, direction-changing and unassigned characters are spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in str(text))
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    """Where results go: at most 100 columns wide, without colours where nobody watches."""
+    screen = Console(file=stream or sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    screen.width = min(screen.width, WIDTH) if screen.is_terminal else WIDTH
+    return screen
+
+
+def show_result(content: Content, out: Path, screen: Console) -> None:
+    """Print the end of a run.
+
+    Args:
+        content: verdict, incidents and blind spots (`report.content.build_content`).
+        out: the folder of the results, as the user named it.
+        screen: from `console`.
+    """
+    screen.print()
+    screen.print(summary(content, out))
+    for block in (_results(out), *_next_steps(content, out)):
+        screen.print(block, soft_wrap=isinstance(block, Text))
+
+
+def summary(content: Content, out: Path) -> Table:
+    """The one table: verdict, incidents, what is held back, what was not covered."""
+    verdict = str(content.verdict["verdict"])
+    title = Text.assemble((verdict.upper(), STYLES[verdict]), "  ", plain(content.headline))
+    clusters = {str(row["cluster"]) for row in content.partitions}
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", expand=True, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", max_width=26)
+    table.add_column(overflow="fold", max_width=17)
+    table.add_column(overflow="fold", ratio=1)
+    sections = (
+        _incident_rows(content, out, many=len(clusters) > 1),
+        _held_back_rows(content.partitions, many=len(clusters) > 1),
+        _blind_rows(content),
+        _transaction_rows(content.verdict),
+        _input_rows(content.verdict),
+    )
+    for section in sections:
+        for cells in section:
+            table.add_row(*cells)
+        table.add_section()
+    return table
+
+
+Cells = tuple[RenderableType, ...]
+
+
+def _where(row: Row, *, many: bool) -> str:
+    """orders-3; with the cluster in front where there are several."""
+    here = place(row)
+    return plain(f"{row['cluster']}:{here}" if many and here != row["cluster"] else here)
+
+
+def _offsets(row: Row) -> str:
+    first, last = row.get("first_offset"), row.get("last_offset")
+    return "" if first is None else str(first) if last in (None, first) else f"{first}-{last}"
+
+
+def _incident_rows(content: Content, out: Path, *, many: bool) -> Iterator[Cells]:
+    """One row per incident, gravest first; those that are only information share one."""
+    grave = [incident for incident in content.incidents if incident.severity != "info"]
+    for incident in grave[:MOST_INCIDENTS]:
+        yield _incident_row(incident, many=many)
+    rest = Counter(incident.severity for incident in grave[MOST_INCIDENTS:])
+    if rest:
+        yield "", "", "", f"and {_counted(rest)} more: eo-audit export findings --out {shlex.quote(str(out))}"
+    notes = Counter(f"{i.cause.row['rule']} {i.cause.row['slug']}" for i in content.incidents if i.severity == "info")
+    if notes:
+        yield "info", "", "", "only for information: " + ", ".join(f"{name} ({count})" for name, count in sorted(notes.items()))
+
+
+def _incident_row(incident: Incident, *, many: bool) -> Cells:
+    row = incident.cause.row
+    what = Text.assemble((f"{row['rule']} {row['slug']}", "bold"), "  ", plain(row["message"]))
+    also = _effects(incident.effects, many=many)
+    severity = Text(incident.severity, STYLES.get(incident.severity, ""))
+    return severity, _where(row, many=many), _offsets(row), Text("\n").join([what, Text(also)] if also else [what])
+
+
+def _effects(effects: Sequence[Shown], *, many: bool) -> str:
+    """`also T02 late-write (orders-0), L01 lso-stuck (orders-0, orders-1)`."""
+    places: dict[str, list[str]] = {}
+    for effect in effects:
+        places.setdefault(f"{effect.row['rule']} {effect.row['slug']}", []).append(_where(effect.row, many=many))
+    return "also " + ", ".join(f"{name} ({_some(where)})" for name, where in places.items()) if places else ""
+
+
+def _held_back_rows(partitions: Sequence[Row], *, many: bool) -> Iterator[Cells]:
+    """Partitions whose LSO lies below their high watermark; replicas that agree share a row."""
+    rows: dict[tuple[object, ...], Row] = {}
+    for partition in partitions:
+        lso, hw = partition.get("lso"), partition.get("hw")
+        if isinstance(lso, int) and isinstance(hw, int) and lso < hw:
+            rows.setdefault((partition["cluster"], partition["topic"], partition["partition"], lso, hw), partition)
+    for (_, _, _, lso, hw), partition in list(rows.items())[:MOST_ROWS]:
+        blocker = partition.get("blocker")
+        behind = f" behind producer {blocker['producer_id']}" if isinstance(blocker, Mapping) else ""
+        held = partition.get("held_back_records")
+        committed = f": {held:,} committed records wait{behind}" if held else behind
+        yield "held back", _where(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}{committed}"
+    if len(rows) > MOST_ROWS:
+        yield "", "", "", f"and {len(rows) - MOST_ROWS} more partitions: verdict.json, partitions"
+
+
+def _before(offset: object) -> int:
+    return offset - 1 if isinstance(offset, int) else 0
+
+
+def _blind_rows(content: Content) -> Iterator[Cells]:
+    """What could not be judged, and which dump to bring."""
+    for blind in content.blind[:MOST_ROWS]:
+        what = Text(plain(blind.why))
+        if blind.bring:
+            what.append(f"\nbring: {plain(blind.bring)}", "bold")
+        yield "not covered", _some(blind.rules), "", what
+    if len(content.blind) > MOST_ROWS:
+        yield "", "", "", f"and {len(content.blind) - MOST_ROWS} more reasons: verdict.json, rules"
+
+
+def _transaction_rows(verdict: Row) -> Iterator[Cells]:
+    """How transactions that did not commit ended, and how many have not ended."""
+    found = verdict.get("transactions")
+    transactions = [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
+    aborted = [row for row in transactions if row.get("decision") == "ABORT"]
+    causes = Counter(str(row.get("abort_cause") or "unknown cause").replace("_", " ") for row in aborted)
+    unfinished = [row for row in transactions if row.get("decision") not in ("ABORT", "COMMIT")]
+    if causes:
+        yield "aborts", "", "", f"{causes.total()}: " + ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
+    if unfinished:
+        ids = _some([plain(row.get("transactional_id")) for row in unfinished])
+        yield "not finished", "", "", f"{len(unfinished)}: {ids}"
+
+
+def _input_rows(verdict: Row) -> Iterator[Cells]:
+    """How much was read, on which clock it was judged."""
+    found = verdict.get("inputs")
+    inputs = [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
+    size, unread = sum(int(row["bytes"]) for row in inputs), sum(int(row["unread_bytes"]) for row in inputs)
+    left = f", {unread:,} bytes of them not understood (eo-audit export unread_spans)" if unread else ""
+    as_of = f"judged as of {moment(verdict.get('as_of_ms'))} ({plain(verdict.get('as_of_source'))})"
+    yield "read", "", "", f"{size:,} bytes of dumps{left}; {as_of}"
+
+
+def _results(out: Path) -> Text:
+    return Text(f"Results in {plain(out)}: report.html to read, findings.jsonl and verdict.json for programs, warehouse/ to query.")
+
+
+def _next_steps(content: Content, out: Path) -> Iterator[RenderableType]:
+    """For the gravest incidents: the remedy with its commands, and the command that shows the evidence."""
+    grave = [incident for incident in content.incidents if incident.severity != "info"]
+    if grave:
+        yield Text("\nWhat to do now", "bold")
+    for incident in grave[:MOST_REMEDIES]:
+        row = incident.cause.row
+        where = f"{place(row)}, offset {_offsets(row)}" if _offsets(row) else place(row)
+        yield Text(f"\n{row['rule']} {plain(where)}", "bold")
+        yield from _remedy(str(row["remedy"]))
+        for evidence in incident.cause.evidence[:1]:
+            command = ["eo-audit", "show", evidence.address, "--cluster", str(row["cluster"]), "--out", str(out)]
+            yield _command(shlex.join(command))
+
+
+def _remedy(remedy: str) -> Iterator[RenderableType]:
+    """Prose, wrapped; each command that has arguments on an unbroken line of its own, so that it can be copied."""
+    prose = ""
+    for number, part in enumerate(_COMMAND.split(remedy)):
+        if number % 2 == 0 or " " not in part:
+            prose += part
+            continue
+        yield from _prose(prose)
+        yield _command(part)
+        prose = ""
+    yield from _prose(prose)
+
+
+def _prose(text: str) -> Iterator[RenderableType]:
+    if text := text.strip().lstrip(".;,: "):
+        yield Padding(Text(plain(text)), (0, 0, 0, 2))
+
+
+def _command(command: str) -> Text:
+    return Text(f"    {plain(command)}", "cyan")
+
+
+def _some(items: Iterable[str], most: int = 4) -> str:
+    listed = list(dict.fromkeys(items))
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
