@@ -1,9 +1,10 @@
 """`manifest.yaml`: what the person who collected the dumps says of them, flattened to dotted names."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from itertools import accumulate
 
 import yaml
 
@@ -17,12 +18,12 @@ _MAX_DEPTH = 10
 
 @dataclass(frozen=True)
 class Entry:
-    """One value of a manifest: its dotted name, its text (None: nothing said), and the lines it stands on, counted from 0."""
+    """One value of a manifest: its dotted name, its text (None: nothing said), and the bytes [start, stop) it stands on."""
 
     name: str
     value: str | None
-    first_line: int
-    last_line: int
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def read_manifest(content: bytes) -> Manifest:
         return Manifest(error=f"larger than {MAX_BYTES} bytes")
     try:
         entries = _entries(content.decode("utf-8"))
+        places = _byte_offsets(content.decode("utf-8"))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -58,7 +60,14 @@ def read_manifest(content: bytes) -> Manifest:
         return Manifest(error="nested too deeply")
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         return Manifest(error=" ".join(str(error).split()))
-    return Manifest(tuple(entries.values()))
+    return Manifest(tuple(replace(entry, start=places[entry.start], stop=places[entry.stop]) for entry in entries.values()))
+
+
+def _byte_offsets(content: str) -> Sequence[int]:
+    """The byte offset of each character, and of the end."""
+    if content.isascii():
+        return range(len(content) + 1)
+    return [0, *accumulate(len(character.encode()) for character in content)]
 
 
 def _entries(content: str) -> dict[str, Entry]:
@@ -74,7 +83,8 @@ def _entries(content: str) -> dict[str, Entry]:
             raise _Unusable("line 1: not a list of `name: value`")
         entries: dict[str, Entry] = {}
         for entry in _flatten(loader, root, ()):
-            entries[entry.name] = entry
+            end = len(content[entry.start : entry.stop].rstrip())  # a block's end mark lies behind comments that follow it
+            entries[entry.name] = replace(entry, stop=entry.start + end)
             if len(entries) > _MAX_ENTRIES:
                 raise _Unusable(f"more than {_MAX_ENTRIES} values")
         return entries
@@ -91,8 +101,7 @@ def _flatten(loader: yaml.SafeLoader, mapping: yaml.MappingNode, names: tuple[st
             yield from _flatten(loader, value, path)
         else:
             said = None if isinstance(value, yaml.MappingNode) else _text(_construct(loader, value))
-            last = value.end_mark.line - (value.end_mark.column == 0 and value.end_mark.line > key.start_mark.line)
-            yield Entry(".".join(path), said, key.start_mark.line, last)
+            yield Entry(".".join(path), said, key.start_mark.index, value.end_mark.index)
 
 
 def _construct(loader: yaml.SafeLoader, node: yaml.Node) -> object:

@@ -5,6 +5,7 @@ line end is not believed: a number that was cut is a wrong number.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -127,12 +128,13 @@ def read_sidecar(content: bytes, file: SidecarFile) -> SidecarFacts:
 
 def _read_checkpoint(content: bytes, facts: SidecarFacts) -> None:
     """`CheckpointFile`: a line with the version (0), one with the number of rows, the rows. A broker that just started leaves it empty."""
-    expected: int | None = None
+    supported, expected = False, None
     read = _epoch_row if facts.file.kind == LEADER_EPOCH else _offset_row
     for index, line in enumerate(_lines(content)):
         if index == 0 and line.text == b"0" and line.whole:
+            supported = True
             facts.own("preamble", line)
-        elif index == 1 and line.text.isdigit() and len(line.text) < 10 and line.whole:
+        elif index == 1 and supported and line.text.isdigit() and len(line.text) < 10 and line.whole:
             expected = int(line.text)
             facts.own("preamble", line)
         elif expected is None or not line.whole or (row := read(line.text, facts)) is None:
@@ -203,12 +205,15 @@ def _read_manifest(content: bytes, facts: SidecarFacts) -> None:
         for line in lines:
             facts.unread(line, "bad_manifest")
         return
-    said = {number for entry in manifest.entries for number in range(entry.first_line, entry.last_line + 1)}
+    starts, said = [line.offset for line in lines], set[int]()
+    for entry in manifest.entries:
+        said.update(range(bisect_right(starts, entry.start) - 1, bisect_left(starts, entry.stop)))
     for index, line in enumerate(lines):
         facts.own("facts" if index in said else "preamble", line)
     for entry in manifest.entries:
-        first, last = lines[entry.first_line], lines[min(entry.last_line, len(lines) - 1)]
-        span = replace(first, length=last.offset + last.length - first.offset)
+        start = content.rfind(b"\n", 0, entry.start) + 1
+        stop = content.find(b"\n", entry.stop) + 1 or len(content)
+        span = Line(start, stop - start, b"", whole=True)
         facts.add("manifest_entries", span, {"cluster": facts.identity.cluster, "name": entry.name, "value": entry.value})
 
 
