@@ -31,6 +31,7 @@ class Config:
     master: str = "local[*]"
     small_input_bytes: int = 64 * MIB
     range_bytes: int = 64 * MIB
+    ingest_here_bytes: int = 0
     small: Profile = Profile()
     large: Profile = Profile()
     spark: Mapping[str, str] = field(default_factory=dict)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -57,6 +58,28 @@ def session(config: Config, *, input_bytes: int | None = None) -> SparkSession:
     # The launcher is a Java process of its own, only there to print the command line of the real one.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
     return _start(_local_settings(config, profile))
+
+
+class Starting:
+    """A session that starts in the background, while this process reads dumps. Call it to have it."""
+
+    def __init__(self, config: Config, *, input_bytes: int | None = None) -> None:
+        """Nothing starts before `begin` or the first call. Arguments as for `session`."""
+        self._start = lambda: session(config, input_bytes=input_bytes)
+        self._begun: Future[SparkSession] | None = None
+
+    def begin(self) -> None:
+        """Start now."""
+        if self._begun is None:
+            pool = ThreadPoolExecutor(1)
+            self._begun = pool.submit(self._start)
+            pool.shutdown(wait=False)
+
+    def __call__(self) -> SparkSession:
+        """The session; waits until it is there. Errors as for `session`."""
+        self.begin()
+        assert self._begun is not None
+        return self._begun.result()
 
 
 def _submitted(config: Config) -> SparkSession:

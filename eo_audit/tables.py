@@ -76,6 +76,15 @@ class Warehouse:
         """Has a finished step (or this writer) written the table?"""
         return name in self._versions
 
+    def session(self) -> "SparkSession":
+        """The Spark session, waiting until it has started."""
+        assert self._spark is not None, "this warehouse was opened without Spark"
+        return self._spark()
+
+    def text_bytes(self) -> int:
+        """Length of all dump text in the tables, in bytes."""
+        return int(pc.sum(self.arrow("dump_files")["text_bytes"]).as_py() or 0)
+
     def read(self, name: str) -> "DataFrame":
         """A table as this process sees it: pinned, or as just committed by itself. A table that was never written has no rows."""
         if name in self._inline:
@@ -83,7 +92,7 @@ class Warehouse:
         files = self._files(name)
         if sum(size for _, size in files) <= INLINE_FILE_BYTES:
             return self._from_arrow(name, _arrow(name, files))
-        return self._session().read.schema(schema(name).spark()).parquet(*(str(path) for path, _ in files))
+        return self.session().read.schema(schema(name).spark()).parquet(*(str(path) for path, _ in files))
 
     def arrow(self, name: str) -> pa.Table:
         """A table as `read` sees it, in this process's memory and without Spark."""
@@ -134,10 +143,10 @@ class Warehouse:
     def materialise(self, rows: "DataFrame") -> "DataFrame":
         """Rows computed once, for rows that several tables are made from. Gone when the writer has finished."""
         if self._small:
-            return self._session().createDataFrame(rows.toArrow(), schema=rows.schema)
+            return self.session().createDataFrame(rows.toArrow(), schema=rows.schema)
         scratch = self.folder / "_scratch" / uuid.uuid4().hex
         rows.write.parquet(str(scratch))
-        return self._session().read.schema(rows.schema).parquet(str(scratch))
+        return self.session().read.schema(rows.schema).parquet(str(scratch))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -189,12 +198,8 @@ class Warehouse:
                 file.write(secrets.token_bytes(SALT_BYTES))
         return path.read_bytes()
 
-    def _session(self) -> "SparkSession":
-        assert self._spark is not None, "this warehouse was opened without Spark"
-        return self._spark()
-
     def _from_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
-        return self._session().createDataFrame(rows, schema=schema(name).spark())
+        return self.session().createDataFrame(rows, schema=schema(name).spark())
 
     def _files(self, name: str) -> list[tuple[Path, int]]:
         if not self.exists(name):

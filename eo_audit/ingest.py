@@ -1,0 +1,193 @@
+"""Dump text to fact tables: tasks read ranges and write Parquet files, the driver folds and commits.
+
+Facts are visible only when the caller publishes; those of a range that the fold rejects are never committed.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from eo_audit import parquet
+from eo_audit.dump import ranges
+from eo_audit.dump.discovery import DumpFile
+from eo_audit.dump.parse import PARSER_VERSION, FileContext, Ledger, State
+from eo_audit.dump.ranges import Range, Reading, Text
+from eo_audit.parquet import DataFile, FactWriter
+from eo_audit.schemas import schema, table_names
+from eo_audit.survey import Surveyed, grouped, survey_files, unknown_files
+from eo_audit.tables import Warehouse
+from eo_audit.tasks import Tasks
+
+_Files = dict[str, list[DataFile]]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One range of one file. `state` is known where the range is read again."""
+
+    text: Text
+    context: FileContext
+    range: Range
+    size: int
+    state: State | None = None
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Pieces whose facts go into the same Parquet files, one a table."""
+
+    pieces: tuple[_Piece, ...]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a task leaves: the reading of each piece with the id of its dump file, and the Parquet files by table."""
+
+    readings: tuple[tuple[int, Reading], ...]
+    files: dict[str, DataFile] = field(default_factory=dict)
+
+
+def ingest_files(warehouse: Warehouse, files: Sequence[DumpFile], *, range_bytes: int, tasks: Tasks) -> list[Surveyed]:
+    """Add the facts of dump files to the fact tables, and return the files whose facts were added.
+
+    Files that are there already add nothing. The caller holds `warehouse.writing()` and publishes; until then no reader sees the facts.
+
+    Args:
+        warehouse: where the tables are.
+        files: what was discovered.
+        range_bytes: plain files longer than this are read in ranges of this size.
+        tasks: runs the two passes.
+
+    Raises:
+        InputError: a file cannot be read to its end or changed meanwhile, or was ingested before under another identity.
+    """
+    new = unknown_files(warehouse, survey_files(files, range_bytes=range_bytes, tasks=tasks))
+    if not new and warehouse.exists("dump_files"):
+        return []
+    ingest_id = _ingest_id(new)
+    facts = _read_files(warehouse, new, ingest_id, range_bytes=range_bytes, tasks=tasks)
+    for name in table_names("facts"):
+        warehouse.append(name, facts.get(name, []), transaction=f"ingest:{ingest_id}:{name}")
+    return new
+
+
+def _ingest_id(new: Sequence[Surveyed]) -> str:
+    content = json.dumps([PARSER_VERSION, sorted(file.dump_file_id for file in new)])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _read_files(warehouse: Warehouse, new: Sequence[Surveyed], ingest_id: str, *, range_bytes: int, tasks: Tasks) -> _Files:
+    """Parquet files with all facts of some dump files, by table."""
+    salt = warehouse.salt()
+    planned = [_pieces(file, _context(file, salt, ingest_id)) for file in new]
+    whole = [pieces[0] for pieces in planned if len(pieces) == 1]
+    groups = grouped(whole, [piece.size for piece in whole], range_bytes)
+    split = [pieces for pieces in planned if len(pieces) > 1]
+    work = [_Task(tuple(group), warehouse.folder) for group in groups]
+    work += [_Task((piece,), warehouse.folder) for pieces in split for piece in pieces]
+    read = tasks.run("reading the dumps", _read_task, work)
+    accepted, rest = read[: len(groups)], iter(read[len(groups) :])
+    for pieces in split:
+        accepted += _folded(pieces[0], [next(rest) for _ in pieces], warehouse.folder, tasks)
+    return _merged(accepted) | {"dump_files": _dump_files(new, accepted, ingest_id, warehouse.folder)}
+
+
+def _context(surveyed: Surveyed, salt: bytes, ingest_id: str) -> FileContext:
+    file = surveyed.file
+    return FileContext(file.cluster, file.path, surveyed.dump_file_id, file.kind_hint, file.manifest, salt=salt, ingest_id=ingest_id)
+
+
+def _pieces(file: Surveyed, context: FileContext) -> list[_Piece]:
+    return [_Piece(file.text, context, part, file.size) for part in ranges.ranges(file.surveys)]
+
+
+def _read_task(task: _Task) -> _Read:
+    """Read the pieces of a task; runs on an executor."""
+    writers: dict[str, FactWriter] = {}
+
+    def sink(facts: dict[str, pa.Table]) -> None:
+        for name, rows in facts.items():
+            writers.setdefault(name, FactWriter(name, task.folder / name)).write(rows)
+
+    readings = tuple((piece.context.dump_file_id, _read_piece(piece, sink)) for piece in task.pieces)
+    files = {name: writer.close() for name, writer in writers.items()}
+    return _Read(readings, {name: file for name, file in files.items() if file is not None})
+
+
+def _read_piece(piece: _Piece, sink: ranges.Sink) -> Reading:
+    return ranges.read_range(piece.text, piece.range, size=piece.size, context=piece.context, sink=sink, state=piece.state)
+
+
+def _folded(first: _Piece, read: Sequence[_Read], folder: Path, tasks: Tasks) -> list[_Read]:
+    """What is true of one file that was read in ranges; the Parquet files of rejected readings are removed."""
+    every = list(read)
+
+    def reread(part: Range, state: State) -> Reading:
+        task = _Task((replace(first, range=part, state=state),), folder)
+        every.extend(tasks.run("reading a range again", _read_task, [task]))
+        return every[-1].readings[0][1]
+
+    accepted = {id(reading) for reading in ranges.fold([one.readings[0][1] for one in read], reread)}
+    for one in every:
+        if id(one.readings[0][1]) not in accepted:
+            _remove(one, folder)
+    return [one for one in every if id(one.readings[0][1]) in accepted]
+
+
+def _remove(read: _Read, folder: Path) -> None:
+    for name, file in read.files.items():
+        (folder / name / file.path).unlink()
+
+
+def _merged(read: Sequence[_Read]) -> _Files:
+    files: defaultdict[str, list[DataFile]] = defaultdict(list)
+    for one in read:
+        for name, file in one.files.items():
+            files[name].append(file)
+    return dict(files)
+
+
+def _dump_files(new: Sequence[Surveyed], read: Sequence[_Read], ingest_id: str, folder: Path) -> list[DataFile]:
+    """The rows of `dump_files`; the byte ledger of each must balance."""
+    readings: defaultdict[int, list[Reading]] = defaultdict(list)
+    for dump_file_id, reading in _each(read):
+        readings[dump_file_id].append(reading)
+    rows = [_dump_file(file, readings[file.dump_file_id], ingest_id) for file in new]
+    return parquet.write("dump_files", pa.Table.from_pylist(rows, schema("dump_files").arrow()), folder / "dump_files")
+
+
+def _each(read: Sequence[_Read]) -> Iterator[tuple[int, Reading]]:
+    for one in read:
+        yield from one.readings
+
+
+def _dump_file(surveyed: Surveyed, readings: Sequence[Reading], ingest_id: str) -> dict[str, object]:
+    file = surveyed.file
+    ledger = sum((reading.ledger for reading in readings), Ledger())
+    assert ledger.total == surveyed.size, f"{file.absolute}: {ledger} does not add up to {surveyed.size} bytes"
+    lossy = any(reading.ascii_lossy for reading in readings)
+    return {
+        "dump_file_id": surveyed.dump_file_id,
+        "cluster": file.cluster,
+        "input_path": file.input_path,
+        "path": file.path,
+        "digest": surveyed.digest,
+        "text_bytes": surveyed.size,
+        "stored_bytes": file.stored_bytes,
+        "compression": file.compression,
+        "encoding": "crlf" if any(reading.crlf for reading in readings) else "ascii_lossy" if lossy else "utf8",
+        "dump_set": file.dump_set,
+        "dumped_at_ms": file.dumped_at_ms,
+        "dumped_at_source": file.dumped_at_source,
+        "bytes_preamble": ledger.preamble,
+        "bytes_facts": ledger.facts,
+        "bytes_tool_messages": ledger.tool_messages,
+        "bytes_unread": ledger.unread,
+        "ingest_id": ingest_id,
+    }

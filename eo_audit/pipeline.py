@@ -1,0 +1,130 @@
+"""The audit in three steps. Start reading here.
+
+    dump text --ingest--> facts --rebuild--> histories --audit--> findings, verdict
+
+Each step takes a warehouse that this process is writing, and ends with a row in `runs`: until then nobody else sees what it wrote.
+`run` takes the three in one session, so each goes on with what the one before it has just written.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eo_audit import __version__
+from eo_audit.config import Config, load
+from eo_audit.dump.discovery import Discovery, look_through
+from eo_audit.errors import WarehouseError
+from eo_audit.ingest import ingest_files
+from eo_audit.session import Starting
+from eo_audit.tables import Step, Warehouse
+from eo_audit.tasks import Progress, Tasks, silent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may set. `as_of_ms` is the audit's now; `policy` a file in place of `conf/policy.yaml`."""
+
+    config: Config = field(default_factory=load)
+    cluster: str | None = None
+    as_of_ms: int | None = None
+    policy: Path | None = None
+    progress: Progress = silent
+
+
+def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable[[], SparkSession] | None" = None) -> None:
+    """Ingest, rebuild and audit in one session.
+
+    Args:
+        out: the output folder.
+        inputs: files and folders of dumps.
+        options: what a person may set.
+        spark: a session that is there already; else one is started while the dumps are read.
+    """
+    dumps = look_through(inputs, options.cluster)
+    with writing(out, options, input_bytes=stored_bytes(dumps), spark=spark) as warehouse:
+        ingest(warehouse, dumps, options)
+        rebuild(warehouse, options)
+        audit(warehouse, options)
+
+
+def ingest(warehouse: Warehouse, dumps: Discovery, options: Options) -> None:
+    """Dump text to facts; what is there already adds nothing."""
+    here = stored_bytes(dumps) <= options.config.ingest_here_bytes
+    tasks = Tasks(None if here else warehouse.session, options.progress)
+    ingest_files(warehouse, dumps.files, range_bytes=options.config.range_bytes, tasks=tasks)
+    publish(warehouse, "ingest", options)
+
+
+def rebuild(warehouse: Warehouse, options: Options) -> None:
+    """Facts to histories."""
+    _need(warehouse, "ingest")
+
+
+def audit(warehouse: Warehouse, options: Options) -> None:
+    """Histories to findings and a verdict."""
+    _need(warehouse, "rebuild")
+
+
+@contextmanager
+def writing(
+    out: Path, options: Options, *, input_bytes: int = 0, spark: "Callable[[], SparkSession] | None" = None
+) -> Iterator[Warehouse]:
+    """The warehouse of an output folder, locked for this process, with Spark starting in the background.
+
+    Args:
+        out: the output folder.
+        options: what a person may set.
+        input_bytes: what will be added to what the tables hold.
+        spark: a session that is there already.
+
+    Raises:
+        WarehouseError: another process writes there.
+    """
+    size = input_bytes + Warehouse(out).text_bytes()
+    starting = spark or Starting(options.config, input_bytes=size)
+    warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes)
+    with warehouse.writing():
+        if isinstance(starting, Starting):
+            starting.begin()
+        yield warehouse
+
+
+def stored_bytes(dumps: Discovery) -> int:
+    """Size on disk of all dump files."""
+    return sum(file.stored_bytes for file in dumps.files)
+
+
+def publish(warehouse: Warehouse, step: str, options: Options, *, rule_set: str | None = None, verdict: str | None = None) -> None:
+    """Make what a step wrote visible to everyone."""
+    files = warehouse.arrow("dump_files").select(["input_path", "dump_file_id", "text_bytes"]).to_pylist()
+    inputs = [
+        {"path": path, "files": len(own), "bytes": sum(row["text_bytes"] for row in own)}
+        for path in sorted({row["input_path"] for row in files})
+        for own in [[row for row in files if row["input_path"] == path]]
+    ]
+    about = json.dumps([__version__, sorted(row["dump_file_id"] for row in files)])
+    warehouse.publish(
+        Step(
+            run_id=hashlib.sha256(about.encode()).hexdigest()[:16],
+            step=step,
+            finished_at_ms=time.time_ns() // 1_000_000,
+            code_version=__version__,
+            inputs=json.dumps(inputs),
+            rule_set=rule_set,
+            as_of_ms=options.as_of_ms,
+            verdict=verdict,
+        )
+    )
+
+
+def _need(warehouse: Warehouse, step: str) -> None:
+    if step not in {run["step"] for run in warehouse.runs()}:
+        raise WarehouseError(f"{warehouse.folder} has no finished {step}: run `eo-audit {step}` first")
