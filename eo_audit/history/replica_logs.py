@@ -17,6 +17,7 @@ from eo_audit.schemas import schema
 BROKER_CHECKPOINTS = r"(?:\A|/)(?:replication|recovery-point|log-start)-offset-checkpoint[^/]*\z"
 COMPACTED_INTERNAL = ("__transaction_state", "__consumer_offsets", "__share_group_state")
 _LONGS = "array<bigint>"
+_PLAIN = "plain"
 
 
 def replica_logs(section_status: DataFrame, checkpoints: DataFrame, listed_files: DataFrame, manifest_entries: DataFrame) -> DataFrame:
@@ -59,7 +60,7 @@ def _of_sections(section_status: DataFrame) -> DataFrame:
         return F.col("is_read") & (F.col("kind") == kind)
 
     not_replaced = F.col("superseded_by").isNull() & (F.coalesce(F.col("dir_kind"), F.lit("normal")) == "normal")
-    segment = F.struct(F.col("segment_base_offset").alias("base_offset"), F.col("last_offset"), F.col("section_id"), F.col("tail_intact"))
+    segment = F.struct(F.col("segment_base_offset").alias("base_offset"), "last_offset", "section_id", "tail_intact", "decoder")
     return section_status.select(
         "cluster",
         "broker",
@@ -126,8 +127,7 @@ def _gathered(rows: DataFrame) -> DataFrame:
         F.max("cleaner_row").alias("cleaner_row"),
         F.min("epoch_start").alias("epoch_start"),
         F.coalesce(F.bool_or("listed"), F.lit(False)).alias("listed"),
-        F.min("listed_log").alias("first_listed_log"),
-        F.max("listed_log").alias("last_listed_log"),
+        F.collect_set("listed_log").alias("listed_logs"),
         F.collect_set("listed_index").alias("listed_indexes"),
     )
 
@@ -158,9 +158,10 @@ def _described(logs: DataFrame) -> DataFrame:
                 "tail_intact": F.coalesce(last["tail_intact"], F.lit(False)) & ~_more_was_there(last["base_offset"]),
                 "unknown_indexes": _unknown_indexes(),
                 "compacted": _compacted(),
+                "decoded": _decoded(),
             }
         )
-        .withColumns({"index_state": _index_state(), "uncleaned_from": _uncleaned_from()})
+        .withColumns({"index_state": _index_state(), "uncleaned_from": _uncleaned_from(), "whole": _whole(bases)})
     )
 
 
@@ -177,14 +178,31 @@ def _segments() -> Column:
 
 def _missing_head() -> Column:
     """Kafka's leader epoch cache is cut at the log start, so its first entry is not below it."""
-    started = F.least("start_row", "epoch_start", "first_listed_log")
+    started = F.least(F.col("start_row"), F.col("epoch_start"), F.array_min("listed_logs"))
     return F.when(started < F.col("first_offset"), started)
 
 
 def _more_was_there(last_base: Column) -> Column:
     """A snapshot or a listed segment beyond the log end offset of the dump."""
-    later = (F.col("snapshot_offset") > F.col("leo"), F.col("last_listed_log") > last_base)
+    later = (F.col("snapshot_offset") > F.col("leo"), F.array_max("listed_logs") > last_base)
     return F.coalesce(later[0], F.lit(False)) | F.coalesce(later[1], F.lit(False))
+
+
+def _decoded() -> Column:
+    def plain(segment: Column) -> Column:
+        return segment["last_offset"].isNotNull() & (F.coalesce(segment["decoder"], F.lit(_PLAIN)) == _PLAIN)
+
+    return ~F.exists("read_segments", plain)
+
+
+def _whole(bases: Column) -> Column:
+    cut = F.exists("read_segments", lambda segment: ~segment["tail_intact"])
+    nexts = F.slice(bases, 2, F.size(bases))
+    ends = F.transform("read_segments", lambda segment: segment["last_offset"] + 1)
+    jumps = F.exists(F.arrays_zip(ends.alias("end"), nexts.alias("next")), lambda pair: pair["end"] < pair["next"])
+    missing = F.size(F.array_except("listed_logs", bases)) > 0
+    jumped = F.coalesce(jumps, F.lit(False)) & ~F.col("compacted")
+    return F.col("supported") & F.col("tail_intact") & F.col("missing_head_from").isNull() & ~cut & ~missing & ~jumped
 
 
 def _unknown_indexes() -> Column:

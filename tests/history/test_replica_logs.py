@@ -107,6 +107,18 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=22, shows_cleaning=True)], [], [], COMPACT | {"broker_config.log.cleaner.enable": "false"},
         {"compacted": False, "uncleaned_from": 0},
     ),
+    "whole": ([section(last=9), section(base=10, last=22)], [], listed(f"{SEGMENT}.log", f"{10:020}.log"), {}, {"whole": True}),
+    "a middle segment is missing": ([section(last=9), section(base=15, last=22)], [], [], {}, {"whole": False}),
+    "the cleaner may have emptied the middle": ([section(last=9), section(base=15, last=22)], [], [], COMPACT, {"whole": True}),
+    "the listing has a middle segment": (
+        [section(last=9), section(base=15, last=22)], [], listed(f"{SEGMENT}.log", f"{12:020}.log"), COMPACT,
+        {"whole": False},
+    ),
+    "decoded": ([section(last=9, decoder="transaction_json"), section(base=10)], [], [], {}, {"decoded": True}),
+    "one segment not decoded": (
+        [section(last=9, decoder="transaction_json"), section(base=10, last=22, decoder="plain")], [], [], {},
+        {"decoded": False},
+    ),
     "an internal topic": (
         [section(last=22, topic="__consumer_offsets")], [], [], {},
         {"is_internal": True, "cleanup_policy": "compact", "compacted": True},

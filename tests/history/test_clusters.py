@@ -1,0 +1,118 @@
+"""The audit's now, the partition count of the coordinator log, and whether that log was dumped whole."""
+
+import random
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+from support.rows import table
+
+from eo_audit.history.clusters import clusters, java_hash, partition_for
+from eo_audit.model import states
+
+Rows = list[dict[str, object]]
+IDS = [f"order-writer-{n}" for n in range(40)]
+
+
+def log(partition: int, **more: object) -> dict[str, object]:
+    topic = {"topic": "__transaction_state", "partition": partition, "replica_log_id": partition}
+    return topic | {"supported": True, "whole": True, "decoded": True} | more
+
+
+def entries(partitions: int, *, only: set[int] | None = None) -> Rows:
+    placed = [(name, states.partition_for(name, partitions)) for name in IDS]
+    return [{"transactional_id": name, "replica_log_id": p} for name, p in placed if only is None or p in only]
+
+
+THREE = [log(0), log(1), log(2)]
+NOTHING: dict[str, str | None] = {}
+# name: manifest, dump time, logs, coordinator entries, expected columns
+CASES: dict[str, tuple[dict[str, str | None], int | None, Rows, Rows, dict[str, object]]] = {
+    "nothing but files": (
+        NOTHING, None, [], [],
+        {"as_of_ms": None, "as_of_source": None, "coordinator_partitions": None, "coordinator_complete": False, "kafka_version": None,
+         "max_transaction_timeout_ms": 900_000, "producer_id_expiration_ms": 86_400_000, "abort_scan_interval_ms": 10_000,
+         "coordinator_partitions_covered": [], "transaction_version": None},
+    ),
+    "the manifest's time beats a newer clock": (
+        NOTHING, 500, [log(0, newest_broker_clock_ms=900)], [],
+        {"as_of_ms": 500, "as_of_source": "manifest", "dumped_at_ms": 500},
+    ),
+    "the newest clock": (
+        NOTHING, None, [log(0, newest_broker_clock_ms=900), log(1, newest_broker_clock_ms=901)], [],
+        {"as_of_ms": 901, "as_of_source": "newest_broker_clock"},
+    ),
+    "the manifest counts": (
+        {"transaction_state_partitions": "3", "consumer_offsets_partitions": "2", "kafka_version": "2.3.1", "transaction_version": "0",
+         "broker_config.transaction.max.timeout.ms": "60000"},
+        None, THREE, entries(50),
+        {"coordinator_partitions": 3, "coordinator_partitions_source": "manifest", "offsets_partitions": 2, "coordinator_complete": True,
+         "transaction_version": 0, "max_transaction_timeout_ms": 60_000, "producer_id_expiration_ms": 604_800_000,
+         "abort_scan_interval_ms": 60_000},
+    ),
+    "three partitions, by where the ids lie": (
+        NOTHING, None, THREE, entries(3),
+        {"coordinator_partitions": 3, "coordinator_partitions_source": "inferred", "coordinator_complete": True,
+         "coordinator_partitions_covered": [0, 1, 2]},
+    ),
+    "three of fifty": (
+        NOTHING, None, [log(0), log(1), log(2)], entries(50, only={0, 1, 2}),
+        {"coordinator_partitions": 50, "coordinator_complete": False},
+    ),
+    "the highest partition is missing": (NOTHING, None, [log(0), log(1)], entries(3, only={0, 1}), {"coordinator_partitions": None}),
+    "no ids": (NOTHING, None, THREE, [], {"coordinator_partitions": None, "coordinator_complete": False}),
+    "one partition without decoder": (NOTHING, None, [log(0), log(1), log(2, decoded=False)], entries(3), {"coordinator_complete": False}),
+    "one partition cut": (NOTHING, None, [log(0), log(1), log(2, whole=False)], entries(3), {"coordinator_complete": False}),
+    "a second broker has it whole": (
+        NOTHING, None, [log(0), log(1), log(2, whole=False), log(2, replica_log_id=7)], entries(3),
+        {"coordinator_complete": True},
+    ),
+    "a dialect that is not read": (NOTHING, None, [log(0, supported=False)], [], {"coordinator_partitions_covered": []}),
+    "a client of transaction version 2": (
+        NOTHING, None, [log(0)], [{"transactional_id": "a", "replica_log_id": 0, "client_transaction_version": 2}],
+        {"transaction_version": 2},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def known(spark: SparkSession) -> dict[str, Row]:
+    """All cases in one pass, each a cluster of its own."""
+    tables: dict[str, Rows] = {
+        name: [] for name in ("manifest_entries", "dump_files", "section_status", "replica_logs", "coordinator_entries")
+    }
+    for case, (manifest, dumped_at_ms, logs, ids, _) in enumerate(CASES.values()):
+        own = {"cluster": str(case)}
+        tables["dump_files"].append(own | {"dumped_at_ms": dumped_at_ms})
+        tables["section_status"].append(own | {"section_id": case, "kind": "manifest", "is_read": True})
+        tables["manifest_entries"] += [own | {"section_id": case, "name": name, "value": value} for name, value in manifest.items()]
+        tables["replica_logs"] += [own | row | {"replica_log_id": 100 * case + int(str(row["replica_log_id"]))} for row in logs]
+        tables["coordinator_entries"] += [row | {"replica_log_id": 100 * case + int(str(row["replica_log_id"]))} for row in ids]
+    frames = {name: table(spark, name, rows) for name, rows in tables.items()}
+    rows = clusters(frames.pop("manifest_entries"), frames.pop("dump_files"), **frames).collect()
+    return {name: next(row for row in rows if row.cluster == str(case)) for case, name in enumerate(CASES)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_known_of_a_cluster(known: dict[str, Row], name: str) -> None:
+    expected = CASES[name][4]
+    assert {column: known[name][column] for column in expected} == expected
+
+
+def test_the_users_now_beats_all(spark: SparkSession) -> None:
+    frames = {name: table(spark, name, []) for name in ("section_status", "replica_logs", "coordinator_entries")}
+    files = table(spark, "dump_files", [{"cluster": "c", "dumped_at_ms": 5}])
+    row = clusters(table(spark, "manifest_entries", []), files, **frames, as_of_ms=7).collect()[0]
+    assert (row.as_of_ms, row.as_of_source, row.dumped_at_ms) == (7, "argument", 5)
+
+
+def test_ids_lie_where_java_puts_them(spark: SparkSession) -> None:
+    shuffled = random.Random(7)
+    letters = "aZ09 ~-_.\u00e9\u4e2d\u07ff\uffff\U0001f600\U00010000"
+    texts = ["", "kafka-txn-0", "polygenelubricants", *("".join(shuffled.choices(letters, k=shuffled.randint(1, 30))) for _ in range(500))]
+    hashed = spark.createDataFrame([(text,) for text in texts], "text string").select(
+        "text", java_hash(F.col("text")).alias("hash"), partition_for(F.col("text"), F.lit(50)).alias("partition")
+    )
+    assert {row.text: (row.hash, row.partition) for row in hashed.collect()} == {
+        text: (states.java_hash(text), states.partition_for(text, 50)) for text in texts
+    }
