@@ -28,15 +28,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def unheard(notice: str) -> None:
+    """A `notice` that nobody hears."""
+
+
 @dataclass(frozen=True)
 class Options:
-    """What a person may set. `as_of_ms` is the audit's now; `policy` a file in place of `conf/policy.yaml`."""
+    """What a person may set. `as_of_ms` is the audit's now; `policy` a file in place of `conf/policy.yaml`; `notice` hears what is left out."""
 
     config: Config = field(default_factory=load)
     cluster: str | None = None
     as_of_ms: int | None = None
     policy: Path | None = None
     progress: Progress = silent
+    notice: Callable[[str], None] = unheard
 
 
 def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable[[], SparkSession] | None" = None) -> None:
@@ -48,11 +53,19 @@ def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable
         options: what a person may set.
         spark: a session that is there already; else one is started while the dumps are read.
     """
-    dumps = look_through(inputs, options.cluster)
+    dumps = discover(inputs, options)
     with writing(out, options, input_bytes=stored_bytes(dumps), spark=spark) as warehouse:
         ingest(warehouse, dumps, options)
         rebuild(warehouse, options)
         audit(warehouse, options)
+
+
+def discover(inputs: Sequence[Path], options: Options) -> Discovery:
+    """The dump files of some inputs; what is left out is told to `notice`."""
+    dumps = look_through(inputs, options.cluster)
+    for problem in dumps.problems:
+        options.notice(f"left out: {problem.path} {problem.text}")
+    return dumps
 
 
 def ingest(warehouse: Warehouse, dumps: Discovery, options: Options) -> None:
