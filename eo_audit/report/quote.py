@@ -12,6 +12,7 @@ _TOOL_LINE = re.compile(
     rb"Dumping \S|(?:Log s|S)tarting offset: \d|baseOffset: \d+ lastOffset: \d|\| offset: \d|offset: \d+ position: \d"
     rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: \d"
 )
+_MARKER_LINE = re.compile(rb"\| [\w:. -]+ headerKeys: \[\] endTxnMarker: (?:COMMIT|ABORT) coordinatorEpoch: -?\d+\r?")
 MOST_BYTES = 64 << 10
 
 
@@ -47,7 +48,7 @@ def quotable(text: bytes, *, known: bool = False) -> list[str]:
     """
     shown = []
     for line in text.removesuffix(b"\n").split(b"\n"):
-        private = _PRIVATE.search(line) if line.startswith(_RECORD_LINE) else None
+        private = _PRIVATE.search(line) if line.startswith(_RECORD_LINE) and not _MARKER_LINE.fullmatch(line) else None
         if private:
             shown.append(line[: private.end() if not private.group() else private.start()] + b" ...")
             break  # what follows may belong to a key or a payload

@@ -36,7 +36,7 @@ _NEAR = 1 << 20
 
 
 @dataclass(frozen=True)
-class Shown:
+class Element:
     """One element of a dump file: what it is, where it stands, its lines as far as they may be shown, and its fields."""
 
     what: str
@@ -57,7 +57,7 @@ def parse_address(address: str) -> tuple[str, int]:
     return name, int(offset)
 
 
-def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> Shown:
+def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> Element:
     """The element of a dump file that holds a byte.
 
     Args:
@@ -80,7 +80,7 @@ def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> S
     except (OSError, EOFError) as error:
         raise InputError(f"{path} was ingested, but cannot be read now: {error}") from error
     where = f"{file['path']}@{begin}, {length} bytes; cluster {file['cluster']}{_log_name(section)}"
-    return Shown(_WHAT[table], where, tuple(quotable(text, known=table != "unread_spans")), tuple(_fields(fact)))
+    return Element(_WHAT[table], where, tuple(quotable(text, known=table != "unread_spans")), tuple(_fields(fact)))
 
 
 def _number(row: Row, column: str) -> int:

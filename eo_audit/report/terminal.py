@@ -7,17 +7,20 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from rich import box
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from eo_audit.report.content import Content, Incident, Shown
+from eo_audit.report.show import Element
 from eo_audit.report.wording import Row, moment, place
 
 WIDTH = 100
@@ -40,6 +43,26 @@ def console(stream: IO[str] | None = None) -> Console:
     return screen
 
 
+@contextmanager
+def watched() -> Iterator[Callable[[str, int, int], None]]:
+    """Shows the steps of a run while it works, if a person watches: on standard error, gone when the run is over.
+
+    Yields:
+        A function that is told what is done, how much of it, and of how much.
+    """
+    screen = Console(stderr=True, highlight=False)
+    columns = (SpinnerColumn("line"), TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True, disable=not (screen.is_terminal and sys.stdout.isatty())) as bars:
+        steps: dict[str, TaskID] = {}
+
+        def advance(what: str, done: int, total: int) -> None:
+            if what not in steps:
+                steps[what] = bars.add_task(plain(what), total=total)
+            bars.update(steps[what], completed=done, total=total)
+
+        yield advance
+
+
 def show_result(content: Content, out: Path, screen: Console) -> None:
     """Print the end of a run.
 
@@ -52,6 +75,16 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
     screen.print(summary(content, out))
     for block in (_results(out), *_next_steps(content, out)):
         screen.print(block, soft_wrap=isinstance(block, Text))
+
+
+def show_element(element: Element, screen: Console) -> None:
+    """Print one element of a dump file: its lines as they stand there, then its fields."""
+    screen.print(Text(f"{element.what}  {plain(element.where)}", "bold"), soft_wrap=True)
+    for line in element.lines:
+        screen.print(Text(plain(line)), soft_wrap=True)
+    width = max((len(name) for name, _ in element.fields), default=0)
+    for name, value in element.fields:
+        screen.print(Text(f"  {name:{width}}  {plain(value)}"), soft_wrap=True)
 
 
 def summary(content: Content, out: Path) -> Table:

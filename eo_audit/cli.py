@@ -1,0 +1,235 @@
+"""The command line: arguments in, an exit code out. Nothing heavy is imported before it is needed.
+
+Exit codes: 0 pass, 1 fail, 2 unknown; 10 bad arguments, 11 bad input, 12 bad configuration, 20 crash; 130 interrupted.
+"""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from eo_audit import __version__
+from eo_audit.errors import CRASH, ArgumentError, AuditError
+
+if TYPE_CHECKING:
+    from eo_audit.pipeline import Options
+
+BAD_ARGUMENTS = ArgumentError.exit_code
+INTERRUPTED = 130
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Was delivery exactly once? Audits the log dumps of a Kafka cluster (text of kafka-dump-log): "
+    "which records, whose fault, what to do now.",
+    epilog="Exit code of run and audit: 0 pass, 1 fail, 2 unknown (a dump is missing; the table names it). "
+    "Of every command: 10 bad arguments, 11 bad input, 12 bad configuration, 20 crash.",
+)
+
+Dumps = Annotated[
+    list[Path], typer.Argument(metavar="DUMPS...", help="Folders or files of dumps, plain or gzip, as collect-dumps.sh makes them.")
+]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the results are.")]
+ClusterName = Annotated[
+    str | None, typer.Option("--cluster", metavar="NAME", help="Name of the cluster [default: the manifest's, else the input folder's].")
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="TIME", help="The audit's now, ISO 8601 or epoch ms [default: when the dumps were made]."),
+]
+Policy = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="What fails a run [default: conf/policy.yaml].")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Where Spark runs [default: conf/local.yaml].")]
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        sys.stdout.write(f"eo-audit {__version__}\n")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    dumps: Dumps,
+    out: Out = Path("out"),
+    cluster: ClusterName = None,
+    as_of: AsOf = None,
+    policy: Policy = None,
+    config: ConfigFile = None,
+) -> None:
+    """Ingest, rebuild and audit; prints the verdict.
+
+    Example: eo-audit run dumps/ --out out. The same dumps again add nothing; more dumps into the same --out are judged together.
+    """
+    from eo_audit import pipeline
+
+    with _options(cluster, as_of, policy, config) as options:
+        pipeline.run(out, dumps, options)
+    raise typer.Exit(_show_result(out))
+
+
+@app.command()
+def ingest(dumps: Dumps, out: Out = Path("out"), cluster: ClusterName = None, config: ConfigFile = None) -> None:
+    """Step 1: dump text to facts, added to those in --out."""
+    from eo_audit import pipeline
+
+    with _options(cluster, None, None, config) as options:
+        found = pipeline.discover(dumps, options)
+        with pipeline.writing(out, options, input_bytes=pipeline.stored_bytes(found)) as warehouse:
+            pipeline.ingest(warehouse, found, options)
+    sys.stdout.write(f"Facts of {len(found.files)} files are in {out}. Next: eo-audit rebuild --out {out}\n")
+
+
+@app.command()
+def rebuild(out: Out = Path("out"), as_of: AsOf = None, config: ConfigFile = None) -> None:
+    """Step 2: facts to histories (what happened, in order)."""
+    from eo_audit import pipeline
+
+    with _options(None, as_of, None, config) as options, pipeline.writing(out, options) as warehouse:
+        pipeline.rebuild(warehouse, options)
+    sys.stdout.write(f"Histories are in {out}. Next: eo-audit audit --out {out}\n")
+
+
+@app.command()
+def audit(out: Out = Path("out"), as_of: AsOf = None, policy: Policy = None, config: ConfigFile = None) -> None:
+    """Step 3: histories to findings and the verdict."""
+    from eo_audit import pipeline
+
+    with _options(None, as_of, policy, config) as options, pipeline.writing(out, options) as warehouse:
+        pipeline.audit(warehouse, options)
+    raise typer.Exit(_show_result(out))
+
+
+@app.command()
+def show(
+    address: Annotated[str, typer.Argument(metavar="FILE@OFFSET", help="As in a finding's evidence.")],
+    out: Out = Path("out"),
+    cluster: Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="Where several clusters have such a file.")] = None,
+) -> None:
+    """The dump line behind a piece of evidence, with its fields named.
+
+    A record line is shown up to its header keys: keys and payloads never leave the dump.
+    """
+    from eo_audit.report import show as shown
+    from eo_audit.report.terminal import console, show_element
+    from eo_audit.tables import Warehouse
+
+    show_element(shown.show(address, Warehouse(out), cluster=cluster), console())
+
+
+@app.command()
+def export(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as findings, batches or producer_history.")],
+    out: Out = Path("out"),
+) -> None:
+    """Any table as JSON lines, in the order of its key, for jq and friends."""
+    from eo_audit.report.export import export as exported
+    from eo_audit.tables import Warehouse
+
+    for line in exported(table, Warehouse(out)):
+        sys.stdout.write(line + "\n")
+
+
+@app.command()
+def rules(code: Annotated[str | None, typer.Argument(metavar="CODE", help="Such as P04; without one, all of them.")] = None) -> None:
+    """The catalogue: what each rule proves, a bad history, a legal look-alike."""
+    from eo_audit.report.catalogue import show_rules
+    from eo_audit.report.terminal import console
+
+    show_rules(code, console())
+
+
+@contextmanager
+def _options(cluster: str | None, as_of: str | None, policy: Path | None, config: Path | None) -> "Iterator[Options]":
+    """What the pipeline is told, while its progress is shown."""
+    from eo_audit.config import load
+    from eo_audit.pipeline import Options
+    from eo_audit.report.terminal import watched
+
+    # A reader of the table that goes away must not take the run with it.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    with watched() as progress:
+        yield Options(load(config), cluster, parse_moment(as_of), policy, progress, notice=complain)
+
+
+def parse_moment(text: str | None) -> int | None:
+    """A moment as epoch milliseconds; ISO 8601 without a zone is UTC.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
+    if text is None or (text.isascii() and text.isdigit()):
+        return None if text is None else int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentError(f"--as-of {text} is neither ISO 8601 (2026-11-21T05:00:00Z) nor milliseconds since 1970") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _show_result(out: Path) -> int:
+    """Print the end of a run; its exit code."""
+    import eo_audit
+    from eo_audit.report.content import build_content
+    from eo_audit.report.terminal import console, show_result
+
+    results = eo_audit.open(out)
+    code = results.verdict["exit_code"]
+    assert isinstance(code, int)
+    try:
+        show_result(build_content(results.verdict, results.findings, lambda *_: None), out, console())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the verdict stands, whoever reads it
+    return code
+
+
+def complain(text: str) -> None:
+    """One line on standard error, without control characters."""
+    from eo_audit.report.terminal import plain
+
+    sys.stderr.write(f"eo-audit: {plain(text)}\n")
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """One command line.
+
+    Args:
+        arguments: without the program's name.
+
+    Returns:
+        The exit code. Every error a user can cause is one sentence on standard error.
+    """
+    try:
+        code = app(args=list(arguments), prog_name="eo-audit", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except TyperException as error:
+        complain(f"{error.format_message()} ('eo-audit --help' tells more)")
+        return BAD_ARGUMENTS
+    except AuditError as error:
+        complain(str(error))
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted; results of earlier runs are as they were")
+        return INTERRUPTED
+    except Exception:
+        for line in traceback.format_exc().splitlines():
+            complain(line)
+        complain("this is a bug of eo-audit; results of earlier runs are as they were")
+        return CRASH
+
+
+def main() -> None:
+    """The `eo-audit` program."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(run_command(sys.argv[1:]))
