@@ -1,0 +1,81 @@
+"""Accepted findings: who accepted which finding, why, and until when. They are still found and shown, and fail nothing until they expire.
+
+The file is YAML that a team keeps beside its policy and reviews like code:
+
+    accepted:
+    - finding_id: 4be1...      # the whole id
+      what: T01 orders-3       # for the reader
+      who: ana@example.org
+      why: the replay of 12 June is under way, ticket 4711
+      until: 2026-12-31        # a day (UTC), the last on which it counts as accepted
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import yaml
+
+from eo_audit.errors import ConfigurationError
+
+_FIELDS = ("finding_id", "what", "who", "why", "until")
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """One accepted finding; `until` is the last day (UTC) on which it counts as accepted."""
+
+    finding_id: str
+    what: str
+    who: str
+    why: str
+    until: date
+
+    def holds(self, as_of_ms: int) -> bool:
+        """Is it still accepted at the audit's now?"""
+        ends = datetime.combine(self.until + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
+        return as_of_ms < ends.timestamp() * 1000
+
+
+def load(path: Path) -> tuple[Accepted, ...]:
+    """The accepted findings of a file; a file that is not there accepts nothing.
+
+    Raises:
+        ConfigurationError: one sentence with the file and what is wrong in it.
+    """
+    if not path.is_file():
+        return ()
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    rows = (content or {}).get("accepted") if isinstance(content, dict) or content is None else None
+    if rows is not None and not isinstance(rows, list) or (rows is None and content):
+        raise ConfigurationError(f"{path} must hold one list named accepted")
+    return tuple(_accepted(row, path, number) for number, row in enumerate(rows or [], start=1))
+
+
+def _accepted(row: object, path: Path, number: int) -> Accepted:
+    if not isinstance(row, dict) or set(row) != set(_FIELDS):
+        raise ConfigurationError(f"{path}: entry {number} must have exactly {', '.join(_FIELDS)}")
+    if not isinstance(row["until"], date):
+        raise ConfigurationError(f"{path}: until of entry {number} is not a day such as 2026-12-31")
+    texts = {name: str(row[name] or "").strip() for name in _FIELDS[:-1]}
+    if not all(texts.values()):
+        raise ConfigurationError(f"{path}: entry {number} must say finding_id, what, who and why")
+    return Accepted(**texts, until=row["until"])
+
+
+def accept(path: Path, added: Accepted) -> None:
+    """Add one accepted finding to a file, or replace what was said of it before."""
+    rows = [entry for entry in load(path) if entry.finding_id != added.finding_id]
+    content = {"accepted": [asdict(entry) for entry in (*rows, added)]}
+    waiting = path.with_suffix(path.suffix + ".new")
+    waiting.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    waiting.replace(path)
+
+
+def accepted_ids(entries: Iterable[Accepted], as_of_ms: int) -> frozenset[str]:
+    """Ids that are accepted at the audit's now; expired ones count again."""
+    return frozenset(entry.finding_id for entry in entries if entry.holds(as_of_ms))
