@@ -51,7 +51,7 @@ def load(path: Path) -> tuple[Accepted, ...]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     rows = (content or {}).get("accepted") if isinstance(content, dict) or content is None else None
-    if rows is not None and not isinstance(rows, list) or (rows is None and content):
+    if (rows is not None and not isinstance(rows, list)) or (rows is None and content):
         raise ConfigurationError(f"{path} must hold one list named accepted")
     return tuple(_accepted(row, path, number) for number, row in enumerate(rows or [], start=1))
 
