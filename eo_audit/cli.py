@@ -29,6 +29,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Was delivery exactly once? Audits the log dumps of a Kafka cluster (text of kafka-dump-log): "
     "which records, whose fault, what to do now.",
@@ -37,18 +38,18 @@ app = typer.Typer(
 )
 
 Dumps = Annotated[
-    list[Path], typer.Argument(metavar="DUMPS...", help="Folders or files of dumps, plain or gzip, as collect-dumps.sh makes them.")
+    list[Path], typer.Argument(metavar="DUMPS", help="Folders or files of dumps, plain or gzip, as collect-dumps.sh makes them.")
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the results are.")]
 ClusterName = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="Name of the cluster [default: the manifest's, else the input folder's].")
+    str | None, typer.Option("--cluster", metavar="NAME", help="Name of the cluster, instead of the manifest's or the input folder's.")
 ]
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="TIME", help="The audit's now, ISO 8601 or epoch ms [default: when the dumps were made]."),
+    typer.Option("--as-of", metavar="TIME", help="The audit's now, ISO 8601 or epoch ms (default: when the dumps were made)."),
 ]
-Policy = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="What fails a run [default: conf/policy.yaml].")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Where Spark runs [default: conf/local.yaml].")]
+Policy = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="What fails a run, instead of conf/policy.yaml.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Where Spark runs, instead of conf/local.yaml.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -214,7 +215,8 @@ def run_command(arguments: Sequence[str]) -> int:
         code = app(args=list(arguments), prog_name="eo-audit", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except TyperException as error:
-        complain(f"{error.format_message()} ('eo-audit --help' tells more)")
+        if said := error.format_message():
+            complain(f"{said} ('eo-audit --help' tells more)")
         return BAD_ARGUMENTS
     except AuditError as error:
         complain(str(error))

@@ -34,7 +34,7 @@ def unheard(notice: str) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may set. `as_of_ms` is the audit's now; `policy` a file in place of `conf/policy.yaml`; `notice` hears what is left out."""
+    """What a person may set. `as_of_ms` is the audit's now; `policy` replaces `conf/policy.yaml`; `notice` hears what is left out."""
 
     config: Config = field(default_factory=load)
     cluster: str | None = None
