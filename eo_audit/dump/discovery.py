@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePosixPath
 
-from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, parse_path
+from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.printed import text
 from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS
@@ -39,8 +39,9 @@ class DumpFile:
     """One file to read.
 
     Attributes:
-        cluster: `--cluster`, else the nearest manifest's, else the name of the input folder.
-        input_path: the input it was found in, absolute.
+        cluster: `--cluster`, else the nearest manifest's, else the name of the input folder (of the one above, for a `broker-1`).
+        input_path: what `path` is relative to, absolute: the input. Where the input is a broker's or a partition's own folder it is the
+            folder above, so that a path always names both; where the input is a file without such folders it is that file.
         path: relative to the input, with `/`; the file's name when the file itself is the input.
         absolute: where to open it.
         compression: none or gzip, by its first bytes.
@@ -110,9 +111,12 @@ def look_through(inputs: Sequence[Path], cluster: str | None = None) -> Discover
         found += _look_into(root, problems)
     if not found:
         raise InputError("there is nothing to audit: name a folder of dumps")
-    unique = {os.path.realpath(file.absolute): file for file in reversed(found)}
+    unique: dict[str, _Found] = {}
+    for file in sorted(found, key=lambda file: os.path.realpath(file.absolute) != str(file.absolute)):  # the file itself before links to it
+        unique.setdefault(os.path.realpath(file.absolute), file)
     said = _manifests(unique.values(), problems)
-    files = _name_dump_sets([_dump_file(file, said, cluster) for file in unique.values()])
+    partitions = {file.absolute.parent for file in unique.values() if parse_path(file.absolute.name).kind != "unknown"}
+    files = _name_dump_sets([_dump_file(file, said, base=_base(file, partitions), cluster=cluster) for file in unique.values()])
     return Discovery(sorted(files, key=lambda file: (file.cluster, file.path, file.input_path)), sorted(problems, key=lambda p: p.path))
 
 
@@ -243,14 +247,27 @@ def _nearest(folder: Path, said: dict[Path, ManifestHint]) -> tuple[ManifestHint
     return merged, made_in
 
 
-def _dump_file(found: _Found, said: dict[Path, ManifestHint], cluster: str | None) -> DumpFile:
-    folder = found.root.parent if found.root == found.absolute else found.root
+def _folder(found: _Found) -> Path:
+    """The input folder; of a file that is itself the input, the folder it is in."""
+    return found.root.parent if found.root == found.absolute else found.root
+
+
+def _base(found: _Found, partitions: set[Path]) -> Path:
+    """The folder that its path is relative to: above the partition's and the broker's folder, where the input is one of those."""
+    folder = _folder(found)
+    above = folder.parent if folder in partitions and is_partition_folder(folder.name) else folder
+    return above.parent if is_broker_folder(above.name) else above
+
+
+def _dump_file(found: _Found, said: dict[Path, ManifestHint], *, base: Path, cluster: str | None) -> DumpFile:
+    folder = _folder(found)
     manifest, made_in = _nearest(found.absolute.parent, said)
-    path = found.absolute.relative_to(folder)
+    path = _printable(found.absolute.relative_to(base))
+    named_after = folder.parent if is_broker_folder(folder.name) else folder
     return DumpFile(
-        cluster=cluster or manifest.cluster or _printable(folder.name) or "cluster",
-        input_path=_printable(found.root),
-        path=_printable(path),
+        cluster=cluster or manifest.cluster or _printable(named_after.name) or "cluster",
+        input_path=_printable(found.root if base == folder else base),
+        path=path,
         absolute=found.absolute,
         compression=found.compression,
         stored_bytes=found.stored_bytes,
@@ -258,7 +275,7 @@ def _dump_file(found: _Found, said: dict[Path, ManifestHint], cluster: str | Non
         dumped_at_ms=manifest.dumped_at_ms,
         dumped_at_source=None if manifest.dumped_at_ms is None else "manifest",
         manifest=manifest,
-        own=parse_path(PurePosixPath(*folder.parts[-2:], path).as_posix().lstrip("/")),
+        own=parse_path(path),
         kind_hint=found.kind,
     )
 

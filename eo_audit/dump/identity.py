@@ -89,6 +89,16 @@ def _bounded(digits: str, limit: int) -> int | None:
     return number if number <= limit else None
 
 
+def is_partition_folder(name: str) -> bool:
+    """Could a folder of this name be a partition's?"""
+    return _partition_dir(name) is not None
+
+
+def is_broker_folder(name: str) -> bool:
+    """Is a folder of this name a broker's (`broker-1`)?"""
+    return _broker_dir(name) is not None
+
+
 def _partition_dir(name: str) -> tuple[str, int, str] | None:
     match = _PARTITION_DIR.fullmatch(name)
     partition = _bounded(match["partition"], _MAX_INT) if match else None

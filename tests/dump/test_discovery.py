@@ -1,0 +1,226 @@
+"""Which files of an input are dumps, whose they are, and what is said of the others."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from eo_audit.dump.claims import SegmentClaim, check_unknown_brokers
+from eo_audit.dump.discovery import DumpFile, discover, look_through
+from eo_audit.dump.identity import ManifestHint, identify, parse_path
+from eo_audit.errors import InputError
+
+DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
+LOG = b"Dumping /d/orders-0/00000000000000000000.log\nLog starting offset: 0\n"
+SEGMENT = "orders-0/00000000000000000000.log.txt"
+
+
+def tree(root: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    return root
+
+
+def kinds(files: list[DumpFile]) -> dict[str, str]:
+    return {file.path: file.kind_hint for file in files}
+
+
+def test_a_real_input() -> None:
+    files = discover([DUMPS / "compaction_k39"])
+    assert [file.path for file in files] == sorted(file.path for file in files)
+    assert {file.cluster for file in files} == {"compaction_k39"}
+    assert {file.dumped_at_source for file in files} == {"manifest"}
+    assert {file.own.broker for file in files if "/" in file.path} == {1}
+    assert kinds(files)["broker-1/cleaner-offset-checkpoint"] == "cleaner-offset"
+    assert kinds(files)["manifest.yaml"] == "manifest"
+
+
+def test_all_real_inputs_are_dumps_and_nothing_else() -> None:
+    found = look_through(sorted(DUMPS.iterdir()))
+    assert not found.problems
+    assert len(found.files) == sum(path.is_file() for path in DUMPS.rglob("*"))
+
+
+def test_order_does_not_depend_on_the_order_of_inputs() -> None:
+    inputs = sorted(DUMPS.iterdir())[:4]
+    assert discover(inputs) == discover(inputs[::-1]) == discover([*inputs, inputs[0]])
+
+
+def test_names_and_content_decide_together(tmp_path: Path) -> None:
+    tree(
+        tmp_path / "dumps",
+        {
+            SEGMENT: LOG,
+            "orders-0/00000000000000000000.log.err.txt": b'Exception in thread "main" x\n',
+            "orders-0/00000000000000000007.log.err.txt": LOG,
+            "orders-0/leader-epoch-checkpoint": b"0\n0\n",
+            "orders-0/00000000000000000009.snapshot.txt": b"",
+            "b1-replication-offset-checkpoint.txt": b"0\n0\n",
+            "listing.txt": b"12 orders-0/1.log\n",
+            "manifest.yml": b"cluster: c\n",
+            "all.out": b"Picked up JAVA_TOOL_OPTIONS: -D\n" + LOG,
+            "README.md": b"What happened\n",
+            ".hidden": LOG,
+            "orders-0/00000000000000000000.log": b"\0\0\0\0\0\0\0\0\0\0\0\x3d",
+            "powershell.txt": LOG.decode().encode("utf-16"),
+            "orders-0/00000000000000000003.log.txt": LOG + b"| offset: 0 payload: \0\0\n",
+        },
+    )
+    found = look_through([tmp_path / "dumps"])
+    assert kinds(found.files) == {
+        SEGMENT: "text",
+        "orders-0/00000000000000000000.log.err.txt": "tool_messages",
+        "orders-0/00000000000000000003.log.txt": "text",
+        "orders-0/00000000000000000007.log.err.txt": "text",
+        "orders-0/00000000000000000009.snapshot.txt": "text",
+        "orders-0/leader-epoch-checkpoint": "leader-epoch",
+        "b1-replication-offset-checkpoint.txt": "replication-offset",
+        "listing.txt": "listing",
+        "manifest.yml": "manifest",
+        "all.out": "text",
+    }
+    assert {Path(problem.path).name: problem.text for problem in found.problems} == {
+        "README.md": "does not look like a dump",
+        "00000000000000000000.log": "is a binary file: print segments with kafka-dump-log first",
+        "powershell.txt": "is UTF-16 text, as PowerShell writes it: save it as UTF-8",
+    }
+
+
+def test_gzip_is_known_by_its_first_bytes(tmp_path: Path) -> None:
+    packed = gzip.compress(LOG)
+    tree(
+        tmp_path, {"a/1.log.txt": packed, "a/2.log.txt.gz": packed[:-9], "a/3.log.txt.gz": LOG, "a/4.log.txt.gz": packed[:3] + b"\xff" * 40}
+    )
+    found = look_through([tmp_path])
+    assert {file.path: file.compression for file in found.files} == {
+        "a/1.log.txt": "gzip",
+        "a/2.log.txt.gz": "gzip",
+        "a/3.log.txt.gz": "none",
+    }
+    assert [problem.text for problem in found.problems] == ["begins like gzip but cannot be unpacked"]
+
+
+def test_the_cluster_is_the_option_the_manifest_or_the_folder(tmp_path: Path) -> None:
+    tree(tmp_path / "in", {f"a/{SEGMENT}": LOG, f"b/{SEGMENT}": LOG, "b/manifest.yaml": b"cluster: said\n"})
+    assert {file.path[0]: file.cluster for file in discover([tmp_path / "in"])} == {"a": "in", "b": "said"}
+    assert {file.cluster for file in discover([tmp_path / "in"], cluster="option")} == {"option"}
+    assert [file.cluster for file in discover([tmp_path / "in" / "a" / SEGMENT])] == ["orders-0"]
+
+
+def test_the_nearest_manifest_wins_value_by_value(tmp_path: Path) -> None:
+    root = tree(
+        tmp_path / "in",
+        {
+            "manifest.yaml": b"cluster: c\ndumped_at: 5\nbroker: 1\n",
+            f"x/{SEGMENT}": LOG,
+            "x/manifest.yaml": b"broker: 2\n",
+            f"y/{SEGMENT}": LOG,
+            "y/manifest.yaml": b"dumped_at: 6\n",
+        },
+    )
+    files = {file.path[0]: file for file in discover([root]) if file.kind_hint == "text"}
+    assert files["x"].manifest == ManifestHint(cluster="c", broker=2, dumped_at_ms=5)
+    assert files["y"].manifest == ManifestHint(cluster="c", broker=1, dumped_at_ms=6)
+    assert (files["x"].dump_set, files["y"].dump_set) == ("in", "y")
+    assert files["x"].identity("/d/orders-0/00000000000000000000.log").broker_source == "manifest"
+
+
+def test_a_manifest_among_the_inputs_speaks_for_the_folders_beside_it(tmp_path: Path) -> None:
+    tree(tmp_path, {"manifest.yaml": b"cluster: c\ndumped_at: 5\n", f"broker-1/{SEGMENT}": LOG, f"broker-2/{SEGMENT}": LOG})
+    files = discover([tmp_path / "manifest.yaml", tmp_path / "broker-1", tmp_path / "broker-2"])
+    assert {file.cluster for file in files} == {"c"}
+    assert {file.path: file.own.broker for file in files} == {"manifest.yaml": None, f"broker-1/{SEGMENT}": 1, f"broker-2/{SEGMENT}": 2}
+    assert {file.dump_set for file in files} == {tmp_path.name}
+
+
+def test_an_input_inside_a_brokers_folder_keeps_its_names(tmp_path: Path) -> None:
+    tree(tmp_path / "in", {f"broker-1/{SEGMENT}": LOG, f"broker-2/{SEGMENT}": LOG, f"incident-7/broker-1/{SEGMENT}": LOG})
+    brokers = discover([tmp_path / "in" / "broker-1", tmp_path / "in" / "broker-2"])
+    assert {(file.cluster, file.path) for file in brokers} == {("in", f"broker-1/{SEGMENT}"), ("in", f"broker-2/{SEGMENT}")}
+    for given in (f"broker-1/{SEGMENT}", "broker-1/orders-0"):
+        (file,) = discover([tmp_path / "in" / given])
+        assert (file.path, file.own.broker, file.own.topic) == (f"broker-1/{SEGMENT}", 1, "orders")
+        assert Path(file.input_path, file.path) == file.absolute
+    (file,) = discover([tmp_path / "in" / "incident-7"])
+    assert (file.cluster, file.path) == ("incident-7", f"broker-1/{SEGMENT}")
+
+
+def test_a_bad_manifest_is_a_problem_and_the_rest_goes_on(tmp_path: Path) -> None:
+    found = look_through([tree(tmp_path, {"manifest.yaml": b"cluster: [\n", SEGMENT: LOG})])
+    assert len(found.files) == 2
+    (problem,) = found.problems
+    assert problem.path == str(tmp_path / "manifest.yaml")
+    assert problem.text.startswith("is not understood, line 2, column 1: ")
+
+
+def test_dump_sets_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    tree(tmp_path, {f"mon/dumps/{SEGMENT}": LOG, f"tue/dumps/{SEGMENT}": LOG + b"\n"})
+    files = discover([tmp_path / "mon" / "dumps", tmp_path / "tue" / "dumps"])
+    assert {file.cluster for file in files} == {"dumps"}
+    assert len({file.dump_set for file in files}) == 2
+
+
+def test_links_are_followed_once(tmp_path: Path) -> None:
+    root = tree(tmp_path / "in", {f"a/{SEGMENT}": LOG})
+    os.symlink(root, root / "a" / "loop")
+    os.symlink(root / "a", root / "latest")
+    os.symlink(tmp_path / "nowhere", root / "gone.log.txt")
+    os.symlink(root / "a" / SEGMENT, root / "z.log.txt")
+    found = look_through([root])
+    assert [file.path for file in found.files] == [f"a/{SEGMENT}"] == [file.path for file in discover([root, root / "a"])]
+    assert [(Path(problem.path).name, problem.text) for problem in found.problems] == [
+        ("loop", "leads to a folder that is read already"),
+        ("gone.log.txt", "cannot be read: No such file or directory"),
+        ("latest", "leads to a folder that is read already"),
+    ]
+
+
+def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tree(tmp_path, {SEGMENT: LOG}) / "pipe.log.txt")
+    assert [problem.text for problem in look_through([tmp_path]).problems] == ["is neither a file nor a folder"]
+
+
+def test_names_that_are_not_utf8_can_be_stored(tmp_path: Path) -> None:
+    tree(tmp_path, {SEGMENT: LOG})
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.log.txt")).write_bytes(LOG)
+    assert "\ufffd.log.txt" in [file.path for file in discover([tmp_path])]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("missing", "missing cannot be read: No such file or directory"),
+        ("empty", "empty holds no dump file"),
+        ("code", "code holds no dump file ("),
+        ("code/a.py", "a.py does not look like a dump"),
+    ],
+)
+def test_a_bad_input_is_one_sentence(tmp_path: Path, name: str, sentence: str) -> None:
+    tree(tmp_path, {"code/a.py": b"import os\n"})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError) as raised:
+        discover([tmp_path / name])
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_no_input_at_all() -> None:
+    with pytest.raises(InputError):
+        discover([])
+
+
+def claim(path: str, digest: str, view: str = "", broker: int | None = None) -> SegmentClaim:
+    whose = identify("c", manifest=ManifestHint(broker=broker), dumped_path=None, own=parse_path(path))
+    return SegmentClaim(identity=whose, path=path, digest=digest, view=view)
+
+
+def test_an_unknown_broker_is_a_warning_and_a_conflict_an_error() -> None:
+    same = [claim(f"x/{SEGMENT}", "1"), claim(f"y/{SEGMENT}", "1"), claim(f"x/{SEGMENT}", "2", view="shallow")]
+    assert check_unknown_brokers(same) == [
+        "cluster c: nothing says which broker printed 2 of its dump files (name a folder broker-1, or say so in manifest.yaml)"
+    ]
+    with pytest.raises(InputError, match=r"x/orders-0.* and y/orders-0.* both claim to be log 0 of orders-0 in cluster c"):
+        check_unknown_brokers([*same, claim(f"y/{SEGMENT}", "3")])
+    assert not check_unknown_brokers([claim(f"x/{SEGMENT}", "1", broker=1), claim(f"y/{SEGMENT}", "2", broker=1)])
