@@ -5,125 +5,29 @@ A dump file is a row of elements: a `Dumping` line, a batch line with its record
 a range is accepted when the byte and the state it began with are those its left neighbour ended with. Byte 0 is the one true start.
 """
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from mmap import mmap
-from typing import TYPE_CHECKING
 
-from eo_audit.dump.identity import Identity, ManifestHint
+import pyarrow as pa
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from eo_audit.dump.dialects import LONGEST_LINE, batch_line
+from eo_audit.dump.identity import identify
+from eo_audit.dump.kernel_hash import keyed_hashes
+from eo_audit.dump.log_columns import fact_table
+from eo_audit.dump.log_reader import Reader
+from eo_audit.dump.log_state import FileContext, Ledger, RangeResult, Section, State
+from eo_audit.dump.log_text import Window
+from eo_audit.dump.sidecar_files import SIDECAR_KINDS, SidecarFile, read_sidecar
+
+__all__ = ["FileContext", "Ledger", "RangeResult", "Section", "State", "parse_range", "probe_section"]
 
 Buffer = bytes | bytearray | memoryview | mmap
 
 PARSER_VERSION = 1  # part of the identity of an ingest: facts of another parser are other facts
 
-
-@dataclass(frozen=True)
-class FileContext:
-    """What is known of a dump file before its text is read.
-
-    Attributes:
-        cluster: cluster of the file.
-        path: relative to the input, with `/`.
-        dump_file_id: `identity.dump_file_id`.
-        kind_hint: `DumpFile.kind_hint` of discovery: text, or the kind of a file that has no `Dumping` line.
-        manifest: the nearest manifest's word.
-        salt: key of the hashes of keys and payloads, 16 bytes; never leaves the process.
-        ingest_id: the run that adds the facts.
-    """
-
-    cluster: str
-    path: str
-    dump_file_id: int
-    kind_hint: str = "text"
-    manifest: ManifestHint = ManifestHint()
-    salt: bytes = field(default=bytes(16), repr=False)
-    ingest_id: str = ""
-
-
-@dataclass(frozen=True)
-class Section:
-    """The dump section in force, with what its text has shown so far (None: not shown yet)."""
-
-    section_id: int
-    byte_offset: int
-    dumped_path: str | None
-    identity: Identity
-    dialect: str | None = None
-    deep: bool | None = None
-    payload_printed: bool | None = None
-    decoder: str | None = None
-    invalid_tail_bytes: int | None = None
-    end_reason: str | None = None
-
-
-@dataclass(frozen=True)
-class State:
-    """What the text before a byte decides about the text behind it; two equal states read the same bytes alike.
-
-    Attributes:
-        section: the section in force; None before the first.
-        position: what the next batch line must print as its position; None where nothing is known.
-        entries: rows so far of a sidecar section.
-        lost: damage was met and no line has been found yet that can be believed.
-        mid_line: the byte is inside a line of unread text.
-        unread_from: first byte of the unread span that is still growing, with `unread_reason`.
-        crlf: lines of this file end in CRLF.
-    """
-
-    section: Section | None = None
-    position: int | None = None
-    entries: int = 0
-    lost: bool = False
-    mid_line: bool = False
-    unread_from: int | None = None
-    unread_reason: str | None = None
-    crlf: bool = False
-
-    @classmethod
-    def initial(cls) -> "State":
-        """The state at byte 0."""
-        return cls()
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """Bytes of text by owner; the sum is the length of the text read."""
-
-    preamble: int = 0
-    facts: int = 0
-    tool_messages: int = 0
-    unread: int = 0
-
-    def __add__(self, other: "Ledger") -> "Ledger":
-        return Ledger(
-            self.preamble + other.preamble, self.facts + other.facts, self.tool_messages + other.tool_messages, self.unread + other.unread
-        )
-
-    @property
-    def total(self) -> int:
-        """All bytes."""
-        return self.preamble + self.facts + self.tool_messages + self.unread
-
-
-@dataclass(frozen=True)
-class RangeResult:
-    """What `parse_range` read: bytes [sync_byte, end_byte) of the file, and the states at both ends.
-
-    `state_in` is None when nothing in the range could be a start: then sync_byte = end_byte = the range's stop, and there are no facts.
-    `facts` holds the tables that got rows, each with the columns of `schemas/<table>.json`.
-    `crlf`, `ascii_lossy`: signs of the file's encoding seen in these bytes.
-    """
-
-    sync_byte: int
-    state_in: State | None
-    end_byte: int
-    state_out: State | None
-    facts: "dict[str, pa.Table]"
-    ledger: Ledger
-    crlf: bool = False
-    ascii_lossy: bool = False
+_CANDIDATE = re.compile(rb"^(?:baseOffset: |offset: \d+ position: )", re.MULTILINE)
 
 
 def parse_range(
@@ -142,7 +46,53 @@ def parse_range(
         final: the window reaches the end of the file.
         guess: with `state=None`, the state behind the head of the section that seems to be in force (`probe_section`).
     """
-    raise NotImplementedError
+    text = window if isinstance(window, bytes) else bytes(window)
+    if context.kind_hint in SIDECAR_KINDS:
+        return _whole_file(text, context, base=base, final=final)
+    if state is None:
+        start, state = _synchronised(text, base=base, start=start, stop=stop, guess=guess)
+    if state is None:
+        return RangeResult(stop, None, stop, None, {}, Ledger())
+    reader = Reader(Window(text, final), context, base=base, state=state)
+    end = base + reader.read(start - base, stop - base)
+    return RangeResult(start, state, end, reader.state(), _facts(reader), reader.ledger(), reader.window.crlf, reader.ascii_lossy)
+
+
+def _synchronised(text: bytes, *, base: int, start: int, stop: int, guess: State | None) -> tuple[int, State | None]:
+    """The first byte of the range where reading can begin, and the state there if what stands there is genuine."""
+    if guess is None or guess.section is None or guess.section.identity.kind != "log":
+        return stop, None
+    for candidate in _CANDIDATE.finditer(text, start - base, min(stop - base + LONGEST_LINE, len(text))):
+        at = candidate.start()
+        if at >= stop - base:
+            break
+        if line := batch_line(text, at):
+            return base + at, replace(guess, position=line.position)
+    return stop, None
+
+
+def _facts(reader: Reader) -> dict[str, pa.Table]:
+    records = reader.rows.get("records", [])
+    for side, name in enumerate(("key_hash", "value_hash")):
+        hashes = keyed_hashes(reader.window.text, [spans[side] for spans in reader.spans], reader.context.salt)
+        for row, value in zip(records, hashes, strict=True):
+            row[name] = value
+    return _tables(reader.rows)
+
+
+def _tables(rows: Mapping[str, Sequence[Mapping[str, object]]]) -> dict[str, pa.Table]:
+    return {table: fact_table(table, content) for table, content in rows.items() if content}
+
+
+def _whole_file(text: bytes, context: FileContext, *, base: int, final: bool) -> RangeResult:
+    """A checkpoint, listing, manifest or file of messages: one section, read at once."""
+    state = State.initial()
+    if base > 0 or not final:
+        return RangeResult(base, state, base, state, {}, Ledger())
+    identity = identify(context.cluster, manifest=context.manifest, dumped_path=None, own=context.own)
+    facts = read_sidecar(text, SidecarFile(context.dump_file_id, context.kind_hint, identity))
+    section = [facts.section | {"ingest_id": context.ingest_id}]
+    return RangeResult(0, state, len(text), state, _tables({"dump_sections": section, **facts.rows}), Ledger(**facts.bytes_by_owner))
 
 
 def probe_section(head: Buffer, *, context: FileContext, base: int) -> State:
@@ -153,4 +103,7 @@ def probe_section(head: Buffer, *, context: FileContext, base: int) -> State:
         context: the file.
         base: file offset of the `Dumping` line.
     """
-    raise NotImplementedError
+    text = head if isinstance(head, bytes) else bytes(head)
+    reader = Reader(Window(text, final=False), context, base=base, state=State.initial())
+    reader.read(0, len(text))
+    return replace(reader.state(), position=None, entries=0, lost=False, mid_line=False, unread_from=None, unread_reason=None)

@@ -1,0 +1,218 @@
+"""The lines that `kafka-dump-log` prints for a log segment, release by release (2.2 to 4.3), as data.
+
+A batch line is all numbers and enums: what matches one is read, what does not is no batch line. A record line is matched up to its header
+keys (magic 2) or its last number (magic 0 and 1): the text behind is somebody's data and delimited elsewhere.
+"""
+
+import re
+from typing import NamedTuple
+
+UNSUPPORTED = "0.11-2.1"
+LONGEST_LINE = 1024  # bytes: no batch line, preamble line or beginning of a record line is longer
+
+_LONG_BITS, _INT_BITS, _SHORT_BITS, _U32 = 63, 31, 15, 1 << 32
+
+_CODEC = rb"(NONE|GZIP|SNAPPY|LZ4|ZSTD|none|gzip|snappy|lz4|zstd)"
+_TS = rb"(CreateTime|LogAppendTime|NoTimestampType): (-?\d{1,19})"
+_BATCH = re.compile(
+    rb"baseOffset: (-?\d{1,19}) lastOffset: (-?\d{1,19}) count: (-?\d{1,10}) baseSequence: (-?\d{1,10}) lastSequence: (-?\d{1,10})"
+    rb" producerId: (-?\d{1,19}) producerEpoch: (-?\d{1,5}) partitionLeaderEpoch: (-?\d{1,10}) isTransactional: (true|false)"
+    rb" isControl: (true|false)(?: (deleteHorizonMs): OptionalLong(?:\.empty|\[(-?\d{1,19})\]))? position: (\d{1,19}) " + _TS +
+    rb" size: (\d{1,10}) magic: (\d) compresscodec: " + _CODEC + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
+)
+_LEGACY_BATCH = re.compile(
+    rb"offset: (-?\d{1,19}) position: (\d{1,19}) " + _TS +
+    rb" size: (\d{1,10}) magic: ([01]) compresscodec: " + _CODEC + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
+)
+_RECORD = re.compile(
+    rb"\| offset: (-?\d{1,19}) (?:isValid: (?:true|false) crc: (?:null|\d{1,10}) keySize: (-?\d{1,10}) valueSize: (-?\d{1,10}) )?" + _TS +
+    rb"(?: baseOffset: -?\d{1,19} lastOffset: -?\d{1,19} baseSequence: -?\d{1,10} lastSequence: -?\d{1,10} producerEpoch: -?\d{1,5}"
+    rb" partitionLeaderEpoch: -?\d{1,10} batchSize: \d{1,10} magic: \d compressType: \w{1,8} position: \d{1,19})?"
+    rb"(?: (key)[sS]ize: (-?\d{1,10}) value[sS]ize: (-?\d{1,10}))?"
+    rb"(?: sequence: (-?\d{1,10}) headerKeys: (?=\[)| crc: \d{1,10} isvalid: (?:true|false)| isValid: (?:true|false) crc: \d{1,10}\}?)"
+)
+OLD_LINE = re.compile(
+    rb"baseOffset: -?\d+ lastOffset: -?\d+ (?:count: -?\d+ )?baseSequence: [^\n]{1,400} isvalid: (?:true|false) size: "
+    rb"|offset: -?\d+ position: \d+ (?:CreateTime|LogAppendTime|NoTimestampType): -?\d+ isvalid: (?:true|false) (?:key)?size: "
+)
+"""A batch or record line of a dump tool before 2.2: `isvalid` stands before the sizes."""
+
+PREAMBLE = re.compile(
+    rb"(?:(?P<log>Log )?[sS]tarting offset: -?\d{1,19}|KRaft bootstrap snapshot|Snapshot end offset: -?\d{1,19}, epoch: -?\d{1,10}"
+    rb"|kafka\.serializer\.\w{1,16}Decoder is deprecated\. [^\n]{1,200})\r?(?=\n|\Z)"
+)
+DUMPING = re.compile(rb"Dumping ([^\r\n]{1,4096})\r?(?=\n|\Z)")
+
+CONTROL = re.compile(
+    rb" (?:endTxnMarker: (?P<marker>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})"
+    rb"|(?P<name>SnapshotHeader|SnapshotFooter|KRaftVersion|KRaftVoters|LeaderChange):? \{[^\n]*\}"
+    rb"|controlType: (?P<type>\w{1,40})\(-?\d{1,10}\))\r?(?=\n|\Z)"
+)
+CONTROL_TYPES = {
+    b"SnapshotHeader": "SNAPSHOT_HEADER",
+    b"SnapshotFooter": "SNAPSHOT_FOOTER",
+    b"KRaftVersion": "KRAFT_VERSION",
+    b"KRaftVoters": "KRAFT_VOTERS",
+    b"LeaderChange": "LEADER_CHANGE",
+}
+
+
+class BatchLine(NamedTuple):
+    """The fields of a batch line, named as the columns of `batches`, with None where its magic has none; `end` is where its text ends.
+
+    `horizon_printed`: the line has a `deleteHorizonMs` field (3.2 and later). `upper`: the codec is in upper case (up to 2.8).
+    """
+
+    base_offset: int
+    last_offset: int
+    record_count: int | None
+    base_sequence: int | None
+    last_sequence: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    partition_leader_epoch: int | None
+    is_transactional: bool | None
+    is_control: bool | None
+    delete_horizon_ms: int | None
+    position: int
+    timestamp_type: str
+    max_timestamp_ms: int
+    size_bytes: int
+    magic: int
+    codec: str
+    crc: int
+    crc_valid: bool
+    horizon_printed: bool
+    upper: bool
+    end: int
+
+
+class RecordLine(NamedTuple):
+    """The fields of a record line up to its text; `sequence` is None for magic 0 and 1, `end` is where header keys or key would start.
+
+    `style` is 2.2 (`keysize`), 2.8 (the superset line) or 3.0 (`keySize`).
+    """
+
+    offset: int
+    timestamp_type: str
+    timestamp_ms: int
+    key_size: int
+    value_size: int
+    sequence: int | None
+    style: str
+    end: int
+
+
+def _fits(value: int | None, bits: int) -> bool:
+    return value is None or -(1 << bits) <= value < 1 << bits
+
+
+def _in_range(line: BatchLine) -> bool:
+    """Do all numbers fit the fields of Kafka's batch header?"""
+    longs = (line.base_offset, line.last_offset, line.producer_id, line.delete_horizon_ms, line.position, line.max_timestamp_ms)
+    ints = (line.record_count, line.base_sequence, line.last_sequence, line.partition_leader_epoch, line.size_bytes)
+    return (
+        all(_fits(value, _LONG_BITS) for value in longs)
+        and all(_fits(value, _INT_BITS) for value in ints)
+        and _fits(line.producer_epoch, _SHORT_BITS)
+        and line.crc < _U32
+    )
+
+
+def batch_line(text: bytes, at: int) -> BatchLine | None:
+    """The batch line that starts at `at`, or None."""
+    if match := _BATCH.match(text, at):
+        line = _batch(match)
+    elif match := _LEGACY_BATCH.match(text, at):
+        line = _legacy_batch(match)
+    else:
+        return None
+    return line if _in_range(line) else None
+
+
+def _batch(match: re.Match[bytes]) -> BatchLine:
+    g = match.groups()
+    return BatchLine(
+        base_offset=int(g[0]),
+        last_offset=int(g[1]),
+        record_count=int(g[2]),
+        base_sequence=int(g[3]),
+        last_sequence=int(g[4]),
+        producer_id=int(g[5]),
+        producer_epoch=int(g[6]),
+        partition_leader_epoch=int(g[7]),
+        is_transactional=g[8] == b"true",
+        is_control=g[9] == b"true",
+        delete_horizon_ms=None if g[11] is None else int(g[11]),
+        position=int(g[12]),
+        timestamp_type=g[13].decode(),
+        max_timestamp_ms=int(g[14]),
+        size_bytes=int(g[15]),
+        magic=int(g[16]),
+        codec=g[17].lower().decode(),
+        crc=int(g[18]),
+        crc_valid=g[19] == b"true",
+        horizon_printed=g[10] is not None,
+        upper=g[17].isupper(),
+        end=match.end(),
+    )
+
+
+def _legacy_batch(match: re.Match[bytes]) -> BatchLine:
+    """A magic 0 or 1 line: its one offset is the last (of a compressed wrapper), and producers were unknown then."""
+    g = match.groups()
+    return BatchLine(
+        base_offset=int(g[0]),
+        last_offset=int(g[0]),
+        record_count=None,
+        base_sequence=None,
+        last_sequence=None,
+        producer_id=None,
+        producer_epoch=None,
+        partition_leader_epoch=None,
+        is_transactional=None,
+        is_control=None,
+        delete_horizon_ms=None,
+        position=int(g[1]),
+        timestamp_type=g[2].decode(),
+        max_timestamp_ms=int(g[3]),
+        size_bytes=int(g[4]),
+        magic=int(g[5]),
+        codec=g[6].lower().decode(),
+        crc=int(g[7]),
+        crc_valid=g[8] == b"true",
+        horizon_printed=False,
+        upper=g[6].isupper(),
+        end=match.end(),
+    )
+
+
+def record_line(text: bytes, at: int) -> RecordLine | None:
+    """The beginning of the record line that starts at `at`, or None."""
+    match = _RECORD.match(text, at)
+    if match is None:
+        return None
+    offset, super_key, super_value, kind, timestamp, plain, key, value, sequence = match.groups()
+    if (super_key is None) == (plain is None):
+        return None
+    sizes = int(key or super_key), int(value or super_value)
+    number = None if sequence is None else int(sequence)
+    if not (_fits(int(offset), 63) and _fits(int(timestamp), 63) and _fits(sizes[0], 31) and _fits(sizes[1], 31) and _fits(number, 31)):
+        return None
+    style = "2.8" if super_key is not None else "2.2" if match.group(0).find(b" keysize: ") > 0 else "3.0"
+    return RecordLine(int(offset), kind.decode(), int(timestamp), sizes[0], sizes[1], number, style, match.end() + (sequence is not None))
+
+
+def dialect(line: BatchLine, *, style: str | None, log_starting: bool | None) -> str:
+    """Release family of the tool that printed a batch line, by the fingerprints of its line, of its records and of the preamble.
+
+    Args:
+        line: a batch line.
+        style: `RecordLine.style` where a record line was seen.
+        log_starting: the preamble says `Log starting offset` (3.3 and later), `Starting offset` (False), or was not seen (None).
+    """
+    if line.upper:
+        return "2.8" if style == "2.8" else "2.2"
+    if log_starting:
+        return "3.3"
+    return "3.2" if line.horizon_printed else "3.0"

@@ -1,0 +1,248 @@
+"""A batch line with its record lines: where does the batch's text end, and how sure is that?
+
+By induction: the text before a batch line was delimited exactly, so the line is the tool's own; its records are delimited by their
+lengths, so the next line is the tool's own too. Where lengths prove nothing (header keys are unbounded text, printing lost bytes, a custom
+decoder printed something else) the reading must close: `count` records, then a line that can follow, above all a batch line at
+`position + size`. A forged batch line must claim that position as well, and then collides with the genuine one behind it.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NamedTuple
+
+from eo_audit.dump.dialects import DUMPING, BatchLine, RecordLine, batch_line, record_line
+from eo_audit.dump.log_records import Decoder, Ending, Proof, Rules, cut_by_exception, endings
+from eo_audit.dump.log_text import Window
+from eo_audit.dump.messages import MAX_QUOTE, Message, detail_of, message_of
+
+LARGEST_RECORD = 1 << 28  # bytes: a record of a compressed batch that claims more is damage
+HEADERS_SEARCHED = 1 << 16  # bytes looked through for header keys
+_BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORD_BATCH_OVERHEAD
+
+
+class Follower(Enum):
+    """What stands at a byte where an element may begin."""
+
+    BATCH = "the batch line at the next position"
+    OTHER_BATCH = "a batch line at another position"
+    DUMPING = "a new section"
+    MESSAGE = "a message of the tool"
+    END = "the end of the file"
+    NOTHING = "nothing known"
+
+
+class Failure(Enum):
+    """Why a batch has fewer records than its line says; the value is the reason of the unread text behind them."""
+
+    TRUNCATED = "truncated_record"
+    EXCEPTION = "undecodable_record"
+    UNDELIMITED = "undelimited_record"
+    MISSING = "missing_record"
+
+
+class Record(NamedTuple):
+    """One record line with the reading of its text."""
+
+    start: int
+    line: RecordLine
+    ending: Ending
+
+
+@dataclass
+class Group:
+    """A batch line (up to `line_end`) and what was read behind it, up to `end`.
+
+    `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `failed_at` is where the
+    text begins that belongs to the batch but could not be read, up to `unread_end` (None: as far as the damage goes).
+    """
+
+    line: BatchLine
+    start: int
+    line_end: int
+    end: int
+    records: list[Record] = field(default_factory=list)
+    shallow: bool = False
+    messages: list[tuple[int, int, Message]] = field(default_factory=list)
+    failure: Failure | None = None
+    failed_at: int | None = None
+    unread_end: int | None = None
+    verified: bool | None = True
+
+    def fail(self, failure: Failure, at: int, unread_end: int | None) -> None:
+        """The batch ends here, with fewer records than its line says."""
+        self.failure, self.failed_at, self.unread_end, self.verified = failure, at, unread_end, False
+
+    @property
+    def next_position(self) -> int:
+        """What the next batch line must print as its position."""
+        return self.line.position + self.line.size_bytes
+
+
+def follower(window: Window, at: int, position: int) -> Follower:
+    """What stands at `at`, where a batch line should be at `position`."""
+    if at >= len(window.text):
+        window.reach(at + 1)
+        return Follower.END
+    window.structural(at)
+    if line := batch_line(window.text, at):
+        return Follower.BATCH if line.position == position else Follower.OTHER_BATCH
+    if DUMPING.match(window.text, at):
+        return Follower.DUMPING
+    return Follower.MESSAGE if message_at(window, at) else Follower.NOTHING
+
+
+def message_at(window: Window, at: int) -> tuple[int, Message] | None:
+    """The message whose first line starts at `at`, and where the next line starts."""
+    if window.text.startswith((b"| offset: ", b"baseOffset: ", b"Dumping "), at):
+        return None
+    end = window.after_line(at)
+    message = message_of(window.text[at:end].rstrip(b"\r\n"))
+    return (end, message) if message else None
+
+
+def whole_message(window: Window, at: int) -> tuple[int, Message] | None:
+    """The message that starts at `at` with the lines that go on with it (a stack, offset pairs), and where it ends."""
+    found = message_at(window, at)
+    if found is None:
+        return None
+    end, message = found
+    while end < len(window.text) or not window.final:
+        behind = window.after_line(end)
+        detail = detail_of(window.text[end:behind].rstrip(b"\r\n"))
+        if detail is None or detail.text_kind != message.text_kind:
+            break
+        end, message = behind, replace(message, text=f"{message.text}\n{detail.text}"[:MAX_QUOTE])
+    return end, message
+
+
+def owed_records(line: BatchLine) -> int | None:
+    """Records the batch must print; None where its line does not say (a compressed wrapper of magic 0 or 1)."""
+    if line.magic < 2:
+        return 1 if line.codec == "none" else None
+    return max(line.record_count or 0, 0)
+
+
+def _varint(value: int) -> int:
+    """Bytes of a zig-zag varint."""
+    return max(1, ((value << 1 ^ value >> 63).bit_length() + 6) // 7)
+
+
+def _least_size(line: RecordLine, batch: BatchLine, base_timestamp: int | None) -> int:
+    """Bytes of a record in an uncompressed batch without headers; the least where the batch's first timestamp is not printed."""
+    time = 1 if base_timestamp is None else _varint(line.timestamp_ms - base_timestamp)
+    body = 2 + time + _varint(line.offset - batch.base_offset) + _varint(line.key_size) + _varint(line.value_size)
+    body += max(line.key_size, 0) + max(line.value_size, 0)
+    return _varint(body) + body
+
+
+def learned(rules: Rules, records: list[Record]) -> Rules:
+    """The rules after these records: the last one may have shown whether payloads are printed."""
+    shown = records[-1].ending.printed if records else None
+    return rules if rules.printed is not None or shown is None else replace(rules, printed=shown)
+
+
+def headers_room(batch: BatchLine, records: list[Record]) -> int:
+    """Most bytes of header keys beyond the ones printed, that these records of an uncompressed batch can have."""
+    whole = batch.record_count == batch.last_offset - batch.base_offset + 1 and batch.timestamp_type == "CreateTime"
+    base = records[0].line.timestamp_ms if records and whole else None
+    used = sum(_least_size(record.line, batch, base) + record.ending.headers for record in records)
+    return batch.size_bytes - _BATCH_OVERHEAD - used
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What the section of a batch has shown so far, where it matters for reading records.
+
+    `deep`: it has record lines; `printed`: keys and payloads are printed (None: neither shown yet). The rest as in `Rules`.
+    """
+
+    deep: bool | None = None
+    printed: bool | None = None
+    hides_keys: bool = False
+    decoder: Decoder | None = None
+    by_lines: bool = True
+
+    def rules(self, line: BatchLine) -> Rules:
+        """The rules of the records behind a batch line."""
+        plain = line.codec == "none"
+        return Rules(
+            printed=self.printed,
+            hides_keys=self.hides_keys,
+            control=bool(line.is_control),
+            size_limit=line.size_bytes if plain else LARGEST_RECORD,
+            header_limit=min(line.size_bytes, HEADERS_SEARCHED) if plain else HEADERS_SEARCHED,
+            decoder=self.decoder,
+            by_lines=self.by_lines,
+        )
+
+
+def greedy_group(window: Window, start: int, line: BatchLine, profile: Profile) -> Group:
+    """The batch line at `start` with the first exact reading of each of its records in turn, without a look at what follows.
+
+    Raises:
+        NeedMore: it goes on behind the window.
+    """
+    behind = window.after_line(start)
+    group = Group(line, start, behind, behind)
+    if _is_shallow(window, group, profile):
+        group.shallow, group.verified = True, None
+        return group
+    rules, owed = profile.rules(line), owed_records(line)
+    while owed is None or len(group.records) < owed:
+        if not _next_record(window, group, rules, owed):
+            break
+        rules = learned(rules, group.records)
+    return group
+
+
+def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
+    """No record line follows where one must: the dump has none, or ends here."""
+    if profile.deep is not None:
+        return not profile.deep
+    if owed_records(group.line) == 0:
+        return False
+    if group.end >= len(window.text):
+        window.reach(group.end + 1)
+        return True
+    window.structural(group.end)
+    return record_line(window.text, group.end) is None
+
+
+def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -> bool:
+    """Read the next record, or a message between two; False when there is none, or its end cannot be told (then the group failed)."""
+    at = group.end
+    if at >= len(window.text):
+        window.reach(at + 1)
+        if owed is not None:
+            group.fail(Failure.TRUNCATED, at, at)
+        return False
+    window.structural(at)
+    line = record_line(window.text, at)
+    if line is None:
+        return owed is not None and _between(window, group)
+    window.overshoot = False
+    ending = next(endings(window, line, rules, Proof.EXACT), None)
+    if ending is None:
+        cut = cut_by_exception(window, line)
+        group.fail(Failure.UNDELIMITED if cut is None else Failure.EXCEPTION, at, cut)
+        return False
+    group.records.append(Record(at, line, ending))
+    group.end = ending.end
+    return True
+
+
+def _between(window: Window, group: Group) -> bool:
+    """No record line where one is owed: a message of the tool may stand between, an exception ends the batch, or the file does."""
+    at = group.end
+    found = message_at(window, at)
+    if found and found[1].text_kind != "exception":
+        group.messages.append((at, *found))
+        group.end = found[0]
+        return True
+    if found:
+        group.fail(Failure.EXCEPTION, at, at)
+    elif window.text.find(b"\n", at) < 0:
+        group.fail(Failure.TRUNCATED, at, len(window.text))
+    else:
+        group.fail(Failure.MISSING, at, at)
+    return False

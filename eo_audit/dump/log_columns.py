@@ -1,0 +1,92 @@
+"""Rows and columns to Arrow tables with the columns of `schemas/*.json`.
+
+Arrays are built from buffers: the first `pa.array()` of a process imports pandas, a second that every small audit would pay.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eo_audit.schemas import schema
+
+_NUMPY: dict[pa.DataType, np.dtype[np.int64] | np.dtype[np.int32]] = {pa.int64(): np.dtype(np.int64), pa.int32(): np.dtype(np.int32)}
+
+
+@cache
+def arrow_schema(table: str) -> pa.Schema:
+    """The Arrow schema of a table."""
+    return schema(table).arrow()
+
+
+def fact_table(table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Rows as a table; a column that a row does not have is null there.
+
+    Args:
+        table: its name.
+        rows: values by column name.
+    """
+    fields = arrow_schema(table)
+    return pa.table([column([row.get(field.name) for row in rows], field.type) for field in fields], schema=fields)
+
+
+def column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """Values, None for null, as an array of this type (a type that occurs in a schema)."""
+    valid = np.array([value is not None for value in values], dtype=bool)
+    if kind in _NUMPY:
+        return numeric(np.array([value if isinstance(value, int) else 0 for value in values], dtype=np.int64), kind, valid)
+    if pa.types.is_boolean(kind):
+        return boolean(np.array([value is True for value in values], dtype=bool), valid)
+    if pa.types.is_string(kind):
+        return _strings(values, valid)
+    if pa.types.is_list(kind):
+        return _lists(values, kind, valid)
+    raise TypeError(f"no column of type {kind}")
+
+
+def _bitmap(bits: NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(bits, bitorder="little"))
+
+
+def _validity(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
+    return None if valid is None or valid.all() else _bitmap(valid)
+
+
+def numeric(values: NDArray[np.int64] | NDArray[np.int32], kind: pa.DataType, valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers as an array; `valid` is False where the value is null."""
+    data = pa.py_buffer(np.ascontiguousarray(values.astype(_NUMPY[kind], copy=False)))
+    return pa.Array.from_buffers(kind, len(values), [_validity(valid), data])
+
+
+def boolean(values: NDArray[np.bool_], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Truth values as an array."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(valid), _bitmap(values)])
+
+
+def vocabulary(codes: NDArray[np.int32], words: Sequence[str], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Strings out of a few words, by their number."""
+    chosen = _strings(words, np.ones(len(words), dtype=bool)).take(numeric(codes, pa.int32(), valid))
+    return chosen.combine_chunks() if isinstance(chosen, pa.ChunkedArray) else chosen
+
+
+def _strings(values: Sequence[object], valid: NDArray[np.bool_]) -> pa.Array:
+    encoded = [b"" if value is None else str(value).encode() for value in values]
+    data = pa.py_buffer(b"".join(encoded))
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(_offsets([len(text) for text in encoded])), data, _validity(valid))
+
+
+def _offsets(lengths: Sequence[int]) -> NDArray[np.int32]:
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
+
+
+def _lists(values: Sequence[object], kind: pa.DataType, valid: NDArray[np.bool_]) -> pa.Array:
+    """Lists of structs: the one nested type of the fact tables."""
+    lists = [value if isinstance(value, list) else [] for value in values]
+    rows = [row for rows in lists for row in rows]
+    struct = kind.value_type
+    fields = [column([row.get(field.name) for row in rows], field.type) for field in struct]
+    items = pa.Array.from_buffers(struct, len(rows), [None], children=fields)
+    offsets = pa.py_buffer(_offsets([len(rows) for rows in lists]))
+    return pa.Array.from_buffers(kind, len(values), [_validity(valid), offsets], children=[items])

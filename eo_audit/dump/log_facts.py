@@ -1,0 +1,105 @@
+"""A group that was read, as rows of `batches`, `records`, `coordinator_entries` and `offset_commits`."""
+
+from eo_audit.dump.decoders import TRANSACTION_JSON, TRANSACTION_TEXT
+from eo_audit.dump.framing import Group, Record
+from eo_audit.dump.log_records import Span
+from eo_audit.dump.log_state import Section
+
+Row = dict[str, object]
+
+
+def replica_log(section: Section) -> int:
+    """The log a section speaks of; a section that does not say is a log of its own."""
+    return section.section_id if section.identity.replica_log_id is None else section.identity.replica_log_id
+
+
+def batch_row(group: Group, section: Section, base: int) -> Row:
+    """The row of the batch line, and of the marker's line behind it.
+
+    Args:
+        group: offsets in the window.
+        section: the section in force.
+        base: file offset of the window.
+    """
+    line = group.line
+    marker = next((record.ending.marker for record in group.records if record.ending.marker), None)
+    end = group.records[-1].ending.end if group.records and line.is_control else group.line_end
+    return {
+        "section_id": section.section_id,
+        "byte_offset": base + group.start,
+        "length": end - group.start,
+        "replica_log_id": replica_log(section),
+        "base_offset": line.base_offset,
+        "last_offset": line.last_offset,
+        "count": line.record_count,
+        "records_seen": None if group.shallow else len(group.records),
+        "base_sequence": line.base_sequence,
+        "last_sequence": line.last_sequence,
+        "producer_id": line.producer_id,
+        "producer_epoch": line.producer_epoch,
+        "partition_leader_epoch": line.partition_leader_epoch,
+        "is_transactional": line.is_transactional,
+        "is_control": line.is_control,
+        "marker_type": marker.marker_type if marker else None,
+        "control_type": marker.control_type if marker else None,
+        "coordinator_epoch": marker.coordinator_epoch if marker else None,
+        "timestamp_type": line.timestamp_type,
+        "max_timestamp_ms": line.max_timestamp_ms,
+        "delete_horizon_ms": line.delete_horizon_ms,
+        "position": line.position,
+        "size_bytes": line.size_bytes,
+        "codec": line.codec,
+        "magic": line.magic,
+        "crc": line.crc,
+        "crc_valid": line.crc_valid,
+        "payload_verified": group.verified,
+    }
+
+
+def record_row(record: Record, group: Group, section: Section, base: int) -> Row:
+    """The row of a record line, but for its hashes."""
+    line = record.line
+    return {
+        "section_id": section.section_id,
+        "byte_offset": base + record.start,
+        "length": record.ending.end - record.start,
+        "replica_log_id": replica_log(section),
+        "base_offset": group.line.base_offset,
+        "offset": line.offset,
+        "timestamp_ms": line.timestamp_ms,
+        "sequence": line.sequence,
+        "key_size": line.key_size,
+        "value_size": line.value_size,
+    }
+
+
+def hashed_spans(record: Record, group: Group) -> tuple[Span | None, Span | None]:
+    """Text of key and value where it is the bytes of the record, and surely so."""
+    return (record.ending.key, record.ending.value) if group.verified else (None, None)
+
+
+def decoded_row(record: Record, group: Group, section: Section, base: int) -> tuple[str, Row] | None:
+    """The row of a record that a topic decoder printed, with its table; None where there is none."""
+    decoded = record.ending.decoded
+    if decoded is None or decoded.fields is None:
+        return None
+    address: Row = {
+        "section_id": section.section_id,
+        "byte_offset": base + record.start,
+        "length": record.ending.end - record.start,
+        "replica_log_id": replica_log(section),
+    }
+    if decoded.form in (TRANSACTION_TEXT, TRANSACTION_JSON):
+        place: Row = {
+            "entry_offset": record.line.offset,
+            "partition_leader_epoch": group.line.partition_leader_epoch,
+            "batch_timestamp_ms": group.line.max_timestamp_ms,
+        }
+        return "coordinator_entries", address | place | decoded.fields
+    batch: Row = {
+        "record_offset": record.line.offset,
+        "producer_id": group.line.producer_id,
+        "producer_epoch": group.line.producer_epoch,
+        "is_transactional": group.line.is_transactional,
+    }
+    return "offset_commits", address | batch | decoded.fields

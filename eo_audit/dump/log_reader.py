@@ -1,0 +1,325 @@
+"""Element by element through one window of dump text: the exact reader, and the measure of every faster one."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, record_line
+from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Group, message_at, whole_message
+from eo_audit.dump.log_facts import Row, batch_row, decoded_row, hashed_spans, record_row, replica_log
+from eo_audit.dump.log_records import Proof, Rules, Span, endings
+from eo_audit.dump.log_resync import is_believed
+from eo_audit.dump.log_search import read_group
+from eo_audit.dump.log_sections import (
+    heard,
+    kind_without_path,
+    learned_section,
+    looks_like_log,
+    new_section,
+    profile,
+    section_row,
+    speaks_of,
+    unsupported,
+)
+from eo_audit.dump.log_state import FileContext, Ledger, Section, State
+from eo_audit.dump.log_text import NeedMore, Window
+from eo_audit.dump.messages import Message
+from eo_audit.dump.printed import text as printable
+from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
+
+LONGEST_UNREAD_LINE = 1 << 20  # bytes: a longer line of unread text is skipped in pieces
+
+
+class Reader:
+    """The state of reading, and the rows read so far.
+
+    Offsets are those of the window; rows carry offsets of the file. A step changes nothing before it is sure that it needs no more text.
+    """
+
+    def __init__(self, window: Window, context: FileContext, *, base: int, state: State) -> None:
+        """Ready to read on in this state; `base` is the file offset of the window."""
+        self.window = window
+        self.context = context
+        self.base = base
+        self.section = state.section
+        self.position = state.position
+        self.entries = state.entries
+        self.lost = state.lost
+        self.mid_line = state.mid_line
+        self.unread_from = state.unread_from
+        self.unread_reason = state.unread_reason
+        self.window.crlf = state.crlf
+        self.ascii_lossy = False
+        self.rows: defaultdict[str, list[Row]] = defaultdict(list)
+        self.spans: list[tuple[Span | None, Span | None]] = []
+        self.owned = dict.fromkeys(("preamble", "facts", "tool_messages", "unread"), 0)
+
+    def read(self, start: int, stop: int) -> int:
+        """Read the elements that begin in [start, stop); where reading ended.
+
+        It ends before `stop` when the window does not hold the next element as a whole.
+        """
+        at = start
+        try:
+            while at < stop and at < len(self.window.text):
+                at = self._step(at)
+        except NeedMore:
+            pass
+        if self.window.final and at >= len(self.window.text):
+            self._close_section(at, "eof")
+        return at
+
+    def state(self) -> State:
+        """The state reached."""
+        return State(
+            self.section, self.position, self.entries, self.lost, self.mid_line, self.unread_from, self.unread_reason, self.window.crlf
+        )
+
+    def ledger(self) -> Ledger:
+        """Who owns the bytes read."""
+        return Ledger(**self.owned)
+
+    def _step(self, at: int) -> int:
+        """Read the element at `at`; where the next one begins."""
+        if self.mid_line:
+            return self._skip(at, self.unread_reason or "unknown_line")
+        section = self.section
+        if section is not None and section.dialect == UNSUPPORTED:
+            return self._skip(at, "unsupported_dialect")
+        if self.lost:
+            return self._lost_line(at)
+        self.window.structural(at)
+        if dumping := DUMPING.match(self.window.text, at):
+            return self._dumping(at, dumping[1])
+        if section is None:
+            section = self._begin(at)
+        if section.identity.kind == "log":
+            return self._log_line(at, section)
+        return self._other_line(at, section)
+
+    # sections
+
+    def _dumping(self, at: int, path: bytes) -> int:
+        behind = self.window.after_line(at)
+        if not self.window.ends_line(behind):
+            return self._skip(at, "truncated_line")  # a path that was cut is a wrong path
+        self.window.reach(behind + 1)
+        kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
+        self._open(at, new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind))
+        self.window.crlf = self.window.text.startswith(b"\r\n", behind - 2)
+        self.owned["preamble"] += behind - at
+        return behind
+
+    def _begin(self, at: int) -> Section:
+        """Text that no `Dumping` line introduces."""
+        own = new_section(self.context, self.base + at, dumped_path=None)
+        message = message_at(self.window, at)
+        kind = kind_without_path(self.window, at, own.identity, message[1] if message else None)
+        section = new_section(self.context, self.base + at, dumped_path=None, kind=kind)
+        newline = self.window.text.find(b"\n", at)
+        self._open(at, section)
+        self.window.crlf = newline > at and self.window.text.startswith(b"\r", newline - 1)
+        return section
+
+    def _open(self, at: int, section: Section) -> None:
+        self._close_section(at, "next")
+        self.section, self.position, self.entries = section, 0, 0
+        self.lost = self.mid_line = False
+
+    def _close_section(self, at: int, end_reason: str) -> None:
+        self._close_unread(at)
+        if self.section is not None:
+            self.rows["dump_sections"].append(section_row(self.section, self.context, end=self.base + at, end_reason=end_reason))
+            self.section = None
+
+    # unread text
+
+    def _skip(self, at: int, reason: str) -> int:
+        """The line at `at` is unread; a very long one in pieces."""
+        text = self.window.text
+        newline = text.find(b"\n", at)
+        if newline < 0 and not self.window.final and len(text) - at < LONGEST_UNREAD_LINE:
+            raise NeedMore
+        behind = newline + 1 if newline >= 0 else len(text)
+        self._unread(at, behind, reason)
+        self.mid_line = newline < 0
+        return behind
+
+    def _unread(self, at: int, end: int, reason: str) -> None:
+        if self.unread_reason != reason:
+            self._close_unread(at)
+        if self.unread_from is None:
+            self.unread_from, self.unread_reason = self.base + at, reason
+        self.owned["unread"] += end - at
+
+    def _close_unread(self, at: int) -> None:
+        if self.unread_from is not None and self.base + at > self.unread_from:
+            row: Row = {"dump_file_id": self.context.dump_file_id, "reason": self.unread_reason}
+            self._add("unread_spans", self.unread_from - self.base, at, row)
+        self.unread_from = self.unread_reason = None
+
+    def _lost_line(self, at: int) -> int:
+        section = self.section
+        assert section is not None
+        candidate = self.window.text.startswith((b"baseOffset: ", b"offset: ", b"Dumping "), at)
+        if candidate and is_believed(self.window, at, self.position, profile(section)):
+            self.lost = False
+            return at
+        return self._skip(at, self.unread_reason or "unknown_line")
+
+    def _lose(self, at: int, reason: str) -> None:
+        """What stands at `at` cannot be read, so the next line may be anybody's."""
+        self._unread(at, at, reason)
+        self.lost = True
+
+    def _cut(self, at: int, reason: str) -> int:
+        """The file ends inside what stands at `at`."""
+        assert self.section is not None
+        self.section = replace(self.section, end_reason="truncated")
+        self._unread(at, len(self.window.text), reason)
+        return len(self.window.text)
+
+    # rows
+
+    def _add(self, table: str, start: int, end: int, row: Row) -> None:
+        assert self.section is not None
+        self.rows[table].append({"section_id": self.section.section_id, "byte_offset": self.base + start, "length": end - start, **row})
+
+    # lines of a log section
+
+    def _log_line(self, at: int, section: Section) -> int:
+        text = self.window.text
+        if line := batch_line(text, at):
+            return self._group(at, line, section)
+        if found := PREAMBLE.match(text, at):
+            return self._preamble(at, section, found["log"] is not None if b"tarting offset" in found[0] else None)
+        if text.startswith(b"| offset: ", at):
+            return self._orphan(at, section)
+        if section.dialect is None and OLD_LINE.match(text, at):
+            self.section = unsupported(section)
+            return at
+        return self._message(at, section) or self._unknown(at)
+
+    def _preamble(self, at: int, section: Section, log_starting: bool | None) -> int:
+        behind = self.window.after_line(at)
+        self._close_unread(at)
+        if log_starting is not None:
+            self.section = replace(section, log_starting=log_starting)
+        self.owned["preamble"] += behind - at
+        return behind
+
+    def _group(self, at: int, line: BatchLine, section: Section) -> int:
+        group = read_group(self.window, at, line, profile(section, line))
+        self._close_unread(at)
+        self._group_rows(group, section)
+        self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))
+        self.position = group.next_position
+        return self._after_failure(group) if group.failure else group.end
+
+    def _group_rows(self, group: Group, section: Section) -> None:
+        self.rows["batches"].append(batch_row(group, section, self.base))
+        spoken = 0
+        for start, end, message in group.messages:
+            self._message_row(start, end, message, section)
+            spoken += end - start
+        self.owned["facts"] += group.end - group.start - spoken
+        if group.line.is_control:
+            return
+        for record in group.records:
+            self.rows["records"].append(record_row(record, group, section, self.base))
+            self.spans.append(hashed_spans(record, group))
+            self.ascii_lossy |= record.ending.ascii_lossy
+            decoded = decoded_row(record, group, section, self.base)
+            if decoded:
+                self.rows[decoded[0]].append(decoded[1])
+
+    def _after_failure(self, group: Group) -> int:
+        at, end = group.end, group.unread_end
+        assert self.section is not None
+        if group.failure is Failure.UNDELIMITED:
+            self._lose(at, Failure.UNDELIMITED.value)
+        elif end is not None and end > at:
+            assert group.failure is not None
+            self._unread(at, end, group.failure.value)
+        if group.failure is Failure.TRUNCATED:
+            self.section = replace(self.section, end_reason="truncated")
+        return at if group.failure is Failure.UNDELIMITED or end is None else max(end, at)
+
+    def _orphan(self, at: int, section: Section) -> int:
+        """A record line that no batch owes."""
+        rules = Rules(section.payload_printed, True, False, LARGEST_RECORD, HEADERS_SEARCHED)
+        line = record_line(self.window.text, at)
+        self.window.overshoot = False
+        ending = next(endings(self.window, line, rules, Proof.EXACT), None) if line else None
+        if ending is not None:
+            self._unread(at, ending.end, "orphan_record")
+            return ending.end
+        if self.window.overshoot:
+            return self._cut(at, Failure.TRUNCATED.value)
+        return self._unknown(at, "orphan_record")
+
+    def _unknown(self, at: int, reason: str = "unknown_line") -> int:
+        behind = self.window.after_line(at)
+        if not self.window.ends_line(behind):
+            return self._cut(at, "truncated_line")
+        if not self.window.text[at:behind].strip(b"\r\n"):
+            self._unread(at, behind, reason)
+            return behind
+        self._lose(at, reason)
+        return at
+
+    # lines of other sections
+
+    def _other_line(self, at: int, section: Section) -> int:
+        kind = section.identity.kind
+        if kind not in ("snapshot", "txnindex", "index", "timeindex"):
+            return self._outside(at, section)
+        behind = self.window.after_line(at)
+        line = self.window.text[at:behind].removesuffix(b"\n").removesuffix(b"\r")
+        if not self.window.ends_line(behind):
+            return self._cut(at, "truncated_line")
+        if is_index_line(kind, line):
+            self._close_unread(at)
+            self.owned["preamble"] += behind - at
+            return behind
+        row = snapshot_row(line) if kind == "snapshot" else txnindex_row(line) if kind == "txnindex" else None
+        if row is None:
+            return self._message(at, section) or self._skip(at, "unknown_line")
+        self._entry(at, behind, section, dict(row))
+        return behind
+
+    def _entry(self, at: int, behind: int, section: Section, row: Row) -> None:
+        """A line of a snapshot or an index of aborted transactions."""
+        self._close_unread(at)
+        named = section.identity.segment_base_offset
+        segment = -1 if named is None else named
+        row["replica_log_id"] = replica_log(section)
+        if section.identity.kind == "snapshot":
+            self._add("producer_snapshots", at, behind, row | {"snapshot_offset": segment})
+        else:
+            self._add("aborted_transactions", at, behind, row | {"segment_base_offset": segment, "entry_index": self.entries})
+        self.entries += 1
+        self.owned["facts"] += behind - at
+
+    def _outside(self, at: int, section: Section) -> int:
+        """A line of messages, or of text that is no dump, until a log begins."""
+        if looks_like_log(self.window, at):
+            self._open(at, new_section(self.context, self.base + at, dumped_path=None, kind="log"))
+            return at
+        reason = "unknown_line" if section.identity.kind == "tool_messages" else "not_a_dump"
+        return self._message(at, section) or self._skip(at, reason)
+
+    def _message(self, at: int, section: Section) -> int | None:
+        found = whole_message(self.window, at)
+        if found is None:
+            return None
+        self._close_unread(at)
+        self._message_row(at, *found, section)
+        self.section = heard(section, found[1])
+        return found[0]
+
+    def _message_row(self, at: int, end: int, message: Message, section: Section) -> None:
+        applies = section.section_id if speaks_of(message, section) else None
+        row: Row = {"text_kind": message.text_kind, "severity": message.severity, "applies_to_section": applies, "text": message.text}
+        self._add("tool_messages", at, end, row)
+        self.owned["tool_messages"] += end - at
+

@@ -1,0 +1,227 @@
+"""Which reading of a batch is true where the first exact one may not be: search among the others for one that closes.
+
+A reading closes when it has all records the batch owes, and then a line that can follow. A forged batch line inside header keys can claim
+the next position, but collides with the genuine line that claims it too, further on.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from eo_audit.dump.dialects import PREAMBLE, BatchLine, batch_line, record_line
+from eo_audit.dump.framing import (
+    HEADERS_SEARCHED,
+    Failure,
+    Follower,
+    Group,
+    Profile,
+    Record,
+    follower,
+    greedy_group,
+    headers_room,
+    learned,
+    owed_records,
+    whole_message,
+)
+from eo_audit.dump.log_records import Proof, Rules, endings
+from eo_audit.dump.log_text import Window
+
+MIN_FORGED = 200  # bytes: no forged batch line with its record line is shorter
+_STEPS = 20_000  # readings tried before an ambiguous batch is given up
+_CLOSING = frozenset({Follower.BATCH, Follower.DUMPING, Follower.MESSAGE, Follower.END})
+_ENDING = _CLOSING - {Follower.BATCH}
+
+Closes = Callable[[int], bool]
+
+
+def read_group(window: Window, start: int, line: BatchLine, profile: Profile) -> Group:
+    """The group of the batch line at `start`.
+
+    Raises:
+        NeedMore: the group, or what proves its end, goes on behind the window.
+    """
+    group = greedy_group(window, start, line, profile)
+    if group.shallow or group.failure in (Failure.MISSING, Failure.EXCEPTION):
+        return group
+    if group.failure is not None:
+        return _recovered(window, group, profile)
+    closed = follower(window, group.end, group.next_position)
+    if closed is Follower.NOTHING:
+        return _reading(window, group, profile, Proof.EXACT, _follows(window, group, _CLOSING)) or group
+    return _proven(window, group, profile, closed)
+
+
+def _follows(window: Window, group: Group, wanted: frozenset[Follower]) -> Closes:
+    return lambda end: follower(window, end, group.next_position) in wanted
+
+
+def _reading(window: Window, group: Group, profile: Profile, worst: Proof, closes: Closes) -> Group | None:
+    """The first other reading that closes, unverified if there is a second one."""
+    at = group.line_end
+    found = readings(window, group.line, at, profile.rules(group.line), worst=worst, closes=closes)
+    first = next(found, None)
+    if first is None:
+        return None
+    other = Group(group.line, group.start, group.line_end, first[-1].ending.end, first)
+    if worst > Proof.EXACT:
+        rules = replace(profile.rules(group.line), header_limit=_headers_allowed(group.line, first))
+        several = list(_first(2, readings(window, group.line, at, rules, worst=worst, closes=closes)))
+        other.verified = len(several) == 1 and all(record.ending.proof < Proof.LINE for record in first)
+    return other
+
+
+def _first(count: int, found: Iterator[list[Record]]) -> Iterator[list[Record]]:
+    for _, reading in zip(range(count), found, strict=False):
+        yield reading
+
+
+def _headers_allowed(line: BatchLine, records: list[Record]) -> int:
+    """Header keys that another reading of the same records could have: what the batch has room for, or what was found."""
+    printed = max((record.ending.headers for record in records), default=0)
+    return printed + max(headers_room(line, records), 0) if line.codec == "none" and line.magic == 2 else printed
+
+
+def readings(
+    window: Window, line: BatchLine, at: int, rules: Rules, *, worst: Proof, closes: Closes
+) -> Iterator[list[Record]]:
+    """All readings of the records behind a batch line that close, depth first, best proven endings first.
+
+    Args:
+        window: the text.
+        line: the batch line.
+        at: where its first record line starts.
+        rules: of its records.
+        worst: the least proof that is accepted.
+        closes: can the batch end at this byte?
+    """
+    owed = owed_records(line)
+    chosen: list[Record] = []
+    stack = [_candidates(window, line, at, chosen, rules, worst)]
+    for _ in range(_STEPS):
+        record = next(stack[-1], None)
+        if record is None:
+            stack.pop()
+            if not stack:
+                return
+            chosen.pop()
+            continue
+        chosen.append(record)
+        end = record.ending.end
+        if (len(chosen) == owed or owed is None) and closes(end):
+            yield list(chosen)
+        if owed is None or len(chosen) < owed:
+            stack.append(_candidates(window, line, end, chosen, learned(rules, chosen), worst))
+        else:
+            chosen.pop()
+
+
+def _candidates(window: Window, line: BatchLine, at: int, chosen: list[Record], rules: Rules, worst: Proof) -> Iterator[Record]:
+    """Readings of the record line at `at`, if it can be the next of the batch."""
+    before = chosen[-1].line.offset if chosen else line.base_offset - 1
+    if at < len(window.text):
+        window.structural(at)
+        record = record_line(window.text, at)
+        if record is not None and (line.magic < 2 or before < record.offset <= line.last_offset):
+            for ending in endings(window, record, rules, worst):
+                yield Record(at, record, ending)
+
+
+def _recovered(window: Window, group: Group, profile: Profile) -> Group:
+    """A record has no exact ending: text that lost bytes in printing, text of a decoder nobody knows, the end of a cut file, or damage."""
+    overshoot = window.overshoot or _cut_in_headers(window, group)
+    closes = _follows(window, group, _CLOSING)
+    for worst in (Proof.EXACT, Proof.LOSSY) if overshoot else (Proof.EXACT, Proof.LOSSY, Proof.LINE):
+        found = _reading(window, group, profile, worst, closes)
+        if found is not None:
+            return found if worst is Proof.LINE else _proven(window, found, profile, follower(window, found.end, found.next_position))
+    if overshoot and group.failed_at is not None:
+        group.fail(Failure.TRUNCATED, group.failed_at, len(window.text))
+    return group
+
+
+def _cut_in_headers(window: Window, group: Group) -> bool:
+    """Does the file end where the header keys of the failed record could still go on?"""
+    if not window.final or group.failed_at is None or group.line.codec != "none":
+        return False
+    record = record_line(window.text, group.failed_at)
+    if record is None or record.sequence is None:
+        return False
+    room = headers_room(group.line, group.records) - max(record.key_size, 0) - max(record.value_size, 0)
+    return record.end + room > len(window.text)
+
+
+def _room(group: Group, profile: Profile) -> int:
+    """Bytes that header keys may have beyond the ones read, where forged lines could stand."""
+    if group.line.magic < 2 or group.line.is_control or profile.decoder is not None:
+        return 0
+    return headers_room(group.line, group.records) if group.line.codec == "none" else HEADERS_SEARCHED
+
+
+def _proven(window: Window, group: Group, profile: Profile, closed: Follower) -> Group:
+    """The group, or the reading that stands where this one collides with a genuine line further on."""
+    room = _room(group, profile)
+    if room < MIN_FORGED:
+        return group
+    behind = window.after_line(group.end) if closed is Follower.BATCH else group.end
+    collision = next(claims(window, behind, group.next_position, group.end + room), None)
+    if collision is not None:
+        if not passes_over(window, group.end, collision, profile):
+            return _reading(window, group, profile, Proof.EXACT, lambda end: end == collision) or group
+        return group
+    return _at_section_end(window, group, profile, room)
+
+
+def _at_section_end(window: Window, group: Group, profile: Profile, room: int) -> Group:
+    """Behind the last batches no genuine line can collide: there an uncompressed batch's room for header keys decides."""
+    text = window.text
+    ends = (window.final and group.end + room >= len(text)) or text.find(b"\nDumping ", group.end - 1, group.end + room) >= 0
+    if group.line.codec != "none" or not ends:
+        return group
+    end = group.end
+    other = _reading(window, group, profile, Proof.EXACT, lambda at: at > end and _follows(window, group, _ENDING)(at))
+    if other is None:
+        return group
+    if any(record.ending.headers for record in group.records):
+        group.verified = False
+        return group
+    other.verified = False
+    return other
+
+
+def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int]:
+    """Starts of the lines in a stretch of text that look like a batch line at `position`, forged or not.
+
+    Raises:
+        NeedMore: the stretch goes on behind the window.
+    """
+    needle = b" position: %d " % position
+    at = window.text.find(needle, start, stop)
+    while at >= 0:
+        begin = window.text.rfind(b"\n", 0, at) + 1
+        line = batch_line(window.text, begin) if begin >= start else None
+        if line is not None and line.position == position:
+            yield begin
+        at = window.text.find(needle, at + 1, stop)
+    window.reach(stop)
+
+
+def passes_over(window: Window, at: int, target: int, profile: Profile) -> bool:
+    """Does reading on from `at`, element by element, pass over the line at `target`? Not when it stops there, or before."""
+    while at < target:
+        behind = next_element(window, at, profile)
+        if behind is None:
+            return False
+        at = behind
+    return at > target
+
+
+def next_element(window: Window, at: int, profile: Profile) -> int | None:
+    """Where the element at `at` ends by its first exact reading; None when it is nothing known or not whole."""
+    window.structural(at)
+    line = batch_line(window.text, at)
+    if line is not None:
+        group = greedy_group(window, at, line, profile)
+        return None if group.failure else group.end
+    if follower(window, at, -1) is Follower.DUMPING or PREAMBLE.match(window.text, at):
+        return window.after_line(at)
+    message = whole_message(window, at)
+    return message[0] if message else None

@@ -1,0 +1,129 @@
+"""Dump sections: what kind they are, what their text shows, and their row in `dump_sections`."""
+
+from dataclasses import replace
+
+from eo_audit.dump.decoders import coordinator_records
+from eo_audit.dump.dialects import OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, dialect, record_line
+from eo_audit.dump.framing import Group, Profile
+from eo_audit.dump.identity import Identity, identify, section_id
+from eo_audit.dump.log_records import Decoder, Proof
+from eo_audit.dump.log_state import FileContext, Section
+from eo_audit.dump.log_text import Window
+from eo_audit.dump.messages import Message
+from eo_audit.dump.offsets_decoder import offset_records
+
+_DECODERS: dict[str, Decoder] = {"__transaction_state": coordinator_records, "__consumer_offsets": offset_records}
+_SIDECARS = ("snapshot", "txnindex", "index", "timeindex")
+UNKNOWN_DECODER = "other"
+
+
+def looks_like_log(window: Window, at: int) -> bool:
+    """Is the line at `at` one that only the dump of a log segment has?"""
+    window.structural(at)
+    text = window.text
+    lines = (batch_line(text, at), record_line(text, at), PREAMBLE.match(text, at), OLD_LINE.match(text, at))
+    return any(line is not None for line in lines)
+
+
+def new_section(context: FileContext, byte_offset: int, *, dumped_path: str | None, kind: str | None = None) -> Section:
+    """The section that starts at a byte of the file.
+
+    Args:
+        context: the file.
+        byte_offset: of its `Dumping` line, or of its first line where it has none.
+        dumped_path: the path behind `Dumping`.
+        kind: what its text is where the path does not say.
+    """
+    identity = identify(context.cluster, manifest=context.manifest, dumped_path=dumped_path, own=context.own)
+    if kind is not None and (identity.kind == "unknown" or dumped_path is None):
+        identity = replace(identity, kind=kind)
+    return Section(section_id(context.dump_file_id, byte_offset), byte_offset, dumped_path, identity)
+
+
+def kind_without_path(window: Window, at: int, own: Identity | None, message: Message | None) -> str:
+    """What the text is of a file, or of a part of it, that no `Dumping` line introduces."""
+    if looks_like_log(window, at):
+        return "log"
+    if message is not None:
+        return "tool_messages"
+    return own.kind if own is not None and own.kind in _SIDECARS else "unknown"
+
+
+def profile(section: Section, line: BatchLine | None = None) -> Profile:
+    """What the section has shown, for reading records; `line` is its first batch line."""
+    known = section.dialect or (dialect(line, style=None, log_starting=section.log_starting) if line else None)
+    topic = section.identity.topic
+    return Profile(
+        deep=section.deep,
+        printed=section.payload_printed,
+        hides_keys=known == "2.2",
+        decoder=_DECODERS.get(topic) if topic is not None else None,
+        by_lines=section.decoder in (None, UNKNOWN_DECODER),
+    )
+
+
+def learned_section(section: Section, group: Group, *, at_end: bool) -> Section:
+    """The section after one more group; `at_end`: the file ends with it."""
+    changes: dict[str, bool | str | None] = {}
+    if section.deep is None:
+        changes["deep"] = True if group.records else False if group.shallow and not at_end else None
+    style = group.records[0].line.style if group.records else None
+    if section.dialect is None or (section.dialect == "2.2" and style == "2.8"):
+        changes["dialect"] = dialect(group.line, style=style, log_starting=section.log_starting)
+    if section.payload_printed is None:
+        changes["payload_printed"] = next((r.ending.printed for r in group.records if r.ending.printed is not None), None)
+    if section.decoder in (None, UNKNOWN_DECODER):
+        changes["decoder"] = _decoder(group) or section.decoder
+    changed = {name: value for name, value in changes.items() if getattr(section, name) != value}
+    return replace(section, **changed) if changed else section  # type: ignore[arg-type]
+
+
+def _decoder(group: Group) -> str | None:
+    for record in group.records:
+        if record.ending.decoded is not None:
+            return record.ending.decoded.form
+        if record.ending.printed:
+            return "plain"
+        if record.ending.proof is Proof.LINE:
+            return UNKNOWN_DECODER
+    return None
+
+
+def unsupported(section: Section) -> Section:
+    """A section printed by a tool before 2.2."""
+    return replace(section, dialect=UNSUPPORTED)
+
+
+def heard(section: Section, message: Message) -> Section:
+    """The section after a message of the tool."""
+    if message.text_kind == "exception":
+        return replace(section, end_reason="exception")
+    if message.invalid_bytes is not None and speaks_of(message, section):
+        return replace(section, invalid_tail_bytes=message.invalid_bytes)
+    return section
+
+
+def speaks_of(message: Message, section: Section) -> bool:
+    """Is the message about this section's file? Summaries at the end of a run speak of any file of the run."""
+    spoken, dumped = message.path, section.dumped_path
+    if spoken is None or dumped is None:
+        return spoken is None
+    return spoken == dumped or dumped.endswith(f"/{spoken}") or spoken.endswith(f"/{dumped}")
+
+
+def section_row(section: Section, context: FileContext, *, end: int, end_reason: str) -> dict[str, object]:
+    """The row of a section that ends at a byte of the file."""
+    return vars(section.identity) | {
+        "section_id": section.section_id,
+        "dump_file_id": context.dump_file_id,
+        "byte_offset": section.byte_offset,
+        "length": end - section.byte_offset,
+        "dumped_path": section.dumped_path,
+        "dialect": section.dialect,
+        "deep": section.deep,
+        "payload_printed": section.payload_printed,
+        "decoder": section.decoder,
+        "end_reason": section.end_reason or end_reason,
+        "invalid_tail_bytes": section.invalid_tail_bytes,
+        "ingest_id": context.ingest_id,
+    }

@@ -1,0 +1,125 @@
+"""What a reader of dump text is given, carries from element to element, and gives back."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from eo_audit.dump.discovery import DumpFile
+from eo_audit.dump.identity import Identity, ManifestHint, PathFacts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class FileContext:
+    """What is known of a dump file before its text is read.
+
+    Attributes:
+        cluster: cluster of the file.
+        path: relative to the input, with `/`.
+        own: what its own path says.
+        dump_file_id: `identity.dump_file_id`.
+        kind_hint: `DumpFile.kind_hint`: text, or the kind of a file that has no `Dumping` line.
+        manifest: the nearest manifest's word.
+        salt: key of the hashes of keys and payloads, 16 bytes; never leaves the process.
+        ingest_id: the run that adds the facts.
+    """
+
+    cluster: str
+    path: str
+    dump_file_id: int
+    kind_hint: str = "text"
+    manifest: ManifestHint = field(default_factory=ManifestHint)
+    salt: bytes = field(default=bytes(16), repr=False)
+    ingest_id: str = ""
+    own: PathFacts = field(default_factory=PathFacts)
+
+    @classmethod
+    def of(cls, file: DumpFile, *, dump_file_id: int, salt: bytes, ingest_id: str) -> "FileContext":
+        """What discovery found out about a file, with its id."""
+        return cls(file.cluster, file.path, dump_file_id, file.kind_hint, file.manifest, salt, ingest_id, file.own)
+
+
+@dataclass(frozen=True)
+class Section:
+    """The dump section in force, with what its text has shown so far (None: not shown yet)."""
+
+    section_id: int
+    byte_offset: int
+    dumped_path: str | None
+    identity: Identity
+    dialect: str | None = None
+    deep: bool | None = None
+    payload_printed: bool | None = None
+    decoder: str | None = None
+    log_starting: bool | None = None
+    invalid_tail_bytes: int | None = None
+    end_reason: str | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """What the text before a byte decides about the text behind it; two equal states read the same bytes alike.
+
+    Attributes:
+        section: the section in force; None before the first.
+        position: what the next batch line must print as its position; None where nothing is known.
+        entries: rows so far of a sidecar section.
+        lost: damage was met and no line has been found yet that can be believed.
+        mid_line: the byte is inside a line of unread text.
+        unread_from: first byte of the unread span that is still growing, with `unread_reason`.
+        crlf: lines of this file end in CRLF.
+    """
+
+    section: Section | None = None
+    position: int | None = None
+    entries: int = 0
+    lost: bool = False
+    mid_line: bool = False
+    unread_from: int | None = None
+    unread_reason: str | None = None
+    crlf: bool = False
+
+    @classmethod
+    def initial(cls) -> "State":
+        """The state at byte 0."""
+        return cls()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Bytes of text by owner; the sum is the length of the text read."""
+
+    preamble: int = 0
+    facts: int = 0
+    tool_messages: int = 0
+    unread: int = 0
+
+    def __add__(self, other: "Ledger") -> "Ledger":
+        return Ledger(
+            self.preamble + other.preamble, self.facts + other.facts, self.tool_messages + other.tool_messages, self.unread + other.unread
+        )
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return self.preamble + self.facts + self.tool_messages + self.unread
+
+
+@dataclass(frozen=True)
+class RangeResult:
+    """What `parse_range` read: bytes [sync_byte, end_byte) of the file, and the states at both ends.
+
+    `state_in` is None when nothing in the range could be a start: then sync_byte = end_byte = the range's stop, and there are no facts.
+    `facts` holds the tables that got rows, each with the columns of `schemas/<table>.json`.
+    `crlf`, `ascii_lossy`: signs of the file's encoding seen in these bytes.
+    """
+
+    sync_byte: int
+    state_in: State | None
+    end_byte: int
+    state_out: State | None
+    facts: "dict[str, pa.Table]"
+    ledger: Ledger
+    crlf: bool = False
+    ascii_lossy: bool = False
