@@ -1,0 +1,114 @@
+"""What `explain` may ask beyond its own case: logs, clusters, transactions by id, and who still lists a partition."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eo_audit.rules.row import Row
+
+ONGOING = "Ongoing"
+UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+
+
+@dataclass(frozen=True)
+class Log:
+    """One replica log: where it is, its numbers (a row of `visibility`, empty for a log without batches), and its subjects."""
+
+    log_id: int
+    cluster: str
+    broker: int | None
+    topic: str | None
+    partition: int | None
+    numbers: Row
+    subjects: frozenset[str] = frozenset()
+    breaks: tuple[Row, ...] = ()
+
+    @property
+    def place(self) -> tuple[str, str | None, int | None]:
+        """The partition it is a replica of."""
+        return self.cluster, self.topic, self.partition
+
+
+@dataclass(frozen=True)
+class Context:
+    """The small tables of one audit, by key.
+
+    Attributes:
+        logs: replica logs by id.
+        clusters: rows of `clusters` by cluster.
+        instances: transactions that cases speak of, by instance id.
+        last_of_producer: the last transaction of each producer id that is open somewhere, by (cluster, producer id).
+        open_spans: first offset of what is open at the end of a log, by (replica log, producer id).
+        unmarked: partitions that still lack a marker, by instance id.
+        edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
+        spans: the transaction spans of the same.
+        siblings: for each partition its replica logs.
+    """
+
+    logs: Mapping[int, Log]
+    clusters: Mapping[str, Row]
+    instances: Mapping[str, Row] = field(default_factory=dict)
+    last_of_producer: Mapping[tuple[str, int], Row] = field(default_factory=dict)
+    open_spans: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
+    spans: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
+    siblings: Mapping[tuple[str, str | None, int | None], list[Log]] = field(default_factory=dict)
+
+    def cluster(self, name: str) -> Row:
+        """What is known of a cluster; an empty row for one that is not known."""
+        return self.clusters.get(name, Row({}))
+
+    def now(self, cluster: str) -> int | None:
+        """The as-of time of a cluster, in ms."""
+        return self.cluster(cluster).maybe("as_of_ms")
+
+    def unfinished(self, cluster: str, producer_id: int) -> Row | None:
+        """The transaction that the coordinator still holds open for a producer id."""
+        last = self.last_of_producer.get((cluster, producer_id))
+        return last if last is not None and last.flag("is_last") and last.text("last_status") in UNFINISHED else None
+
+    def lists(self, log: Log, producer_id: int) -> bool:
+        """The coordinator still lists this partition for this producer id: it will end what is open here."""
+        last = self.unfinished(log.cluster, producer_id)
+        return last is not None and (log.topic, log.partition) in last.partitions()
+
+    def knows(self, cluster: str, producer_id: int) -> bool:
+        """The coordinator log shows what became of this producer id: the whole log was dumped, or the producer's last entry is in "
+        "what was."""
+        return self.cluster(cluster).flag("coordinator_complete") or (cluster, producer_id) in self.last_of_producer
+
+    def version(self, cluster: str) -> tuple[int, ...] | None:
+        """The broker version (major, minor), where the manifest says it."""
+        parts = (self.cluster(cluster).text("kafka_version") or "").split(".")[:2]
+        return tuple(int(part) for part in parts) if len(parts) == 2 and all(part.isdigit() for part in parts) else None
+
+    def decision(self, instance_id: str) -> str | None:
+        """COMMIT or ABORT, as the coordinator decided it."""
+        instance = self.instances.get(instance_id)
+        return instance.text("decision") if instance else None
+
+    def replicas(self, log: Log) -> list[Log]:
+        """The dumped replicas of the partition of `log`, itself included."""
+        return self.siblings.get(log.place, [log])
+
+    def lags(self, log: Log) -> bool:
+        """Another dumped replica of the partition reaches further: what this one lacks at its end may only be late."""
+        end = log.numbers.number("leo")
+        return any(other.numbers.number("leo") > end for other in self.replicas(log))
+
+    def ended_elsewhere(self, log: Log, producer_id: int) -> bool:
+        """A replica that reaches further shows that what is open here has ended."""
+        end = log.numbers.number("leo")
+        further = [other for other in self.replicas(log) if other.numbers.number("leo") > end]
+        return any((other.log_id, producer_id) not in self.open_spans for other in further)
+
+    def hangs(self, log: Log, producer_id: int) -> bool:
+        """Nobody will end what is open here: the coordinator is known not to list it, and no replica that reaches further shows an end."""
+        if (log.log_id, producer_id) not in self.open_spans or not self.knows(log.cluster, producer_id):
+            return False
+        return not self.lists(log, producer_id) and not self.ended_elsewhere(log, producer_id)
+
+    def blocks(self, cluster: str, producer_id: int) -> list[tuple[str, int]]:
+        """The partitions whose last stable offset a producer id holds back."""
+        held = [log for log in self.logs.values() if log.cluster == cluster and log.numbers.maybe("blocker_producer_id") == producer_id]
+        return sorted({(log.topic, log.partition) for log in held if log.topic is not None and log.partition is not None})

@@ -1,0 +1,166 @@
+"""Words for what one job wrote under two identities: a resend by another producer (P12), two writers that do not fence each other (I06)."""
+
+import re
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.explain.resends import Run, head, repeated_at_once, suffix_as_prefix, tail
+from eo_audit.rules.row import Row
+from eo_audit.rules.rule import Case, Explanation
+from eo_audit.rules.words import count, duration, offsets, shown
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RESTART_WINDOW_MS = 900_000
+SURE_RUN = 3
+NOBODY = -1
+SHARED_KEYS = 0.5
+_VARIABLE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]*\d[0-9a-f]*")
+_STREAMS = re.compile(r".+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+")
+
+
+def resend(case: Case, context: "Context") -> Explanation | None:
+    """P12: what one producer wrote last, another wrote first, soon after."""
+    earlier, later = case.row.number("earlier"), case.row.number("later")
+    run = _run(case, context)
+    if run is None:
+        return None
+    gap = _gap_ms(case, context)
+    hint = run.distinct < 2 or run.common_elsewhere
+    if hint and earlier == NOBODY:
+        return None
+    who = (
+        "writers without a producer id"
+        if later == NOBODY
+        else f"producer {later}, {duration(gap)} after producer {earlier} had written them"
+    )
+    message = (
+        f"{count(run.length, 'record')} with equal keys and values stand in the log twice: {offsets(run.first[0], run.first[-1])}, "
+        f"and again "
+        f"{offsets(run.second[0], run.second[-1])} by {who}"
+    )
+    if hint:
+        message += "; they are alike or occur elsewhere too, so this is only a hint"
+    sure = earlier != NOBODY and run.length >= SURE_RUN and run.distinct >= SURE_RUN
+    return Explanation(
+        message,
+        severity="info" if hint else "error" if sure else "warning",
+        certainty="open" if hint else "likely",
+        details={
+            "original_first": run.first[0],
+            "original_last": run.first[-1],
+            "records": run.length,
+            "distinct": run.distinct,
+            "earlier": earlier,
+            "gap_ms": gap,
+        },
+        producer_id=later,
+        first_offset=run.second[0],
+        last_offset=run.second[-1],
+        record_count=run.length,
+    )
+
+
+def _run(case: Case, context: "Context") -> Run | None:
+    earlier, later = case.row.number("earlier"), case.row.number("later")
+    first, second = _edges(case, context, earlier), _edges(case, context, later)
+    if not first or not second:
+        return None
+    if earlier == later:
+        return max((repeated_at_once(records) for records in (head(first), tail(first))), key=lambda run: run.length if run else 0)
+    starts_anew = second[0].maybe("first_base_sequence") in (0, None)
+    follows = second[0].number("first_offset") > first[-1].number("last_offset")
+    gap = _gap_ms(case, context)
+    soon = gap is None or gap <= RESTART_WINDOW_MS
+    return suffix_as_prefix(tail(first), head(second)) if starts_anew and follows and soon else None
+
+
+def _edges(case: Case, context: "Context", producer_id: int) -> list[Row]:
+    return context.edges.get((case.log.log_id, producer_id), []) if case.log else []
+
+
+def _gap_ms(case: Case, context: "Context") -> int | None:
+    first, second = _edges(case, context, case.row.number("earlier")), _edges(case, context, case.row.number("later"))
+    ended, began = first[-1].maybe("last_timestamp_ms"), second[0].maybe("first_timestamp_ms")
+    return None if ended is None or began is None else began - ended
+
+
+def siblings(case: Case, context: "Context") -> Explanation | None:
+    """I06: two transactional writers of one partition at the same time, with signs that they are one job."""
+    earlier, later = case.row.number("earlier"), case.row.number("later")
+    if case.log is None or not _overlap(case, context, earlier, later):
+        return None
+    ids = [_id_of(case, context, producer) for producer in (earlier, later)]
+    if ids[0] is not None and ids[0] == ids[1]:
+        return None
+    signs = _signs(case, context, ids)
+    repeated = "equal payloads" in signs
+    if not ({"common keys", "equal payloads"} & set(signs)) or (_are_streams(ids) and not repeated):
+        return None
+    names = [shown(name) if name else f"producer {producer}" for name, producer in zip(ids, (earlier, later), strict=True)]
+    message = (
+        f"{names[0]} and {names[1]} had transactions open on this partition at the same time and look like one job ({', '.join(signs)}): "
+        "with two ids neither fences the other"
+    )
+    return Explanation(
+        message,
+        severity="error" if repeated else "warning" if len(signs) > 1 else "info",
+        certainty="likely",
+        details={"transactional_ids": ids, "producer_ids": [earlier, later], "signs": signs},
+        producer_id=later,
+        transactional_id=ids[1],
+    )
+
+
+def _signs(case: Case, context: "Context", ids: list[str | None]) -> list[str]:
+    earlier, later = case.row.number("earlier"), case.row.number("later")
+    signs = []
+    if ids[0] and ids[1] and stem(ids[0]) == stem(ids[1]):
+        signs.append("one stem")
+    if _shared_keys(_edges(case, context, earlier), _edges(case, context, later)) >= SHARED_KEYS:
+        signs.append("common keys")
+    run = _run(case, context)
+    if run is not None and run.distinct >= 2 and not run.common_elsewhere:
+        signs.append("equal payloads")
+    if any(_is_abandoned(context, case, producer) for producer in (earlier, later)):
+        signs.append("one abandoned its transaction")
+    return signs
+
+
+def stem(transactional_id: str) -> str:
+    """An id without what tells instances apart: numbers, hexadecimal suffixes, UUIDs."""
+    return _VARIABLE.sub("#", transactional_id)
+
+
+def _are_streams(ids: list[str | None]) -> bool:
+    """Kafka Streams with exactly_once_v2: the consumer group fences these."""
+    return all(name is not None and _STREAMS.fullmatch(name) for name in ids)
+
+
+def _shared_keys(first: list[Row], second: list[Row]) -> float:
+    keys = [{r.what[0] for r in (*head(rows), *tail(rows)) if r.what[0] is not None} for rows in (first, second)]
+    fewer = min(len(keys[0]), len(keys[1]))
+    return len(keys[0] & keys[1]) / fewer if fewer else 0.0
+
+
+def _overlap(case: Case, context: "Context", earlier: int, later: int) -> bool:
+    """Two transactions were open at once."""
+    spans = [context.spans.get((case.log.log_id, producer), []) if case.log else [] for producer in (earlier, later)]
+    return any(_before(a, b) and _before(b, a) for a in spans[0] for b in spans[1])
+
+
+def _before(one: Row, other: Row) -> bool:
+    end = other.maybe("marker_offset")
+    return end is None or one.number("first_offset") < end
+
+
+def _id_of(case: Case, context: "Context", producer_id: int) -> str | None:
+    last = context.last_of_producer.get((case.log.cluster, producer_id)) if case.log else None
+    return last.text("transactional_id") if last else None
+
+
+def _is_abandoned(context: "Context", case: Case, producer_id: int) -> bool:
+    last = context.last_of_producer.get((case.log.cluster, producer_id)) if case.log else None
+    if last is None:
+        return False
+    return last.text("last_status") == "Ongoing" or last.text("abort_cause") in ("coordinator_timeout", "timeout_or_fence")

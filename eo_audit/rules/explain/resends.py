@@ -1,0 +1,99 @@
+"""Which records two producers both wrote, compared record by record on the driver."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eo_audit.rules.row import Row
+
+MOST = 64  # records known at each end of a producer
+
+
+@dataclass(frozen=True)
+class Written:
+    """One record at the edge of a producer: where, what (hashes of key and value), and whether readers get it."""
+
+    offset: int
+    what: tuple[int | None, int | None]
+    timestamp_ms: int | None
+    visible: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of records that stands in the log twice: offsets of the first and the second copy, in order."""
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    distinct: int
+    common_elsewhere: bool
+
+    @property
+    def length(self) -> int:
+        """Records in the run."""
+        return len(self.first)
+
+
+def head(rows: Sequence[Row]) -> list[Written]:
+    """The first records of a producer, from its edge rows in offset order, as far as they follow each other without a gap."""
+    found: list[Written] = []
+    for row in rows:
+        found += _records(row, "head")
+        if row.number("records") > MOST:
+            break
+    return found[:MOST]
+
+
+def tail(rows: Sequence[Row]) -> list[Written]:
+    """The last records of a producer, in offset order."""
+    found: list[Written] = []
+    for row in reversed(rows):
+        found = _records(row, "tail") + found
+        if row.number("records") > MOST or len(found) >= MOST:
+            break
+    return found[-MOST:]
+
+
+def _records(row: Row, name: str) -> list[Written]:
+    plain = not row.flag("is_transactional")
+    return [
+        Written(
+            item.number("offset"),
+            (item.maybe("key_hash"), item.maybe("value_hash")),
+            item.maybe("timestamp_ms"),
+            plain or item.flag("returned"),
+        )
+        for item in row.rows(name)
+    ]
+
+
+def suffix_as_prefix(earlier: Sequence[Written], later: Sequence[Written]) -> Run | None:
+    """The longest end of what one producer wrote that is the beginning of what the other wrote, aborted records left out."""
+    ends, starts = [r for r in earlier if r.visible], [r for r in later if r.visible]
+    for length in range(min(len(ends), len(starts)), 0, -1):
+        if _same(ends[-length:], starts[:length]):
+            return _run(ends[-length:], starts[:length], others=[*ends[:-length], *starts[length:]])
+    return None
+
+
+def repeated_at_once(records: Sequence[Written]) -> Run | None:
+    """The longest run of records that is written a second time right behind itself."""
+    for length in range(len(records) // 2, 0, -1):
+        for at in range(len(records) - 2 * length + 1):
+            first, second = records[at : at + length], records[at + length : at + 2 * length]
+            if _same(first, second):
+                return _run(first, second, others=[*records[:at], *records[at + 2 * length :]])
+    return None
+
+
+def _same(first: Sequence[Written], second: Sequence[Written]) -> bool:
+    return all(a.what == b.what and a.what[1] is not None for a, b in zip(first, second, strict=True))
+
+
+def _run(first: Sequence[Written], second: Sequence[Written], *, others: Sequence[Written]) -> Run:
+    run = {record.what for record in first}
+    return Run(
+        tuple(record.offset for record in first),
+        tuple(record.offset for record in second),
+        distinct=len(run),
+        common_elsewhere=any(record.what in run for record in others),
+    )

@@ -1,0 +1,244 @@
+"""Words for the transaction rules (T), and the question whether anybody will end an open transaction."""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules import commands
+from eo_audit.rules.rule import Case, Explanation
+from eo_audit.rules.words import count, duration, offsets, partitions, shown, some
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context, Log
+
+FIRST_TOOL = (3, 0)  # kafka-transactions.sh (KIP-664)
+
+
+def age_ms(case: Case, context: "Context") -> int | None:
+    """Time from the last record of an open transaction to now."""
+    now, last = context.now(case.log.cluster) if case.log else None, case.row.maybe("last_timestamp_ms")
+    return None if now is None or last is None else max(0, now - last)
+
+
+def abort_remedy(log: "Log", row_offset: int, context: "Context") -> str:
+    """How to end a hanging transaction by hand. Only for a partition that the coordinator does not list."""
+    topic, partition = log.topic or "", log.partition or 0
+    version = context.version(log.cluster)
+    old = version is not None and version < FIRST_TOOL
+    tool = " (the tool comes with Kafka 3.0; run it from a newer distribution)" if old else ""
+    return (
+        f"Check that it is still open: {commands.describe_producers(topic, partition)}. Then abort it{tool}: "
+        f"{commands.abort(topic, partition, row_offset)}. Safe now as far as the dumps show: the coordinator does not list this "
+        f"partition, so it will "
+        "never end it. Records that should have been committed are lost by the abort: publish them again first. "
+        "Upgrade brokers to 3.6 or later, or use transaction.version=2, to prevent the next one."
+    )
+
+
+def hanging(case: Case, context: "Context") -> Explanation | None:
+    if case.log is None or not context.hangs(case.log, case.row.number("producer_id")):
+        return None
+    row, age = case.row, age_ms(case, context)
+    last = context.last_of_producer.get((case.log.cluster, row.number("producer_id")))
+    limit = context.cluster(case.log.cluster).number("max_transaction_timeout_ms", 900_000)
+    status = f"the coordinator's last entry for it is {last.word('last_status')}" if last else "no coordinator entry names it"
+    listed = f" for {partitions(last.partitions())}" if last and last.partitions() else ""
+    message = (
+        f"The transaction of producer {row.maybe('producer_id')} (epoch {row.maybe('last_epoch')}) has been open since offset "
+        f"{row.maybe('first_offset')} with "
+        f"{count(case.records, 'record')}, {duration(age)} old, and nobody will end it: {status}{listed}"
+    )
+    details = {
+        "age_ms": age,
+        "records": case.records,
+        "max_transaction_timeout_ms": limit,
+        "coordinator_status": last.text("last_status") if last else None,
+        "coordinator_epoch": last.maybe("data_epoch") if last else None,
+    }
+    return Explanation(
+        message,
+        severity="critical" if age is not None and age > limit else "warning",
+        remedy=abort_remedy(case.log, row.number("first_offset"), context),
+        details=details,
+        transactional_id=last.text("transactional_id") if last else None,
+        producer_epoch=row.maybe("last_epoch"),
+    )
+
+
+def open(case: Case, context: "Context") -> Explanation | None:
+    if case.log is None or not context.lists(case.log, case.row.number("producer_id")):
+        return None
+    row = case.row
+    last = context.unfinished(case.log.cluster, row.number("producer_id"))
+    if last is None:
+        return None
+    now, start = context.now(case.log.cluster), last.maybe("start_ms")
+    open_for = None if now is None or start is None else now - start
+    message = (
+        f"The transaction of {shown(last.text('transactional_id'))} (producer {row.maybe('producer_id')}) is open since offset "
+        f"{row.maybe('first_offset')} with "
+        f"{count(case.records, 'record')}; the coordinator knows it ({last.word('last_status')}, {duration(open_for)} of "
+        f"{duration(last.maybe('timeout_ms'))})"
+    )
+    details = {"coordinator_status": last.text("last_status"), "open_for_ms": open_for, "timeout_ms": last.maybe("timeout_ms")}
+    return Explanation(message, details=details, transactional_id=last.text("transactional_id"), producer_epoch=row.maybe("last_epoch"))
+
+
+def late(case: Case, context: "Context") -> Explanation:
+    row = case.row
+    proved = any(example.row.text("late") == "proved" for example in case.examples)
+    instance = context.instances.get(row.word("instance_id"))
+    decision = row.text("instance_decision") or "its marker"
+    message = (
+        f"{count(case.records, 'record')} of producer {row.maybe('producer_id')} (epoch {row.maybe('producer_epoch')}) stand behind "
+        f"the marker that ended their transaction "
+        f"({decision}): {offsets(case.first, case.last)}, which no transaction of the coordinator covers"
+    )
+    if not proved:
+        message += "; only their timestamps say so"
+    return Explanation(
+        message,
+        severity="critical" if proved else "warning",
+        certainty="definite" if proved else "likely",
+        details={"batches": case.hits, "decision": row.text("instance_decision"), "closed_by": row.text("span_outcome")},
+        transactional_id=instance.text("transactional_id") if instance else None,
+    )
+
+
+def missing(case: Case, context: "Context") -> Explanation | None:
+    """A replica that is behind its siblings proves nothing about the end of its log."""
+    if case.log is None or context.lags(case.log):
+        return None
+    row = case.row
+    decisions = {context.decision(example.row.word("instance_id")) for example in case.examples}
+    commit = "COMMIT" in decisions
+    epochs = sorted({epoch for example in case.examples if (epoch := example.row.maybe("marker_epoch")) is not None})
+    data = f"its {count(case.records, 'record')} from offset {case.first} on" if case.records else "no data of it"
+    message = (
+        f"The coordinator completed {count(case.hits, 'transaction')} of {shown(row.text('transactional_id'))} (producer "
+        f"{row.maybe('producer_id')}, "
+        f"{some(sorted(decision or 'undecided' for decision in decisions))}), but the partition has no marker of "
+        f"{'it' if case.hits == 1 else 'them'}, and {data}"
+    )
+    return Explanation(
+        message,
+        severity="critical" if commit else "error",
+        remedy=_missing_remedy(case, commit=commit),
+        details={
+            "transactions": case.hits,
+            "decisions": sorted(d or "undecided" for d in decisions),
+            "marker_epochs": epochs,
+            "records": case.records,
+        },
+        transactional_id=row.text("transactional_id"),
+    )
+
+
+def _missing_remedy(case: Case, *, commit: bool) -> str:
+    if not case.records:
+        return (
+            "If the topic was deleted and created again, or its log truncated after an unclean election, the records are gone: "
+            "publish them again. Nothing to abort."
+        )
+    if commit:
+        return (
+            "Do not abort: the records were promised as committed, no tool writes a COMMIT marker, and an abort would lose them. "
+            "Publish them again first; "
+            "if T01 reports this transaction as hanging, then follow its remedy."
+        )
+    return "Safe to leave if another ABORT of the producer follows; if T01 reports this transaction as hanging, follow its remedy."
+
+
+def mixed(case: Case, context: "Context") -> Explanation:
+    row = case.row
+    decision = context.decision(row.word("instance_id"))
+    message = (
+        f"The coordinator decided {decision} for a transaction of {shown(row.text('transactional_id'))} (producer "
+        f"{row.maybe('producer_id')}), but offset "
+        f"{row.maybe('marker_offset')} of this partition says {row.word('marker_type')}: "
+        f"{count(case.records, 'record')} at {offsets(row.maybe('data_first_offset'), row.maybe('data_last_offset'))} had the other fate"
+    )
+    details = {
+        "decision": decision,
+        "marker_type": row.text("marker_type"),
+        "marker_offset": row.maybe("marker_offset"),
+        "transactions": case.hits,
+    }
+    return Explanation(message, details=details, transactional_id=row.text("transactional_id"))
+
+
+def unregistered(case: Case, context: "Context") -> Explanation:
+    row = case.row
+    committed = any(example.row.text("span_outcome") == "committed" for example in case.examples)
+    instance = context.instances.get(row.word("instance_id"))
+    fate = {"committed": "and another transaction's COMMIT closed it", "aborted": "and an ABORT closed it"}.get(
+        row.word("span_outcome"), "and it is still open"
+    )
+    message = (
+        f"Producer {row.maybe('producer_id')} (epoch {row.maybe('producer_epoch')}) wrote {count(case.records, 'record')} at "
+        f"{offsets(case.first, case.last)} in a transaction "
+        f"that the coordinator never extended to this partition, {fate}"
+    )
+    return Explanation(
+        message,
+        severity="critical" if committed else "error",
+        details={"batches": case.hits, "closed_by": row.text("span_outcome")},
+        transactional_id=instance.text("transactional_id") if instance else None,
+    )
+
+
+def epoch(case: Case, context: "Context") -> Explanation | None:
+    row = case.row
+    if row.text("row_kind") == "data":
+        message = (
+            f"Data of epoch {row.maybe('producer_epoch')} of producer {row.maybe('producer_id')} at offset "
+            f"{row.maybe('base_offset')} continues an open transaction of "
+            f"epoch {row.maybe('previous_epoch')}: one marker will decide both"
+        )
+    else:
+        message = (
+            f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} has epoch {row.maybe('producer_epoch')}, the data "
+            f"of producer "
+            f"{row.maybe('producer_id')} that it closes has epoch {row.maybe('previous_epoch')}: no protocol version writes that"
+        )
+    details = {
+        "epoch": row.maybe("producer_epoch"),
+        "data_epoch": row.maybe("previous_epoch"),
+        "marker_type": row.text("marker_type"),
+        "batches": case.hits,
+    }
+    return Explanation(message, details=details)
+
+
+def manual(case: Case, context: "Context") -> Explanation:
+    row = case.row
+    decision = row.text("instance_decision")
+    message = (
+        f"The ABORT at offset {row.maybe('base_offset')} for producer {row.maybe('producer_id')} (epoch "
+        f"{row.maybe('producer_epoch')}, coordinator epoch "
+        f"{row.maybe('marker_coordinator_epoch')}) was written by hand: no coordinator decision explains it"
+    )
+    if decision == "COMMIT":
+        message += ", and the coordinator committed that transaction"
+    return Explanation(
+        message,
+        severity="critical" if decision == "COMMIT" else "info",
+        certainty="definite" if decision else "likely",
+        details={"markers": case.hits, "decision": decision, "coordinator_epoch": row.maybe("marker_coordinator_epoch")},
+    )
+
+
+def merged(case: Case, context: "Context") -> Explanation:
+    row = case.row
+    instance = context.instances.get(row.word("instance_id"))
+    who = shown(instance.text("transactional_id")) if instance else f"producer {row.maybe('producer_id')}"
+    late = row.text("late") in ("proved", "suspected")
+    message = (
+        f"{count(case.records, 'record')} of an aborted transaction of {who} at {offsets(case.first, case.last)} "
+        f"{'came after their ABORT' if late else 'never got their ABORT'} and are closed by a later COMMIT: aborted data counts as "
+        f"committed"
+    )
+    return Explanation(
+        message,
+        certainty="likely" if row.text("late") == "suspected" else "definite",
+        details={"batches": case.hits, "mechanism": "V5" if late else "V4", "span": row.maybe("span_id")},
+        transactional_id=instance.text("transactional_id") if instance else None,
+    )

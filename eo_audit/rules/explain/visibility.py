@@ -1,0 +1,111 @@
+"""Words for the visibility rules (L)."""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.explain import transactions
+from eo_audit.rules.rule import Case, Explanation
+from eo_audit.rules.words import count, offsets, shown
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+GRACE_MS = 300_000  # the broker's own metric of late transactions counts from the maximum timeout + 5 min
+
+
+def stuck(case: Case, context: "Context") -> Explanation | None:
+    """L01: info while the blocker is open within its timeout, critical at any age when it hangs."""
+    row, log = case.row, case.log
+    if log is None:
+        return None
+    producer = row.number("blocker_producer_id")
+    hanging = context.hangs(log, producer)
+    if not hanging and context.ended_elsewhere(log, producer):
+        return None
+    last = context.unfinished(log.cluster, producer)
+    severity = "critical" if hanging else _severity(case, context)
+    held = f"{count(row.number('held_back_committed_records'), 'committed or plain record')} behind it"
+    why = (
+        "which nobody will end (T01)"
+        if hanging
+        else f"which the coordinator knows ({last.word('last_status')})"
+        if last
+        else "of which the dumps show no decision"
+    )
+    who = f" ({shown(last.text('transactional_id'))})" if last else ""
+    message = (
+        f"The last stable offset stands at {row.maybe('lso')} of {row.maybe('hw')}: {held} "
+        f"{'is' if row.number('held_back_committed_records') == 1 else 'are'} held back by the open "
+        f"transaction of producer {producer}{who}, {why}"
+    )
+    details = {
+        "lso": row.maybe("lso"),
+        "hw": row.maybe("hw"),
+        "hw_source": row.text("hw_source"),
+        "lso_source": row.text("lso_source"),
+        "held_back_offsets": row.maybe("held_back_offsets"),
+        "held_back_committed_records": row.maybe("held_back_committed_records"),
+        "open_transactions": row.maybe("open_transactions"),
+        "age_ms": _age(case, context),
+    }
+    return Explanation(
+        message,
+        severity=severity,
+        remedy=_remedy(case, context, hanging=hanging),
+        details=details,
+        transactional_id=last.text("transactional_id") if last else None,
+        producer_id=producer,
+        producer_epoch=row.maybe("blocker_epoch"),
+        record_count=row.maybe("held_back_committed_records"),
+    )
+
+
+def _age(case: Case, context: "Context") -> int | None:
+    now, last = context.now(case.log.cluster) if case.log else None, case.row.maybe("blocker_last_timestamp_ms")
+    return None if now is None or last is None else max(0, now - last)
+
+
+def _severity(case: Case, context: "Context") -> str:
+    cluster = case.log.cluster if case.log else ""
+    age, last = _age(case, context), context.unfinished(cluster, case.row.number("blocker_producer_id"))
+    limit = context.cluster(cluster).number("max_transaction_timeout_ms", 900_000)
+    timeout = last.number("timeout_ms", limit) if last else limit
+    if age is None or age <= timeout + context.cluster(cluster).number("skew_ms", 2_000):
+        return "info"
+    return "critical" if age > limit + GRACE_MS else "warning"
+
+
+def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
+    log, row = case.log, case.row
+    if log is None:
+        return ""
+    if hanging:
+        return transactions.abort_remedy(log, row.number("blocker_first_offset"), context)
+    if context.lists(log, row.number("blocker_producer_id")):
+        return (
+            "Nothing to do while it is within its timeout; past it, follow C01 (initTransactions() with the same id) or C02. Do not "
+            "abort it by hand: the coordinator still lists it."
+        )
+    return "Dump __transaction_state to learn whether the coordinator still knows this transaction, before anything is aborted."
+
+
+def aborted_visible(case: Case, context: "Context") -> Explanation:
+    """L02."""
+    row = case.row
+    closed = row.text("span_outcome")
+    why = "the aborted index does not hide them" if closed == "aborted" else "a COMMIT closed them"
+    message = (
+        f"{count(case.records, 'record')} of {'an aborted transaction' if case.hits == 1 else 'aborted transactions'} of producer "
+        f"{row.maybe('producer_id')} at "
+        f"{offsets(case.first, case.last)} {'is' if case.records == 1 else 'are'} returned to read_committed consumers: {why}"
+    )
+    return Explanation(message, details={"batches": case.hits, "closed_by": closed, "records": case.records})
+
+
+def committed_hidden(case: Case, _context: "Context") -> Explanation:
+    """L03."""
+    row = case.row
+    message = (
+        f"{count(case.records, 'committed record')} of producer {row.maybe('producer_id')} at {offsets(case.first, case.last)} "
+        f"{'is' if case.records == 1 else 'are'} hidden from read_committed consumers"
+    )
+    return Explanation(message, details={"batches": case.hits, "records": case.records})

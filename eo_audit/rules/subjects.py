@@ -1,0 +1,61 @@
+"""Which facts could break which rule: a promise about transactions says nothing about a log without any.
+
+Every history row is asked which subjects it is an example of; per replica log the answers are put together as bits.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+# Subject -> the history table, and which of its rows (SQL) are an example of it. The order gives each subject its bit.
+SUBJECTS: Mapping[str, tuple[str, str]] = {
+    "batch": ("producer_history", "true"),
+    "unjudged_batch": ("producer_history", "NOT judged"),
+    "producer_batch": ("producer_history", "row_kind = 'data'"),
+    "sequenced_batch": ("producer_history", "row_kind = 'data' AND label <> 'not_sequenced'"),
+    "transactional_batch": ("producer_history", "row_kind = 'data' AND is_transactional"),
+    "unassigned_batch": ("producer_history", "row_kind = 'data' AND is_transactional AND coalesce(registration, 'unknown') = 'unknown'"),
+    "marker": ("producer_history", "row_kind = 'marker'"),
+    "closing_abort": ("producer_history", "marker_type = 'ABORT' AND label = 'marker'"),
+    "coordinator_entry": ("coordinator_history", "true"),
+    "transaction": ("transaction_instances", "true"),
+    "abort": ("transaction_instances", "decision = 'ABORT'"),
+    "registered_partition": ("instance_partitions", "marker_match <> 'pending'"),
+    "index_entry": ("aborted_index", "entry_first_offset IS NOT NULL"),
+    "payload_edge": ("producer_edges", "exists(head, r -> r.value_hash IS NOT NULL) OR exists(tail, r -> r.value_hash IS NOT NULL)"),
+    "producer_edge": ("producer_edges", "true"),
+}
+_BIT = {name: 1 << position for position, name in enumerate(SUBJECTS)}
+# A partition of which no replica was dumped has no log: it is named by its cluster, topic and partition.
+_NOT_DUMPED = "CASE WHEN replica_log_id IS NULL THEN to_json(struct(cluster, topic, partition)) END"
+
+
+def subjects(histories: Mapping[str, DataFrame]) -> DataFrame:
+    """Which subjects each replica log has.
+
+    Args:
+        histories: history tables by name.
+
+    Returns:
+        replica_log_id, not_dumped (JSON of cluster, topic and partition where there is no log), bits (see `names_of`); one row each.
+    """
+    tables = sorted({table for table, _ in SUBJECTS.values()})
+    rows = reduce(DataFrame.unionByName, [_bits_of(table, histories[table]) for table in tables])
+    return rows.groupBy("replica_log_id", "not_dumped").agg(F.bit_or("bits").alias("bits"))
+
+
+def names_of(bits: int) -> frozenset[str]:
+    """The subjects behind a number of bits."""
+    return frozenset(name for name, bit in _BIT.items() if bits & bit)
+
+
+def _bits_of(table: str, rows: DataFrame) -> DataFrame:
+    not_dumped = F.expr(_NOT_DUMPED) if table == "instance_partitions" else F.lit(None).cast("string")
+    bits = [_bit(name, condition) for name, (of, condition) in SUBJECTS.items() if of == table]
+    return rows.select("replica_log_id", not_dumped.alias("not_dumped"), reduce(Column.bitwiseOR, bits).alias("bits"))
+
+
+def _bit(name: str, condition: str) -> Column:
+    return F.when(F.expr(condition), F.lit(_BIT[name])).otherwise(F.lit(0))
