@@ -1,5 +1,6 @@
 """Settings of a run: one YAML file of `conf/`, with the values of the command line on top."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -42,6 +43,11 @@ class Config:
         return self.small if known_small else self.large
 
 
+def submitted() -> bool:
+    """Was this process started by spark-submit? Then Java runs already, with the cluster's settings."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def conf_folder() -> Path:
     """`conf/` inside the installed package, else beside it in a checkout."""
     for folder in (_PACKAGE / "conf", _PACKAGE.parent / "conf"):
@@ -51,12 +57,13 @@ def conf_folder() -> Path:
 
 
 def load(path: Path | None = None, **overrides: object) -> Config:
-    """The settings of one YAML file, `conf/local.yaml` where none is named; overrides that are None are left out.
+    """The settings of one YAML file; overrides that are None are left out. Without a file: `conf/cluster.yaml` under spark-submit,
+    else `conf/local.yaml`.
 
     Raises:
         ConfigurationError: the file cannot be read, or names a setting that does not exist.
     """
-    path = path or conf_folder() / "local.yaml"
+    path = path or conf_folder() / ("cluster.yaml" if submitted() else "local.yaml")
     try:
         content = yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError) as error:

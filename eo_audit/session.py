@@ -23,7 +23,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from eo_audit.config import Config, Profile, load
+from eo_audit.config import Config, Profile, load, submitted
 from eo_audit.errors import ConfigurationError
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
@@ -49,7 +49,7 @@ def session(config: Config, *, input_bytes: int | None = None) -> SparkSession:
     Raises:
         ConfigurationError: no Java, a Java that is too old, or Java that does not start.
     """
-    if config.mode == "cluster" or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if config.mode == "cluster" or submitted():
         return _submitted(config)
     profile = config.profile(input_bytes)
     require_java()

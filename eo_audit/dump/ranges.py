@@ -13,8 +13,9 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from io import BufferedIOBase, BufferedReader, FileIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from eo_audit.dump.parse import FileContext, Ledger, RangeResult, State, parse_range, probe_section
 from eo_audit.errors import InputError
@@ -38,12 +39,12 @@ class Text:
     absolute: Path
     compression: str = "none"
 
-    def open(self, offset: int = 0) -> IO[bytes]:
+    def open(self, offset: int = 0) -> BufferedIOBase:
         """The text from a byte on; only plain text can be entered behind its start."""
         if self.compression == "gzip":
             assert offset == 0, "gzip is read from its start"
-            return cast(IO[bytes], gzip.open(self.absolute))
-        file = self.absolute.open("rb", buffering=0)
+            return gzip.open(self.absolute)
+        file = BufferedReader(FileIO(self.absolute), LEAF_BYTES)
         file.seek(offset)
         return file
 
@@ -96,16 +97,23 @@ def survey(text: Text, start: int = 0, stop: int | None = None) -> Survey:
     Raises:
         InputError: the gzip stream is damaged or cut off.
     """
-    leaves, at, last, tail = [], start, None, b"\n" if start == 0 else b""
-    with text.open(max(start - len(_SECTION), 0) if start else 0) as file:
-        if start:
-            tail = _read(file, len(_SECTION), text)
+    overlap = len(_SECTION) - 1
+    leaves, at, last = [], start, None
+    with text.open(max(start - overlap, 0)) as file:
+        tail = _read(file, overlap, text) if start else b"\n"
         while leaf := _read(file, LEAF_BYTES if stop is None else min(LEAF_BYTES, stop - at), text):
             leaves.append(hashlib.sha256(leaf).digest())
-            found = (tail + leaf).rfind(_SECTION)
-            last = at - len(tail) + found + 1 if found >= 0 else last
-            tail, at = (tail + leaf)[1 - len(_SECTION) :], at + len(leaf)
+            last = _last_section(tail, leaf, at, last)
+            tail, at = (tail + leaf[-overlap:])[-overlap:], at + len(leaf)
     return Survey(b"".join(leaves), at - start, last)
+
+
+def _last_section(tail: bytes, leaf: bytes, at: int, before: int | None) -> int | None:
+    found = leaf.rfind(_SECTION)
+    if found >= 0:
+        return at + found + 1
+    across = (tail + leaf[: len(_SECTION) - 1]).rfind(_SECTION)
+    return at - len(tail) + across + 1 if across >= 0 else before
 
 
 def digest(surveys: Sequence[Survey]) -> str:
@@ -180,7 +188,7 @@ def fold(read: Sequence[Reading], reread: Callable[[Range, State], Reading]) -> 
 class _Window:
     """The bytes of a file around the place that is read, never much more than asked for."""
 
-    def __init__(self, file: IO[bytes], text: Text, start: int, size: int) -> None:
+    def __init__(self, file: BufferedIOBase, text: Text, start: int, size: int) -> None:
         self.bytes = b""
         self.base = start
         self.size = size
@@ -242,11 +250,11 @@ def _joined(part: Range, before: Reading | None, result: RangeResult) -> Reading
     )
 
 
-def _read(file: IO[bytes], wanted: int, text: Text) -> bytes:
+def _read(file: BufferedIOBase, wanted: int, text: Text) -> bytes:
     """As many bytes as wanted, fewer only at the end of the file."""
     pieces, missing = [], wanted
     try:
-        while missing > 0 and (piece := file.read(missing)):
+        while missing > 0 and (piece := file.read1(missing)):
             pieces.append(piece)
             missing -= len(piece)
     except EOFError:

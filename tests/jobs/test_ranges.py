@@ -1,0 +1,170 @@
+"""Ranges of one dump file, read on their own and folded, give what one reading from the left gives; also where a boundary is forged."""
+
+import gzip
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eo_audit.dump import ranges
+from eo_audit.dump.discovery import DumpFile, discover
+from eo_audit.dump.parse import FileContext, Ledger, State
+from eo_audit.dump.ranges import Range, Reading, Text
+from eo_audit.errors import InputError
+
+DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
+HOSTILE = "broker-1/forged-0/00000000000000000000.log.txt"
+
+Facts = dict[str, list[dict[str, object]]]
+
+
+def context(file: DumpFile) -> FileContext:
+    return FileContext(file.cluster, file.path, 7, file.kind_hint, file.manifest, salt=b"salt" * 4, ingest_id="x")
+
+
+class Reader:
+    """Reads one file in ranges; keeps the facts of each reading and counts what was read again."""
+
+    def __init__(self, file: DumpFile, size: int) -> None:
+        self.file, self.size, self.again = file, size, 0
+        self.facts: dict[int, dict[str, list[pa.Table]]] = {}
+
+    def read(self, part: Range, state: State | None = None) -> Reading:
+        facts: defaultdict[str, list[pa.Table]] = defaultdict(list)
+
+        def sink(found: dict[str, pa.Table]) -> None:
+            for name, rows in found.items():
+                facts[name].append(rows)
+
+        text = Text(self.file.absolute, self.file.compression)
+        reading = ranges.read_range(text, part, size=self.size, context=context(self.file), sink=sink, state=state)
+        self.facts[id(reading)] = facts
+        self.kept = [*getattr(self, "kept", []), reading]  # ids stay theirs
+        return reading
+
+    def reread(self, part: Range, state: State) -> Reading:
+        self.again += 1
+        return self.read(part, state)
+
+    def folded(self, planned: Sequence[Range]) -> tuple[Facts, Ledger]:
+        accepted = ranges.fold([self.read(part) for part in planned], self.reread)
+        merged: Facts = defaultdict(list)
+        for reading in accepted:
+            for name, tables in self.facts[id(reading)].items():
+                merged[name] += pa.concat_tables(tables).to_pylist()
+        return dict(merged), sum((reading.ledger for reading in accepted), Ledger())
+
+
+def split(file: DumpFile, points: Sequence[int]) -> tuple[Reader, list[Range]]:
+    size = len(file.absolute.read_bytes())
+    edges = [0, *points, size]
+    surveys = [ranges.survey(Text(file.absolute), start, stop) for start, stop in pairwise(edges)]
+    return Reader(file, size), ranges.ranges(surveys)
+
+
+def in_order(facts: Facts) -> Facts:
+    return {name: sorted(rows, key=lambda row: (row["byte_offset"], str(row))) for name, rows in facts.items() if rows}
+
+
+def hostile() -> DumpFile:
+    return next(file for file in discover([DUMPS / "hostile"]) if file.path == HOSTILE)
+
+
+def forged_lines(content: bytes, true: set[int]) -> list[int]:
+    return [match.start() + 1 for match in re.finditer(rb"\nbaseOffset: ", content) if match.start() + 1 not in true]
+
+
+def test_a_forged_batch_line_on_a_range_boundary_is_refused() -> None:
+    file = hostile()
+    whole, ledger = Reader(file, file.stored_bytes).folded([Range(0, file.stored_bytes)])
+    forged = forged_lines(file.absolute.read_bytes(), {int(str(row["byte_offset"])) for row in whole["batches"]})
+    assert len(forged) >= 3
+    for point in forged:
+        reader, planned = split(file, [point])
+        facts, split_ledger = reader.folded(planned)
+        assert reader.again == 1
+        assert in_order(facts) == in_order(whole)
+        assert split_ledger == ledger
+
+
+@pytest.mark.parametrize("step", [700, 5_000, 100_000])
+@pytest.mark.parametrize("cluster", ["hostile", "dialects_tv2@4.1.0", "dialects_tombstone_k23@2.3.1", "syn_text_truncated"])
+def test_any_ranges_fold_to_one_reading(cluster: str, step: int) -> None:
+    for file in [f for f in discover([DUMPS / cluster]) if step * 2 < f.stored_bytes < step * 60][:6]:
+        whole, ledger = Reader(file, file.stored_bytes).folded([Range(0, file.stored_bytes)])
+        reader, planned = split(file, range(step, file.stored_bytes, step))
+        facts, split_ledger = reader.folded(planned)
+        assert in_order(facts) == in_order(whole), file.path
+        assert split_ledger == ledger
+        assert ledger.total == file.stored_bytes
+
+
+def test_most_true_boundaries_need_no_second_reading() -> None:
+    file = next(f for f in discover([DUMPS / "clean_k28"]) if f.path.endswith(".log.txt") and f.stored_bytes > 40_000)
+    reader, planned = split(file, range(10_000, file.stored_bytes, 10_000))
+    reader.folded(planned)
+    assert len(planned) > 3
+    assert reader.again == 0
+
+
+def test_small_blocks_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = hostile()
+    whole, _ = Reader(file, file.stored_bytes).folded([Range(0, file.stored_bytes)])
+    monkeypatch.setattr(ranges, "BLOCK_BYTES", 900)
+    monkeypatch.setattr(ranges, "AHEAD_BYTES", 300)
+    facts, _ = Reader(file, file.stored_bytes).folded([Range(0, file.stored_bytes)])
+    assert in_order(facts) == in_order(whole)
+
+
+def test_gzip_is_read_as_its_text(tmp_path: Path) -> None:
+    plain = hostile()
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(plain.absolute.read_bytes()))
+    file = replace(plain, absolute=packed, compression="gzip")
+    size = ranges.survey(Text(packed, "gzip")).length
+    assert size == plain.stored_bytes
+    assert Reader(file, size).folded([Range(0, size)]) == Reader(plain, size).folded([Range(0, size)])
+
+
+def test_the_digest_is_that_of_the_text_however_it_is_split_or_packed(tmp_path: Path) -> None:
+    content = (b"x" * 99 + b"\n") * 30_000
+    plain, packed = tmp_path / "a.txt", tmp_path / "a.gz"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    leaves = [hashlib.sha256(content[at : at + ranges.LEAF_BYTES]).digest() for at in range(0, len(content), ranges.LEAF_BYTES)]
+    expected = hashlib.sha256(b"".join(leaves)).hexdigest()
+    assert ranges.digest([ranges.survey(Text(plain))]) == expected
+    assert ranges.digest([ranges.survey(Text(plain), *part) for part in ranges.parts(len(content), ranges.LEAF_BYTES)]) == expected
+    assert ranges.digest([ranges.survey(Text(packed, "gzip"))]) == expected
+
+
+def test_sections_are_found_across_parts(tmp_path: Path) -> None:
+    plain = tmp_path / "a.txt"
+    plain.write_bytes(b"Dumping a\n" + b"x" * 90 + b"\nDumping b\n" + b"y" * 100)
+    surveys = [ranges.survey(Text(plain), start, start + 35) for start in range(0, 211, 35)]
+    assert [part.last_section for part in surveys[:5]] == [0, None, None, 101, None]  # its line begins in one part and ends in the next
+    assert [part.section for part in ranges.ranges(surveys)] == [None, 0, 0, 0, 101, 101, 101]
+    at_the_edge = [ranges.survey(Text(plain), 0, 101), ranges.survey(Text(plain), 101, 211)]
+    assert [part.last_section for part in at_the_edge] == [0, 101]
+
+
+def test_a_damaged_gzip_file_is_one_sentence_and_a_cut_one_ends_early(tmp_path: Path) -> None:
+    packed = gzip.compress(bytes(range(256)) * 4_000)
+    cut, damaged = tmp_path / "cut.gz", tmp_path / "damaged.gz"
+    cut.write_bytes(packed[: len(packed) // 2])
+    damaged.write_bytes(packed[:-6] + b"\0\0\0\0\0\0")
+    assert 0 < ranges.survey(Text(cut, "gzip")).length < 256 * 4_000
+    with pytest.raises(InputError, match="cannot be read to its end"):
+        ranges.survey(Text(damaged, "gzip"))
+
+
+def test_a_file_that_became_shorter_is_one_sentence() -> None:
+    file = hostile()
+    with pytest.raises(InputError, match="became shorter"):
+        Reader(file, file.stored_bytes + 1).read(Range(0, file.stored_bytes + 1))
