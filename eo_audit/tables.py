@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -97,6 +98,12 @@ class Warehouse:
     def arrow(self, name: str) -> pa.Table:
         """A table as `read` sees it, in this process's memory and without Spark."""
         return self._inline[name] if name in self._inline else _arrow(name, self._files(name))
+
+    def arrow_of(self, name: str, run: Mapping[str, object]) -> pa.Table:
+        """A table as a finished step left it: at the version that its row of `runs` pins."""
+        version = json.loads(str(run["table_versions"])).get(name)
+        files = [] if version is None else _data_files(DeltaTable(self.folder / name, version=version))
+        return _arrow(name, files)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """The rows of a table in parts, in the order of its files, without Spark."""
@@ -276,15 +283,15 @@ def _columns(columns: Schema) -> list[tuple[object, object]]:
 
 
 def _data_files(table: DeltaTable) -> list[tuple[Path, int]]:
-    added = pa.table(table.get_add_actions())
-    root = Path(table.table_uri.removeprefix("file://"))
+    added = table.get_add_actions()
+    root = Path(unquote(table.table_uri.removeprefix("file://")))
     sizes: dict[str, int] = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
     return [(root / path, size) for path, size in sorted(sizes.items())]
 
 
 def _arrow(name: str, files: Sequence[tuple[Path, int]]) -> pa.Table:
     wanted = schema(name).arrow()
-    tables = [pq.read_table(path, partitioning=None).cast(wanted) for path, _ in files]
+    tables = [pq.ParquetFile(path).read().cast(wanted) for path, _ in files]
     return pa.concat_tables(tables) if tables else wanted.empty_table()
 
 
