@@ -1,0 +1,138 @@
+"""The batches of each replica log in the order of the log, with what breaks that order.
+
+1. Order is where the text stands: segments by base offset, batches by byte offset. Offsets are what is checked against it (R03, R04).
+2. Of several dumps of one segment only the one that replica_logs names is read.
+3. Nothing is judged from the first bad checksum or offset disorder of a replica log onward (R02, R03).
+4. A hole is legal below the offset up to which the log may have been compacted, and a hole in any other case.
+
+Source: `UnifiedLog.append` (offsets go up), `Cleaner` (holes, emptied batches). A log is worked on in one piece, or in chunks of dump
+text whose ends are stitched, so that one huge log is many tasks.
+"""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from eo_audit.schemas import schema
+
+# A position is the number of the section within its log, then the byte offset within the section: room for 16 TiB of text.
+BYTE_BITS = 44
+_POSITION = f"shiftleft(CAST(section_number AS BIGINT), {BYTE_BITS}) + byte_offset"
+# A compacted log of which nobody knows how far the cleaner came may have been cleaned everywhere.
+_CLEANED_BELOW = f"IF(compacted, coalesce(uncleaned_from, {2**63 - 1}), NULL)"
+_PLACE = ["segment_base_offset", "sequenced", "cleaned_below", "position_in_log", "chunk"]
+_INHERITED = {"last_offset": "BIGINT", "broken": "BOOLEAN", "hole_at": "BIGINT", "cleaned_at": "BIGINT"}
+
+_GAP = "CASE WHEN base_offset > previous_last_offset + 1 THEN IF(coalesce(base_offset <= cleaned_below, false), 'compacted', 'hole') END"
+_DISORDER = "coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset"
+_CRC_INVALID = "coalesce(NOT crc_valid, false)"
+_COUNT_SHORT = "coalesce(last_offset >= cleaned_below, true) AND coalesce(count < last_offset - base_offset + 1, false)"
+_SO_FAR = {
+    "broken": f"max(({_DISORDER}) OR {_CRC_INVALID})",
+    "hole_at": f"last(IF(({_GAP}) = 'hole', base_offset, NULL), true)",
+    "cleaned_at": f"last(IF(({_GAP}) = 'compacted', base_offset, NULL), true)",
+}
+_FLAGS = [
+    *[
+        "previous_last_offset",
+        f"{_GAP} AS gap",
+        f"{_DISORDER} AS disorder",
+        f"{_CRC_INVALID} AS crc_invalid",
+        f"{_COUNT_SHORT} AS count_short",
+    ],
+    *["NOT broken AS judged", "hole_at", "cleaned_at"],
+]
+
+
+def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int | None = None) -> DataFrame:
+    """Batches of the sections that are read, placed in their replica logs.
+
+    Args:
+        batches: the batches table.
+        replica_logs: the replica_logs table.
+        chunk_bits: None works on each log in one piece; else a log is cut where 2**chunk_bits bytes of a section's text are full.
+
+    Returns:
+        The columns of batches, and
+        segment_base_offset; sequenced (the topic's batches carry producer sequences); cleaned_below (null: nowhere);
+        position_in_log (ascending, without ties; not consecutive), chunk (of the log; 0 in one piece);
+        previous_last_offset (null on the first batch of a log); gap (null, hole, compacted: before this batch);
+        disorder (the batch starts at or below the one before it, ends before it starts, or lies below its segment's base);
+        crc_invalid; count_short (fewer records than offsets where nothing was compacted); judged;
+        hole_at, cleaned_at (base offset of the newest batch up to this one that has a hole, or a legal one, before it).
+    """
+    facts = schema("batches").columns
+    chunk = "0L" if chunk_bits is None else f"shiftright({_POSITION}, {chunk_bits})"
+    placed = batches.join(F.broadcast(_sections_read(replica_logs)), "section_id").selectExpr(
+        *facts, *_PLACE[:-2], f"{_POSITION} AS position_in_log", f"{chunk} AS chunk"
+    )
+    if chunk_bits is None:
+        started = _starting_from_nothing(placed)
+    else:
+        started = placed.join(F.broadcast(_inherited(placed)), ["replica_log_id", "chunk"], "left")
+    return _checked(started, chunked=chunk_bits is not None).selectExpr(*facts, *_PLACE, *_FLAGS)
+
+
+def log_keys(*, chunked: bool) -> list[str]:
+    """The columns within which rows are in order: a replica log, or a chunk of one."""
+    return ["replica_log_id", "chunk"] if chunked else ["replica_log_id"]
+
+
+def _sections_read(replica_logs: DataFrame) -> DataFrame:
+    """Per section: its number within the log, and what its log is like."""
+    logs = replica_logs.selectExpr(
+        "NOT is_internal AS sequenced", f"{_CLEANED_BELOW} AS cleaned_below", "posexplode(segments) AS (number, segment)"
+    )
+    return logs.selectExpr(
+        "segment.section_id", "segment.base_offset AS segment_base_offset", "number AS section_number", "sequenced", "cleaned_below"
+    )
+
+
+def _starting_from_nothing(rows: DataFrame) -> DataFrame:
+    return rows.selectExpr("*", *[f"CAST(NULL AS {kind}) AS inherited_{name}" for name, kind in _INHERITED.items()])
+
+
+def _checked(rows: DataFrame, *, chunked: bool) -> DataFrame:
+    """Add previous_last_offset, and up to each row: broken, hole_at, cleaned_at; rows have the inherited columns."""
+    in_order = Window.partitionBy(*log_keys(chunked=chunked)).orderBy("position_in_log")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    found = {name: F.expr(newest).over(so_far) for name, newest in _SO_FAR.items()}
+    return rows.withColumn(
+        "previous_last_offset", F.coalesce(F.lag("last_offset").over(in_order), F.col("inherited_last_offset"))
+    ).withColumns(
+        {
+            "broken": found["broken"] | F.expr("coalesce(inherited_broken, false)"),
+            "hole_at": F.coalesce(found["hole_at"], F.col("inherited_hole_at")),
+            "cleaned_at": F.coalesce(found["cleaned_at"], F.col("inherited_cleaned_at")),
+        }
+    )
+
+
+def _inherited(placed: DataFrame) -> DataFrame:
+    """What each chunk inherits from the chunks before it, one row a chunk.
+
+    The chunks are summed up as if each were a log of its own; then each chunk's first batch is held against the end of the one before.
+    """
+    rows = _checked(_starting_from_nothing(placed), chunked=True)
+    first = F.expr("min_by(struct(base_offset, last_offset, segment_base_offset, cleaned_below), position_in_log) AS first")
+    newest = [F.expr(f"max_by({name}, position_in_log) AS {name}_inside") for name in _INHERITED]
+    by_chunk = Window.partitionBy("replica_log_id").orderBy("chunk")
+    earlier = by_chunk.rowsBetween(Window.unboundedPreceding, -1)
+    first_rows = (
+        rows.groupBy("replica_log_id", "chunk")
+        .agg(first, *newest)
+        .withColumn("previous_last_offset", F.lag("last_offset_inside").over(by_chunk))
+        .select("*", "first.*")
+    )
+    found = {
+        "last_offset": F.col("last_offset_inside"),
+        "broken": F.expr(f"broken_inside OR {_DISORDER}"),
+        "hole_at": F.expr(f"coalesce(hole_at_inside, IF(({_GAP}) = 'hole', base_offset, NULL))"),
+        "cleaned_at": F.expr(f"coalesce(cleaned_at_inside, IF(({_GAP}) = 'compacted', base_offset, NULL))"),
+    }
+    return first_rows.select(
+        "replica_log_id",
+        "chunk",
+        F.col("previous_last_offset").alias("inherited_last_offset"),
+        F.max(found["broken"]).over(earlier).alias("inherited_broken"),
+        *[F.last(found[name], ignorenulls=True).over(earlier).alias(f"inherited_{name}") for name in ("hole_at", "cleaned_at")],
+    )

@@ -1,0 +1,151 @@
+"""producer_history up to the span: what each batch is to the batches of its producer before it.
+
+The law is `eo_audit.model.producer_history`; here it is windows, one shuffle for all of them:
+1. per producer id: epochs (markers included), the open transaction, the span and the marker that ends it;
+2. per producer id and epoch, over data batches with sequences: unwrapped sequences, and the front, their running maximum;
+3. per identity (producer id, epoch, unwrapped sequences): the newest earlier batch that is the same;
+4. per producer id and epoch in order of sequences: the front that first carried what a batch repeats in another shape.
+
+Rows without a producer (plain batches, other control batches) are groups of their own: together they would be the biggest group of all.
+In chunks, 1 and 2 start from what the other chunks hand on (`stitch`), 3 is spread by identity anyway, and for 4 a repeat goes to the
+chunk where the front passed its first sequence.
+"""
+
+from pyspark.sql import DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from eo_audit.history.log_order import log_keys
+from eo_audit.history.sequence_columns import (
+    ACTOR,
+    CIRCLE,
+    HISTORY_COLUMNS,
+    INSIDE,
+    LAST_UNWRAPPED,
+    ROW_KIND,
+    SEQUENCES,
+    TRANSACTION_EVENT,
+    cycle_step,
+)
+from eo_audit.history.stitch import with_inheritance, without_inheritance
+from eo_audit.schemas import schema
+
+_WORKING = ["hole_at", "cleaned_at", "position_in_log", "chunk"]
+_LAST_COLUMN = "span_outcome"
+_ROW = "struct(producer_epoch, partition_leader_epoch, max_timestamp_ms, base_offset)"
+
+
+def producer_rows(ordered: DataFrame, *, chunked: bool = False) -> DataFrame:
+    """The columns of producer_history up to span_outcome, one row for each batch.
+
+    Args:
+        ordered: what `in_log_order` returns.
+        chunked: work in its chunks, and `ordered` was made with chunk_bits. The rows are the same.
+    """
+    events = _events(ordered)
+    started = without_inheritance(events)
+    if chunked:
+        started = with_inheritance(events, _producer_states(started, chunked=True))
+    compared = _producer_states(started, chunked=chunked).transform(_with_twin).transform(_with_reaching_front, chunked=chunked)
+    added = [f"{sql} AS {name}" for name, sql in HISTORY_COLUMNS.items()]
+    return compared.selectExpr(*_facts(), *added).select(*_columns())
+
+
+def _columns() -> list[str]:
+    columns = schema("producer_history").columns
+    return columns[: columns.index(_LAST_COLUMN) + 1]
+
+
+def _facts() -> list[str]:
+    return [name for name in _columns() if name not in HISTORY_COLUMNS]
+
+
+def _events(ordered: DataFrame) -> DataFrame:
+    """Rows with their kind, their group (`actor`), and what they do to the producer's transaction and sequences."""
+    made = {"row_kind": ROW_KIND, "marker_coordinator_epoch": "coordinator_epoch"}
+    return ordered.selectExpr(
+        *[f"{made.get(name, name)} AS {name}" for name in _facts()],
+        *_WORKING,
+        f"{ACTOR} AS actor",
+        f"{TRANSACTION_EVENT} AS transaction_event",
+        "IF(row_kind = 'marker', struct(marker_type AS type), NULL) AS marker",
+        f"{SEQUENCES} AS sequences",
+    )
+
+
+def _producer_states(rows: DataFrame, *, chunked: bool) -> DataFrame:
+    """Steps 1 and 2, from the inherited columns on."""
+    keys = [*log_keys(chunked=chunked), "actor"]
+    return rows.transform(_with_producer_before, keys).transform(_with_sequences, [*keys, "producer_epoch"])
+
+
+def _frames(keys: list[str]) -> tuple[WindowSpec, WindowSpec, WindowSpec]:
+    """Within the keys, in order of the log: bare (for lag), before this row, up to this row."""
+    bare = Window.partitionBy(*keys).orderBy("position_in_log")
+    start = Window.unboundedPreceding
+    return bare, bare.rowsBetween(start, -1), bare.rowsBetween(start, Window.currentRow)
+
+
+def _with_producer_before(rows: DataFrame, keys: list[str]) -> DataFrame:
+    """Add what the producer's other rows say: previous (row), max_epoch, opened (null: unknown), newest_start, next_marker."""
+    bare, before, so_far = _frames(keys)
+    start = "IF(transaction_event AND NOT coalesce(opened, false), struct(base_offset AS offset, opened IS NOT NULL AS certain), NULL)"
+    known = {
+        "previous": F.lag(F.expr(_ROW)).over(bare),
+        "next_marker": F.expr("lead(marker) IGNORE NULLS").over(bare),
+        "opened": F.last("transaction_event", ignorenulls=True).over(before),
+    }
+    return (
+        rows.withColumns({name: F.coalesce(found, F.col(f"inherited_{name}")) for name, found in known.items()})
+        .withColumn("max_epoch", F.greatest(F.max("producer_epoch").over(before), F.col("inherited_max_epoch")))
+        .withColumn("newest_start", F.last(F.expr(start), ignorenulls=True).over(so_far))
+    )
+
+
+def _with_sequences(rows: DataFrame, keys: list[str]) -> DataFrame:
+    """Add unwrapped sequences, and what the epoch's earlier batches reached: front, batches_before, entered_at."""
+    _, before, so_far = _frames(keys)
+    previous = F.coalesce(F.last("sequences", ignorenulls=True).over(before), F.col("inherited_sequences"))
+    entered = F.expr("first(previous.base_offset)").over(so_far)
+    cycles = F.sum(F.expr(cycle_step("before", "sequences.base"))).over(so_far) + F.expr("coalesce(inherited_cycles, 0)")
+    reached = F.expr(f"struct({LAST_UNWRAPPED} AS last, -position_in_log AS order, base_offset AS offset)")
+    return (
+        rows.withColumns(
+            {
+                "before": previous,
+                "entered_at": F.when(F.col("inherited_epoch_known"), F.col("inherited_entered_at")).otherwise(entered),
+                "batches_before": F.count("sequences").over(before) + F.expr("coalesce(inherited_batches, 0)"),
+            }
+        )
+        .withColumn("first_unwrapped", F.col("sequences.base") + cycles * CIRCLE)
+        .withColumns(
+            {
+                "last_unwrapped": F.expr(LAST_UNWRAPPED),
+                "front": F.greatest(F.max(F.when(F.col("sequences").isNotNull(), reached)).over(before), F.col("inherited_front")),
+            }
+        )
+        .withColumn("is_front", F.expr("coalesce(last_unwrapped > coalesce(front.last, last_unwrapped - 1), false)"))
+    )
+
+
+def _with_twin(rows: DataFrame) -> DataFrame:
+    """Add `twin`: the newest earlier batch with the same epoch and unwrapped sequences."""
+    alone = F.expr("IF(sequences IS NULL, position_in_log, NULL)")
+    identity = Window.partitionBy("replica_log_id", "actor", "producer_epoch", "first_unwrapped", "last_unwrapped", alone)
+    known = F.expr("struct(base_offset, max_timestamp_ms, partition_leader_epoch, batches_before)")
+    return rows.withColumn("twin", F.lag(known).over(identity.orderBy("position_in_log")))
+
+
+def _with_reaching_front(rows: DataFrame, *, chunked: bool) -> DataFrame:
+    """Add `reaching` to repeats without a twin that do not go past the front: the front that first reached their first sequence.
+
+    In order of sequences, downwards, fronts stand at their last sequence and repeats at their first; so the newest front above a repeat
+    is the one that reached it first.
+    """
+    reached_in = f"coalesce(IF({INSIDE}, get(filter(inherited_fronts, f -> f.last >= first_unwrapped), 0).chunk, NULL), chunk)"
+    place = f"CASE WHEN is_front THEN last_unwrapped WHEN {INSIDE} THEN first_unwrapped END"
+    where = [F.expr(reached_in)] if chunked else []
+    downwards = Window.partitionBy("replica_log_id", "actor", "producer_epoch", *where).orderBy(
+        F.expr(place).desc(), F.desc("is_front"), "position_in_log"
+    )
+    front = F.last(F.expr("IF(is_front, struct(first_unwrapped, base_offset), NULL)"), ignorenulls=True)
+    return rows.withColumn("reaching", front.over(downwards.rowsBetween(Window.unboundedPreceding, -1)))
