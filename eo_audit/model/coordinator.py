@@ -1,0 +1,229 @@
+"""Replay of one transactional id's entries in the coordinator log, as Kafka's TransactionMetadata moves (KIP-98, KIP-360, KIP-890).
+
+Each entry is judged against the one before it. Compaction only removes the beginning of an id's story, so two surviving
+neighbours really were neighbours; a missing segment is what breaks that, and there the replay starts afresh.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eo_audit.model.states import (
+    COMPLETE,
+    CONTINUES_RUN,
+    EMPTY,
+    GHOSTS,
+    KNOWN,
+    LARGEST_EPOCH_STEP,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    PREPARED,
+    TOMBSTONE,
+    TRANSIENT,
+    TV0,
+    TV2,
+    UNKNOWN,
+    VALID_PREVIOUS,
+    Ghost,
+    fence_may_jump,
+)
+
+Partitions = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of an id: the printed fields (None where the dump does not print them), times in ms.
+
+    `status` is Tombstone for a tombstone; `after_gap` says that a segment is missing somewhere since the id's previous entry,
+    `nothing_before` that the log is whole from offset 0 up to here; `log_previous_batch_ms` is the append time of the entry
+    before it in the log, of whatever id.
+    """
+
+    offset: int
+    status: str
+    producer_id: int | None = None
+    epoch: int | None = None
+    timeout_ms: int | None = None
+    partitions: Partitions = frozenset()
+    last_update_ms: int | None = None
+    start_ms: int | None = None
+    client_version: int | None = None
+    batch_ms: int | None = None
+    leader_epoch: int | None = None
+    log_previous_batch_ms: int | None = None
+    after_gap: bool = False
+    nothing_before: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the replay says of one entry; names and values as in the table `coordinator_history`."""
+
+    entry: Entry
+    previous: Entry | None
+    protocol: str
+    step: str
+    step_reason: str | None
+    epoch_step: str
+    field_change: str | None
+    run: int | None = None  # entry offset at which its transaction begins
+    is_last: bool = False
+
+    @property
+    def head_known(self) -> bool:
+        """No earlier entry of the id can be missing: something precedes it, or it is the id's birth."""
+        born = self.entry.status == EMPTY and self.entry.epoch == 0
+        return self.previous is not None or self.entry.nothing_before or born
+
+
+def replay(entries: Sequence[Entry], transaction_version: int | None = None, *, kafka_version: str | None = None) -> list[Step]:
+    """Judge all entries of one id in offset order, each against its predecessor.
+
+    `transaction_version` and `kafka_version` are the cluster's where they are known: they say which protocol to assume where
+    neither the entry nor its neighbours tell, and whether a fence may jump.
+    """
+    protocols = _protocols(entries, transaction_version)
+    steps: list[Step] = []
+    run: int | None = None
+    alive: Entry | None = None
+    for entry, protocol in zip(entries, protocols, strict=True):
+        before = steps[-1].entry if steps and not entry.after_gap else None
+        alive = None if before is None else alive
+        if begins_run(before, entry):
+            run = entry.offset
+        step, reason = _step(before, entry, alive=alive, protocol=protocol)
+        epoch_step = _epoch_step(before, entry, protocol=protocol, may_jump=fence_may_jump(kafka_version))
+        change = _field_change(before, entry) if before is not None and step == "legal" and epoch_step in ("ok", "not_judged") else None
+        belongs = run if entry.status in CONTINUES_RUN else None
+        steps.append(Step(entry, before, protocol, step, reason, epoch_step, change, belongs, entry is entries[-1]))
+        alive = entry if entry.status != TOMBSTONE else alive
+    return steps
+
+
+def begins_run(before: Entry | None, entry: Entry) -> bool:
+    """Whether a transaction begins with this entry: nothing it could continue precedes it."""
+    if entry.status not in CONTINUES_RUN:
+        return False
+    if before is None or before.status not in CONTINUES_RUN[entry.status]:
+        return True
+    return entry.status not in COMPLETE and entry.producer_id != before.producer_id
+
+
+def _protocols(entries: Sequence[Entry], transaction_version: int | None) -> list[str]:
+    """The protocol of each entry: its own evidence, else that of the nearest earlier, else later entry, else the cluster's."""
+    assumed = {0: TV0, 1: TV0, 2: TV2}.get(-1 if transaction_version is None else transaction_version, UNKNOWN)
+    befores = [None, *entries]
+    seen = [_evidence(None if b.after_gap else a, b, transaction_version) for a, b in zip(befores, entries, strict=False)]
+    earlier, known = [], None
+    for evidence in seen:
+        known = evidence or known
+        earlier.append(known)
+    first = next((evidence for evidence in seen if evidence), assumed)
+    return [evidence or first for evidence in earlier]
+
+
+def _evidence(before: Entry | None, entry: Entry, transaction_version: int | None) -> str | None:
+    if entry.client_version is not None and entry.client_version >= 2:
+        return TV2
+    if transaction_version in (0, 1):
+        return TV0
+    printed = entry.start_ms is not None  # a form that prints the start prints the client's version too, unless it is 0
+    if printed and entry.status not in (EMPTY, TOMBSTONE):
+        return TV0
+    if before is None or before.status != ONGOING or before.epoch is None or entry.epoch is None:
+        return None
+    raised = entry.epoch - before.epoch
+    if raised == 0 and entry.status in PREPARED:
+        return TV0
+    return TV2 if raised == 1 and entry.status == PREPARE_COMMIT else None
+
+
+def _step(before: Entry | None, entry: Entry, *, alive: Entry | None, protocol: str) -> tuple[str, str | None]:
+    if entry.status in TRANSIENT:
+        return "illegal", "transient_state"
+    if entry.status not in KNOWN and entry.status != TOMBSTONE:
+        return "illegal", "unknown_state"
+    if before is None or (before.status not in KNOWN and before.status != TOMBSTONE):
+        return "first", None
+    valid = VALID_PREVIOUS[protocol][entry.status]
+    if before.status == TOMBSTONE and entry.status != TOMBSTONE:
+        return _after_tombstone(entry, alive=alive, valid=valid)
+    if any(_is_ghost(ghost, before, entry, protocol=protocol) for ghost in GHOSTS):
+        return "ghost", None
+    return ("legal", None) if before.status in valid else ("illegal", _reason(before, entry))
+
+
+def _after_tombstone(entry: Entry, *, alive: Entry | None, valid: frozenset[str]) -> tuple[str, str | None]:
+    survived = alive is not None and alive.producer_id == entry.producer_id and alive.status in valid
+    if survived or (alive is None and entry.status != EMPTY):
+        return "ghost", None
+    return ("legal", None) if entry.status == EMPTY else ("illegal", "not_in_table")
+
+
+def _is_ghost(ghost: Ghost, before: Entry, entry: Entry, *, protocol: str) -> bool:
+    if (ghost.previous, ghost.current) != (before.status, entry.status) or protocol not in ghost.protocols:
+        return False
+    if before.producer_id != entry.producer_id or before.epoch is None or entry.epoch is None:
+        return False
+    if entry.epoch - before.epoch not in ghost.epoch_steps:
+        return False
+    if ghost.condition == "restarted":
+        return _restarted(before, entry)
+    if ghost.condition == "same_payload":
+        return _payload(before) == _payload(entry)
+    return ghost.condition == "any" or not entry.partitions
+
+
+def _restarted(before: Entry, entry: Entry) -> bool:
+    """Ongoing again, but no mere extension. Only a shorter list with the very same start has no failed append behind it."""
+    if _both(before.start_ms, entry.start_ms) and before.start_ms != entry.start_ms:
+        return True
+    shrank = entry.partitions < before.partitions
+    return not entry.partitions > before.partitions and not (shrank and _both(before.start_ms, entry.start_ms))
+
+
+def _payload(entry: Entry) -> tuple[object, ...]:
+    return (entry.producer_id, entry.epoch, entry.timeout_ms, entry.partitions, entry.last_update_ms, entry.start_ms)
+
+
+def _reason(before: Entry, entry: Entry) -> str:
+    if entry.status == TOMBSTONE:
+        return "tombstone_while_open"
+    same = entry.status in COMPLETE and entry.status == before.status
+    return "double_complete" if same else "not_in_table"
+
+
+def _epoch_step(before: Entry | None, entry: Entry, *, protocol: str, may_jump: bool) -> str:
+    if before is None or before.epoch is None or entry.epoch is None:
+        return "not_judged"
+    if before.producer_id != entry.producer_id:
+        return "ok" if entry.epoch == 0 else "pid_change_epoch_not_zero"
+    raised = entry.epoch - before.epoch
+    if raised < 0:
+        return "regression"
+    burned = may_jump and protocol != TV2 and entry.status == PREPARE_ABORT
+    return "ok" if raised <= LARGEST_EPOCH_STEP[protocol] or burned else "jump"
+
+
+def _field_change(before: Entry, entry: Entry) -> str | None:
+    """The first field that changed and may not, for a step that is legal by its states."""
+    if entry.status in (EMPTY, TOMBSTONE) or before.status == TOMBSTONE:
+        return None
+    continues = before.status in CONTINUES_RUN[entry.status] if entry.status in CONTINUES_RUN else False
+    if before.timeout_ms != entry.timeout_ms:
+        return "timeout"
+    if entry.status == before.status == ONGOING and not entry.partitions >= before.partitions:
+        return "partitions_shrank"
+    if entry.status in PREPARED and continues and entry.partitions != before.partitions:
+        return "prepare_partitions"
+    if continues and _both(before.start_ms, entry.start_ms) and before.start_ms != entry.start_ms:
+        return "start"
+    if entry.status in COMPLETE and entry.partitions:
+        return "complete_partitions"
+    keeps_epoch = entry.status == ONGOING or entry.status in COMPLETE
+    return "epoch" if keeps_epoch and before.producer_id == entry.producer_id and before.epoch != entry.epoch else None
+
+
+def _both(first: int | None, second: int | None) -> bool:
+    return first is not None and second is not None

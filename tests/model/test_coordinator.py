@@ -1,0 +1,178 @@
+"""Short stories of one transactional id, and what the replay says of their last entry."""
+
+import pytest
+
+from eo_audit.model.coordinator import Entry, Step, replay
+from eo_audit.model.instances import Instance, instances
+
+A, B = ("orders", 0), ("orders", 1)
+
+
+def story(text: str, *, json: bool = True) -> list[Entry]:
+    """Entries written as "state epoch", with a pid after @, partitions after a space, a start after ^; 10 ms apart."""
+    entries = []
+    for place, words in enumerate(text.split(", ")):
+        state, *more = words.split(" ")
+        fields: dict[str, object] = {"producer_id": 1, "timeout_ms": 1_000, "last_update_ms": place * 10, "batch_ms": place * 10 + 1}
+        if json:
+            fields["start_ms"] = -1 if state == "Empty" else 10
+        for word in more:
+            mark, value = word[0], word[1:]
+            names = {"@": "producer_id", "^": "start_ms", "T": "timeout_ms", "v": "client_version", "u": "last_update_ms"}
+            if mark in names:
+                fields[names[mark]] = int(value)
+            elif mark == "[":
+                fields["partitions"] = frozenset({"A": A, "B": B}[name] for name in value[:-1])
+            else:
+                fields["epoch"] = int(word)
+        entries.append(Entry(place, state, **fields))  # type: ignore[arg-type]
+    if not json:
+        return entries
+    return entries
+
+
+def last(text: str, version: int | None = 0, *, json: bool = True, kafka: str | None = "3.9.1") -> Step:
+    return replay(story(text, json=json), version, kafka_version=kafka)[-1]
+
+
+STEPS = [
+    # story, transaction.version, step and reason
+    ("Empty 0", 0, "first", None),
+    ("Empty 0, Ongoing 0 [A]", 0, "legal", None),
+    ("Ongoing 0 [A], Ongoing 0 [AB]", 0, "legal", None),
+    ("Ongoing 0 [AB], Ongoing 0 [A]", 0, "legal", None),  # same start: a shrunken list, which field_change reports
+    ("Ongoing 0 [AB] ^10, Ongoing 0 [A] ^20", 0, "ghost", None),
+    ("Ongoing 0 [A] ^10, Ongoing 0 [A] ^20", 0, "ghost", None),
+    ("Ongoing 0 [A], PrepareCommit 0 [A]", 0, "legal", None),
+    ("PrepareCommit 0 [A], CompleteCommit 0", 0, "legal", None),
+    ("PrepareCommit 0 [A], PrepareCommit 0 [A]", 0, "ghost", None),
+    ("PrepareCommit 0 [A], PrepareCommit 1 [A]", 0, "illegal", "not_in_table"),
+    ("PrepareCommit 0 [A], PrepareAbort 1 [A]", 0, "ghost", None),
+    ("PrepareAbort 0 [A], PrepareAbort 1 [A]", 0, "ghost", None),
+    ("PrepareAbort 1 [A], PrepareAbort 1 [A]", 2, "ghost", None),
+    ("PrepareAbort 0 [A], PrepareCommit 0 [A]", 0, "illegal", "not_in_table"),
+    ("CompleteCommit 0 u5, CompleteCommit 0 u5", 0, "ghost", None),
+    ("CompleteCommit 0, CompleteCommit 0", 0, "illegal", "double_complete"),
+    ("Ongoing 0 [A], CompleteCommit 0", 0, "illegal", "not_in_table"),
+    ("PrepareCommit 0 [A], CompleteAbort 0", 0, "illegal", "not_in_table"),
+    ("Empty 0, PrepareCommit 0 [A]", 0, "illegal", "not_in_table"),
+    ("Empty 0 v2, PrepareAbort 1 v2", 2, "legal", None),
+    ("Empty 0, PrepareAbort 1", 0, "illegal", "not_in_table"),
+    ("Ongoing 0 [A], PrepareEpochFence 1 [A]", 0, "illegal", "transient_state"),
+    ("Ongoing 0 [A], PrepareEpochFence 1 [A], PrepareAbort 1 [A]", 0, "legal", None),
+    ("Empty 0, Dead 0", 0, "illegal", "transient_state"),
+    ("Empty 0, Unknown(9) 0", 0, "illegal", "unknown_state"),
+    ("Unknown(9) 0, Ongoing 0 [A]", 0, "first", None),
+    ("CompleteCommit 0, Tombstone", 0, "legal", None),
+    ("Ongoing 0 [A], Tombstone", 0, "illegal", "tombstone_while_open"),
+    ("CompleteCommit 3, Tombstone, Empty 0 @2", 0, "legal", None),
+    ("CompleteCommit 3, Tombstone, Ongoing 3 [A]", 0, "ghost", None),
+    ("CompleteCommit 3, Tombstone, Empty 4", 0, "ghost", None),
+    ("CompleteCommit 3, Tombstone, Ongoing 0 @2 [A]", 0, "illegal", "not_in_table"),
+]
+
+
+@pytest.mark.parametrize(("text", "version", "step", "reason"), STEPS)
+def test_steps(text: str, version: int, step: str, reason: str | None) -> None:
+    found = last(text, version)
+    assert (found.step, found.step_reason) == (step, reason)
+
+
+EPOCH_STEPS = [
+    ("Empty 0, Empty 1", 0, "3.9.1", "ok"),
+    ("Empty 0, Empty 0", 0, "3.9.1", "ok"),
+    ("Empty 5, Empty 3", 0, "3.9.1", "regression"),
+    ("CompleteCommit 1, Empty 6", 0, "3.9.1", "jump"),
+    ("Ongoing 1 [A], PrepareAbort 3 [A]", 0, "3.9.1", "jump"),
+    ("Ongoing 1 [A], PrepareAbort 3 [A]", 0, "2.3.1", "ok"),  # KAFKA-9666
+    ("Ongoing 1 [A] v2, PrepareAbort 3 [A] v2", 2, "4.0.0", "ok"),  # KAFKA-19367
+    ("Ongoing 1 [A] v2, PrepareAbort 4 [A] v2", 2, "4.0.0", "jump"),
+    ("CompleteAbort 32767, Empty 0 @2", 0, "3.9.1", "ok"),
+    ("CompleteCommit 7, Empty 7 @2", 0, "3.9.1", "pid_change_epoch_not_zero"),
+    ("CompleteCommit 7, Tombstone, Empty 0 @2", 0, "3.9.1", "not_judged"),
+    ("Empty 7", 0, "3.9.1", "not_judged"),
+]
+
+
+@pytest.mark.parametrize(("text", "version", "kafka", "epoch_step"), EPOCH_STEPS)
+def test_epoch_steps(text: str, version: int, kafka: str, epoch_step: str) -> None:
+    assert last(text, version, kafka=kafka).epoch_step == epoch_step
+
+
+FIELD_CHANGES = [
+    ("Ongoing 0 [A], PrepareCommit 0 [A]", None),
+    ("Empty 0, Empty 1 T2000", None),
+    ("Empty 0, Ongoing 0 [A] T2000", "timeout"),
+    ("Ongoing 0 [AB], Ongoing 0 [A]", "partitions_shrank"),
+    ("Ongoing 0 [A], PrepareCommit 0 [AB]", "prepare_partitions"),
+    ("Ongoing 0 [A] ^10, PrepareCommit 0 [A] ^11", "start"),
+    ("PrepareCommit 0 [A], CompleteCommit 0 [A]", "complete_partitions"),
+    ("PrepareCommit 0 [A], CompleteCommit 1", "epoch"),
+    ("CompleteCommit 0, Ongoing 1 [A]", "epoch"),
+    ("CompleteCommit 9, Ongoing 0 [A]", None),  # a regression says it already
+    ("PrepareAbort 32767 [A], CompleteAbort 0 @2", None),  # overflow: the next producer id takes over
+]
+
+
+@pytest.mark.parametrize(("text", "change"), FIELD_CHANGES)
+def test_field_changes(text: str, change: str | None) -> None:
+    assert last(text).field_change == change
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "json", "protocols"),
+    [
+        ("Empty 0, Ongoing 0 [A] v2, PrepareCommit 1 [A] v2, CompleteCommit 1 v2", 2, True, "tv2 tv2 tv2 tv2"),  # Empty does not say
+        ("Empty 0, Ongoing 0 [A], PrepareCommit 0 [A]", 2, True, "tv0 tv0 tv0"),  # an old client on a new broker
+        ("Empty 0, Ongoing 0 [A], PrepareCommit 1 [A]", None, False, "tv2 tv2 tv2"),
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 0 [A]", None, False, "tv0 tv0 tv0"),
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A]", None, False, "unknown unknown unknown"),
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A]", 2, False, "tv2 tv2 tv2"),
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A]", 1, False, "tv0 tv0 tv0"),
+    ],
+)
+def test_protocols(text: str, version: int | None, json: bool, protocols: str) -> None:
+    assert [step.protocol for step in replay(story(text, json=json), version)] == protocols.split()
+
+
+def test_a_missing_segment_starts_afresh() -> None:
+    entries = story("Ongoing 0 [A], CompleteCommit 0")
+    jumped = Entry(**{**entries[1].__dict__, "after_gap": True})
+    step = replay([entries[0], jumped], 0)[1]
+    assert (step.step, step.epoch_step, step.previous, step.head_known) == ("first", "not_judged", None, False)
+    assert step.run == 1
+
+
+def only(text: str, *, json: bool = True) -> Instance:
+    (found,) = instances(replay(story(text, json=json), 0), scan_ms=1_000)
+    return found
+
+
+def test_an_instance_runs_from_ongoing_to_complete() -> None:
+    found = only("Empty 3, Ongoing 3 [A], Ongoing 3 [AB], PrepareCommit 3 [AB], CompleteCommit 3, Empty 4")
+    assert (found.first_entry_offset, found.data_epoch, found.marker_epoch, found.decision) == (1, 3, 3, "COMMIT")
+    assert (found.partitions, found.partitions_complete, found.prepare_offset, found.complete_offset) == ({A, B}, True, 3, 4)
+    assert (found.next_status, found.next_epoch, found.is_last) == ("Empty", 4, False)
+
+
+def test_only_the_last_of_two_decisions_counts() -> None:
+    found = only("Empty 0, Ongoing 0 [A], PrepareCommit 0 [A], PrepareAbort 1 [A], CompleteAbort 1")
+    assert (found.decision, found.marker_epoch, found.prepare_offset) == ("ABORT", 1, 3)
+
+
+def test_the_start_of_the_text_form_is_the_first_ongoing() -> None:
+    found = only("Empty 0, Ongoing 0 [A], Ongoing 0 [AB], PrepareCommit 0 [AB]", json=False)
+    assert (found.start_ms, found.start_source) == (10, "first_ongoing")
+
+
+def test_an_ongoing_that_does_not_extend_restarts_the_clock() -> None:
+    found = only("Empty 0, Ongoing 0 [A], Ongoing 0 [B], PrepareCommit 0 [B]", json=False)
+    assert (found.start_ms, found.partitions) == (20, {B})
+
+
+def test_without_a_head_the_start_is_a_bound_and_the_list_may_be_unknown() -> None:
+    found = only("Ongoing 5 [AB], PrepareCommit 5 [AB]", json=False)
+    assert (found.start_ms, found.start_source, found.partitions_complete) == (0, "upper_bound", True)
+    rest = only("CompleteCommit 5", json=False)
+    assert (rest.start_source, rest.partitions_complete, rest.data_epoch, rest.decision) == (None, False, 5, "COMMIT")
+    assert only("PrepareAbort 5 [A]", json=False).data_epoch is None  # a client's abort, or a fence of epoch 4
