@@ -27,7 +27,6 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,10 +52,15 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", hel
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _without_command(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
     if version:
         sys.stdout.write(f"eo-audit {__version__}\n")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        sys.stderr.write(context.get_help() + "\n")
+        raise typer.Exit(BAD_ARGUMENTS)
 
 
 @app.command()
@@ -215,8 +219,7 @@ def run_command(arguments: Sequence[str]) -> int:
         code = app(args=list(arguments), prog_name="eo-audit", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except TyperException as error:
-        if said := error.format_message():
-            complain(f"{said} ('eo-audit --help' tells more)")
+        complain(f"{error.format_message()} ('eo-audit --help' tells more)")
         return BAD_ARGUMENTS
     except AuditError as error:
         complain(str(error))
