@@ -11,7 +11,10 @@ UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 @dataclass(frozen=True)
 class Log:
-    """One replica log: where it is, its numbers (a row of `visibility`, empty for a log without batches), and its subjects."""
+    """One replica log: where it is, its subjects, and what is not covered.
+
+    `numbers` is its row of `visibility`, empty where no batch was read.
+    """
 
     log_id: int
     cluster: str

@@ -39,7 +39,7 @@ C01 = Rule(
     by="transactional_id",
     where=lambda: _unfinished("Ongoing"),
     explain=words_of.dangling,
-    needs=("coordinator_end",),
+    needs=("end",),
     docs=Docs(
         "A transaction is Ongoing although its timeout and two scans have passed: the coordinator does not work for this id.",
         "Ongoing for two hours with a timeout of 60 s.",
@@ -57,7 +57,7 @@ C02 = Rule(
     by="transactional_id",
     where=lambda: _unfinished("PrepareCommit", "PrepareAbort"),
     explain=words_of.stuck,
-    needs=("coordinator_end",),
+    needs=("end",),
     docs=Docs(
         "A decision was written, but not all partitions took their marker, for longer than a leader change lasts.",
         "PrepareCommit two hours before the dump, no CompleteCommit.",
@@ -75,7 +75,6 @@ C03 = Rule(
     by="transactional_id",
     where=lambda: (F.col("step") == "illegal") & ~F.col("step_reason").isin(*NEVER_WRITTEN),
     explain=words_of.illegal,
-    needs=("coordinator_whole",),
     docs=Docs(
         "Two neighbouring entries of an id are a step that no coordinator takes. Compaction cannot fake it: it only removes the "
         "beginning of a story.",
@@ -97,7 +96,6 @@ C04 = Rule(
     by="transactional_id",
     where=lambda: F.col("epoch_step").isin("regression", "jump", "pid_change_epoch_not_zero"),
     explain=words_of.epoch,
-    needs=("coordinator_whole",),
     docs=Docs(
         "The epoch of an id fell, rose by more than any step does, or did not restart at 0 with a new producer id: fencing cannot "
         "be relied on.",
@@ -119,7 +117,6 @@ C08 = Rule(
     by="transactional_id",
     where=lambda: F.col("field_change").isNotNull() & (F.col("step") != "ghost"),
     explain=words_of.field,
-    needs=("coordinator_whole",),
     docs=Docs(
         "A step that is legal by its states changed a field that it must keep.",
         "Ongoing with partitions [orders-0, orders-1], then Ongoing with [orders-0].",
@@ -137,7 +134,6 @@ C09 = Rule(
     by="transactional_id",
     where=lambda: F.col("step") == "ghost",
     explain=words_of.ghost,
-    needs=(),
     docs=Docs(
         "An entry was written but not acknowledged in time; the next one was computed from the state before it. Legal, but the log "
         "was under-replicated.",
@@ -159,7 +155,6 @@ C11 = Rule(
     by="transactional_id",
     where=lambda: (F.col("step") == "illegal") & F.col("step_reason").isin(*NEVER_WRITTEN),
     explain=words_of.transient,
-    needs=("coordinator_whole",),
     docs=Docs(
         "An entry carries a state that only exists in memory (Dead, PrepareEpochFence) or that no version knows.",
         "Status 7 in the log.",
@@ -177,7 +172,6 @@ C12 = Rule(
     by="transactional_id",
     where=lambda: (F.col("decision") == "ABORT") & F.col("abort_cause").isin(*SERVER_SIDE),
     explain=words_of.abort_cause,
-    needs=("coordinator",),
     docs=Docs(
         "The server side ended a transaction: its timeout passed, or a new producer with the same id took over.",
         "PrepareAbort at start + timeout, nobody called abortTransaction().",

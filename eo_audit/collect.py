@@ -1,0 +1,238 @@
+"""The audit's queries: the few rows that explanations need, out of the history tables.
+
+One query for the cases of all rules, one for the subjects, and then only what the cases ask for by id. A rule that cannot be run is
+found by
+running ever smaller halves of the catalogue; it takes none of the others with it.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from eo_audit.rules.cases import cases
+from eo_audit.rules.catalogue import RULES
+from eo_audit.rules.context import Context, Log
+from eo_audit.rules.row import Row
+from eo_audit.rules.rule import Address, Case, Example, Rule
+from eo_audit.rules.sources import SOURCES
+from eo_audit.rules.subjects import names_of, subjects
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Row as SparkRow
+
+HISTORIES = (
+    *("producer_history", "transaction_spans", "coordinator_history", "transaction_instances", "instance_partitions"),
+    *("visibility", "coverage", "aborted_index", "producer_edges"),
+)
+COVERED = frozenset({"covered", "compacted"})
+_RESENDS = ("P12", "I06")
+
+
+class Tables(Protocol):
+    """Where histories are read: as DataFrames, and small ones straight into memory."""
+
+    def read(self, name: str) -> DataFrame:
+        """A table."""
+
+    def arrow(self, name: str) -> "pa.Table":
+        """A table in this process's memory."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What the queries gave.
+
+    Attributes:
+        cases: of all rules that ran.
+        context: what explanations may ask.
+        crashed: a sentence for each rule that could not be run, by code.
+        paths: dump file (relative to its input) of each section.
+        not_dumped: partitions that transactions list and of which no replica was dumped: cluster, topic, partition.
+        transactions: every abort, and what is not finished, in the order of cluster, id and entry.
+    """
+
+    cases: tuple[Case, ...]
+    context: Context
+    crashed: Mapping[str, str] = field(default_factory=dict)
+    paths: Mapping[int, str] = field(default_factory=dict)
+    not_dumped: tuple[tuple[str, str, int], ...] = ()
+    transactions: tuple[Row, ...] = ()
+
+
+def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
+    """Run all queries of an audit.
+
+    Args:
+        tables: the histories (and section_status, clusters).
+        rules: part of the catalogue.
+    """
+    histories = {name: tables.read(name) for name in HISTORIES}
+    found, crashed = _cases(histories, rules)
+    bits = subjects(histories).collect()
+    sections = tables.arrow("section_status").to_pylist()
+    logs = _logs(tables, sections, {row.replica_log_id: names_of(row.bits) for row in bits})
+    collected = tuple(_grouped(found, logs))
+    return Collected(
+        cases=collected,
+        context=_context(histories, collected, logs, clusters=_by_name(tables)),
+        crashed=crashed,
+        paths={section["section_id"]: section["path"] for section in sections},
+        not_dumped=tuple(sorted(_place(row.not_dumped) for row in bits if row.not_dumped)),
+        transactions=_transactions(histories["transaction_instances"]),
+    )
+
+
+def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[list["SparkRow"], dict[str, str]]:
+    """All hits, and a sentence for each rule that could not be run."""
+    if not rules:
+        return [], {}
+    try:
+        return cases(histories, rules).collect(), {}
+    except PySparkException as error:
+        if len(rules) == 1:
+            return [], {rules[0].code: str(error).strip().splitlines()[0]}
+    half = len(rules) // 2
+    first, second = _cases(histories, rules[:half]), _cases(histories, rules[half:])
+    return [*first[0], *second[0]], {**first[1], **second[1]}
+
+
+def _by_name(tables: Tables) -> dict[str, Row]:
+    return {row["cluster"]: Row(row) for row in tables.arrow("clusters").to_pylist()}
+
+
+def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mapping[int, frozenset[str]]) -> dict[int, Log]:
+    """Every replica log of which anything was dumped."""
+    numbers = {row["replica_log_id"]: row for row in tables.arrow("visibility").to_pylist()}
+    breaks: dict[int, list[Row]] = defaultdict(list)
+    for row in tables.arrow("coverage").to_pylist():
+        if row["state"] not in COVERED:
+            breaks[row["replica_log_id"]].append(Row(row))
+    named = {s["replica_log_id"]: s for s in sections if s["replica_log_id"] is not None and s["kind"] == "log"} | numbers
+    return {
+        log_id: Log(
+            log_id=log_id,
+            cluster=row["cluster"],
+            broker=row["broker"],
+            topic=row["topic"],
+            partition=row["partition"],
+            numbers=Row(numbers.get(log_id, {})),
+            subjects=found.get(log_id, frozenset()),
+            breaks=tuple(breaks[log_id]),
+        )
+        for log_id, row in sorted(named.items())
+    }
+
+
+def _grouped(found: Sequence["SparkRow"], logs: Mapping[int, Log]) -> Iterator[Case]:
+    """Hits put together as cases, in a fixed order."""
+    parts: dict[tuple[str, int, str], list[SparkRow]] = defaultdict(list)
+    for row in found:
+        parts[row.rule, row.replica_log_id or 0, row.key or ""].append(row)
+    for (rule, log_id, key), rows in sorted(parts.items()):
+        rows.sort(key=lambda row: row.rank)
+        best = rows[0]
+        yield Case(
+            rule=rule,
+            log=logs.get(log_id),
+            key=key,
+            hits=best.hits,
+            records=best.all_records,
+            first=best.case_first,
+            last=best.case_last,
+            timestamp_ms=best.case_timestamp_ms,
+            examples=tuple(_example(row) for row in rows),
+        )
+
+
+def _example(row: "SparkRow") -> Example:
+    values = Row(json.loads(row.row))
+    return Example(row.first_offset, row.last_offset, values, tuple(_addresses(SOURCES[row.table].addresses, values)))
+
+
+def _addresses(prefixes: Iterable[tuple[str, str]], row: Row) -> Iterator[Address]:
+    for prefix, offset in prefixes:
+        section = row.maybe(f"{prefix}section_id")
+        if section is not None:
+            yield Address(section, row.number(f"{prefix}byte_offset"), row.number(f"{prefix}length"), row.maybe(offset))
+
+
+def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Mapping[int, Log], *, clusters: Mapping[str, Row]) -> Context:
+    """The context of these cases, with what they ask for by id."""
+    resends = [case for case in found if case.rule in _RESENDS]
+    pairs = {(case.log.log_id, case.row.number(end)) for case in resends if case.log for end in ("earlier", "later")}
+    still_open = [case for case in found if case.rule in ("T01", "T12") and case.log]
+    open_spans = {(case.log.log_id, case.row.number("producer_id")): case.row.number("first_offset") for case in still_open if case.log}
+    instance_ids = {name for case in found for example in case.examples if (name := example.row.text("instance_id"))}
+    blockers = {case.row.number("blocker_producer_id") for case in found if case.rule == "L01"}
+    producers = {producer for _, producer in (*open_spans, *pairs)} | blockers
+    siblings: dict[tuple[str, str | None, int | None], list[Log]] = defaultdict(list)
+    for log in logs.values():
+        siblings[log.place].append(log)
+    return Context(
+        logs=logs,
+        clusters=clusters,
+        instances=_instances(histories["transaction_instances"], instance_ids),
+        last_of_producer=_last_of_producers(histories["transaction_instances"], producers),
+        open_spans=open_spans,
+        unmarked=_unmarked(histories["instance_partitions"], {c.row.word("instance_id") for c in found if c.rule == "C02"}),
+        edges=_of_producers(histories["producer_edges"], pairs),
+        spans=_of_producers(histories["transaction_spans"], pairs),
+        siblings=siblings,
+    )
+
+
+def _instances(instances: DataFrame, ids: set[str]) -> dict[str, Row]:
+    if not ids:
+        return {}
+    rows = instances.where(F.col("instance_id").isin(sorted(ids))).collect()
+    return {row.instance_id: Row(row.asDict(recursive=True)) for row in rows}
+
+
+def _last_of_producers(instances: DataFrame, producers: set[int]) -> dict[tuple[str, int], Row]:
+    if not producers:
+        return {}
+    newest = F.max_by(F.struct("*"), "first_entry_offset").alias("last")
+    rows = instances.where(F.col("producer_id").isin(sorted(producers))).groupBy("cluster", "producer_id").agg(newest).collect()
+    return {(row["cluster"], row.producer_id): Row(row["last"].asDict(recursive=True)) for row in rows}
+
+
+def _unmarked(partitions: DataFrame, ids: set[str]) -> dict[str, tuple[tuple[str, int], ...]]:
+    if not ids:
+        return {}
+    lacking = partitions.where(F.col("instance_id").isin(sorted(ids)) & F.col("marker_match").isin("pending", "missing"))
+    found: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for row in lacking.select("instance_id", "topic", "partition").collect():
+        found[row.instance_id].add((row.topic, row.partition))
+    return {instance: tuple(sorted(places)) for instance, places in found.items()}
+
+
+def _of_producers(table: DataFrame, pairs: set[tuple[int, int]]) -> dict[tuple[int, int], list[Row]]:
+    """Rows of some producers, by (replica log, producer id), in offset order."""
+    if not pairs:
+        return {}
+    logs, producers = sorted({log for log, _ in pairs}), sorted({producer for _, producer in pairs})
+    rows = table.where(F.col("replica_log_id").isin(logs) & F.col("producer_id").isin(producers)).collect()
+    found: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.first_offset):
+        found[row.replica_log_id, row.producer_id].append(Row(row.asDict(recursive=True)))
+    return found
+
+
+def _place(text: str) -> tuple[str, str, int]:
+    place = json.loads(text)
+    return place["cluster"], place["topic"], place["partition"]
+
+
+def _transactions(instances: DataFrame) -> tuple[Row, ...]:
+    columns = ["cluster", "transactional_id", "producer_id", "data_epoch", "decision", "abort_cause", "abort_cause_certainty"]
+    unfinished = F.col("is_last") & F.col("last_status").isin("Ongoing", "PrepareCommit", "PrepareAbort")
+    rows = instances.where((F.col("decision") == "ABORT") | unfinished).select(*columns, "first_entry_offset").collect()
+    ordered = sorted(rows, key=lambda row: (row["cluster"], row.transactional_id, row.first_entry_offset))
+    return tuple(Row(row.asDict()) for row in ordered)

@@ -1,0 +1,275 @@
+"""From cases to findings, in plain Python: what is said, what is muted, which replicas say the same, which finding is the cause of which.
+
+1. Each case is explained by its rule, or acquitted by what the context knows.
+2. T06 and T15 speak for T05 of the same transaction: T05 stays as an info of their incident. T15 is not said where T06 is.
+3. Findings with one id are one finding: replicas that show the same give it their brokers.
+4. An incident is named after its cause: what holds the LSO back, what lets aborted records through.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from eo_audit.collect import Collected
+from eo_audit.rules.catalogue import BY_CODE
+from eo_audit.rules.context import Context
+from eo_audit.rules.rule import CERTAINTIES, RANK, Address, Case, Explanation, Rule
+
+MOST_EVIDENCE = 20
+# Effect -> what may be its cause, the best first. All concern the same producer; C01, C02 and I06 speak of no data partition.
+CAUSES_OF: Mapping[str, tuple[str, ...]] = {
+    "L01": ("T01", "C01", "C02", "T12"),
+    "L02": ("T06", "T15", "S02", "S03"),
+    "L03": ("T06", "T13", "S03"),
+    "T02": ("T15", "T01"),
+    "T05": ("T06", "T15", "T01", "T10"),
+    "T07": ("T15", "T01", "T13"),
+    "S03": ("T06",),
+    "P12": ("I06",),
+}
+_OF_THE_COORDINATOR = frozenset({"C01", "C02"})
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One place in a dump file."""
+
+    dump_file: str
+    byte_offset: int
+    length: int
+    offset: int | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the table `findings`; the names and meanings of its columns."""
+
+    finding_id: str
+    incident_id: str
+    rule: str
+    slug: str
+    severity: str
+    certainty: str
+    cluster: str
+    topic: str | None
+    partition: int | None
+    brokers: tuple[int, ...]
+    transactional_id: str | None
+    group: str | None
+    producer_id: int | None
+    producer_epoch: int | None
+    first_offset: int | None
+    last_offset: int | None
+    offset_ranges: tuple[tuple[int, int], ...]
+    record_count: int | None
+    timestamp_ms: int | None
+    message: str
+    cause: str
+    remedy: str
+    evidence: tuple[Evidence, ...]
+    details: str
+
+    def row(self) -> dict[str, object]:
+        """The finding as a row of its table: plain values, columns in order."""
+        values = dict(vars(self))
+        values["brokers"] = list(self.brokers)
+        values["offset_ranges"] = [{"first": first, "last": last} for first, last in self.offset_ranges]
+        values["evidence"] = [dict(vars(place)) for place in self.evidence]
+        return values
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A case, explained: a finding of one replica, before replicas are put together."""
+
+    rule: Rule
+    case: Case
+    said: Explanation
+    instances: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def severity(self) -> str:
+        """As explained, else as the rule says."""
+        return self.said.severity or self.rule.severity
+
+    @property
+    def producer_id(self) -> int | None:
+        """The producer concerned; none where the cause is a whole log."""
+        if self.said.producer_id is not None or self.rule.by in ("", "state"):
+            return self.said.producer_id
+        return self.case.row.maybe("producer_id")
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The transactional id concerned, where it is known."""
+        return self.said.transactional_id or self.case.row.text("transactional_id")
+
+    @property
+    def first_offset(self) -> int | None:
+        """Where the concerned offsets begin."""
+        return self.case.first if self.said.first_offset is None else self.said.first_offset
+
+    @property
+    def last_offset(self) -> int | None:
+        """Where they end."""
+        return self.case.last if self.said.last_offset is None else self.said.last_offset
+
+    @property
+    def place(self) -> tuple[str, str | None, int | None]:
+        """Cluster, topic and partition."""
+        if self.case.log is None:
+            return self.case.row.word("cluster"), self.case.row.text("topic"), self.case.row.maybe("partition")
+        return self.case.log.place
+
+
+def findings(collected: Collected) -> tuple[list[Finding], dict[str, str]]:
+    """All findings of an audit, sorted by their ids, and a sentence for each rule that crashed while it explained a case."""
+    drafts, crashed = _explained(collected.cases, collected.context)
+    drafts = _without_twice_told(drafts)
+    parts: dict[str, list[Draft]] = defaultdict(list)
+    for draft in drafts:
+        parts[finding_id(draft)].append(draft)
+    merged = [_merged(name, same, collected.paths) for name, same in sorted(parts.items())]
+    return _with_incidents(merged), crashed
+
+
+def finding_id(draft: Draft) -> str:
+    """The id of a finding: the same fault keeps it in the next audit."""
+    cluster, topic, partition = draft.place
+    named = {
+        "rule": draft.rule.code,
+        "cluster": cluster,
+        "topic": topic,
+        "partition": partition,
+        "transactional_id": draft.transactional_id,
+        "group": None,
+        "producer_id": draft.producer_id,
+        "first_offset": draft.first_offset,
+    }
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()
+
+
+def _explained(cases: Iterable[Case], context: Context) -> tuple[list[Draft], dict[str, str]]:
+    drafts, crashed = [], {}
+    for case in cases:
+        try:
+            said = BY_CODE[case.rule].explain(case, context)
+        except Exception as error:  # a rule that crashes is unknown, and takes no other with it
+            crashed[case.rule] = f"{type(error).__name__}: {error}"
+            continue
+        if said is not None:
+            instances = frozenset(name for example in case.examples if (name := example.row.text("instance_id")))
+            drafts.append(Draft(BY_CODE[said.rule or case.rule], case, said, instances))
+    return [draft for draft in drafts if draft.case.rule not in crashed], crashed
+
+
+def _without_twice_told(drafts: Sequence[Draft]) -> list[Draft]:
+    """T06 and T15 replace T05 of the same transaction on the same replica; T06 replaces T15."""
+    told: dict[str, dict[int, set[str]]] = {"T06": defaultdict(set), "T15": defaultdict(set)}
+    for draft in drafts:
+        if draft.rule.code in told and draft.case.log:
+            told[draft.rule.code][draft.case.log.log_id] |= draft.instances
+    kept = []
+    for draft in drafts:
+        log_id = draft.case.log.log_id if draft.case.log else 0
+        mixed, merged = told["T06"].get(log_id, set()), told["T15"].get(log_id, set())
+        if draft.rule.code == "T15" and draft.instances and draft.instances <= mixed:
+            continue
+        if draft.rule.code == "T05" and draft.instances and draft.instances <= mixed | merged:
+            draft = replace(draft, said=replace(draft.said, severity="info"))
+        kept.append(draft)
+    return kept
+
+
+def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Finding:
+    """One finding from the drafts that share its id: of several replicas, or of two cases that one rule explained."""
+    order = sorted(same, key=lambda draft: (-RANK[draft.severity], -draft.case.hits, _broker(draft)))
+    best = order[0]
+    cluster, topic, partition = best.place
+    ranges = {r for draft in order for r in _ranges(draft)}
+    lasts = [draft.last_offset for draft in order if draft.last_offset is not None]
+    times = [at for draft in order if (at := draft.said.timestamp_ms or draft.case.timestamp_ms) is not None]
+    epoch = best.said.producer_epoch
+    return Finding(
+        finding_id=name,
+        incident_id=name,
+        rule=best.rule.code,
+        slug=best.rule.slug,
+        severity=best.severity,
+        certainty=min((draft.said.certainty for draft in order), key=CERTAINTIES.index),
+        cluster=cluster,
+        topic=topic,
+        partition=partition,
+        brokers=tuple(sorted({draft.case.log.broker for draft in order if draft.case.log and draft.case.log.broker is not None})),
+        transactional_id=best.transactional_id,
+        group=None,
+        producer_id=best.producer_id,
+        producer_epoch=best.case.row.maybe("producer_epoch") if epoch is None else epoch,
+        first_offset=best.first_offset,
+        last_offset=max(lasts, default=None),
+        offset_ranges=tuple(sorted(ranges)[:MOST_EVIDENCE]),
+        record_count=_records(order),
+        timestamp_ms=min(times, default=None),
+        message=best.said.message,
+        cause=best.said.cause or best.rule.cause,
+        remedy=best.said.remedy or best.rule.remedy,
+        evidence=_evidence(order, paths),
+        details=json.dumps({key: best.said.details[key] for key in sorted(best.said.details)}, ensure_ascii=False),
+    )
+
+
+def _broker(draft: Draft) -> int:
+    return -1 if draft.case.log is None or draft.case.log.broker is None else draft.case.log.broker
+
+
+def _ranges(draft: Draft) -> list[tuple[int, int]]:
+    if draft.said.first_offset is not None:
+        return [(draft.said.first_offset, draft.said.first_offset if draft.said.last_offset is None else draft.said.last_offset)]
+    return [(e.first, e.first if e.last is None else e.last) for e in draft.case.examples if e.first is not None]
+
+
+def _records(drafts: Sequence[Draft]) -> int | None:
+    """Records of one replica (the same stand in the others), summed over its cases."""
+    of_broker: dict[int, int] = defaultdict(int)
+    for draft in drafts:
+        records = draft.case.records if draft.said.record_count is None else draft.said.record_count
+        if records is not None:
+            of_broker[_broker(draft)] += records
+    return max(of_broker.values(), default=None)
+
+
+def _evidence(drafts: Sequence[Draft], paths: Mapping[int, str]) -> tuple[Evidence, ...]:
+    """The most telling lines, sorted by file and place."""
+    places: dict[Address, None] = {}
+    for rank in range(max(len(draft.case.examples) for draft in drafts)):
+        for draft in drafts:
+            places.update(dict.fromkeys(draft.case.examples[rank].addresses if rank < len(draft.case.examples) else ()))
+    told = [Evidence(paths.get(a.section_id, "unknown"), a.byte_offset, a.length, a.offset) for a in list(places)[:MOST_EVIDENCE]]
+    return tuple(sorted(told, key=lambda place: (place.dump_file, place.byte_offset)))
+
+
+def _with_incidents(told: Sequence[Finding]) -> list[Finding]:
+    """Each finding with the incident of its cause, followed to the first cause."""
+    of_rule: dict[tuple[str, str, int | None], list[Finding]] = defaultdict(list)
+    for finding in told:
+        of_rule[finding.rule, finding.cluster, finding.producer_id].append(finding)
+    causes = {finding.finding_id: _cause(finding, of_rule) for finding in told}
+    return [replace(finding, incident_id=_root(finding.finding_id, causes)) for finding in told]
+
+
+def _cause(finding: Finding, of_rule: Mapping[tuple[str, str, int | None], list[Finding]]) -> str | None:
+    for rule in CAUSES_OF.get(finding.rule, ()):
+        for other in of_rule.get((rule, finding.cluster, finding.producer_id), []):
+            if rule in _OF_THE_COORDINATOR or (other.topic, other.partition) == (finding.topic, finding.partition):
+                return other.finding_id
+    return None
+
+
+def _root(name: str, causes: Mapping[str, str | None]) -> str:
+    seen = {name}
+    while (cause := causes.get(name)) is not None and cause not in seen:
+        name = cause
+        seen.add(name)
+    return name

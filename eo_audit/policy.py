@@ -1,0 +1,135 @@
+"""What fails a run and what leaves it open: the policy judges, the rules only find.
+
+A policy is a YAML file with two lists, `findings` and `unknowns`; of each list the first line that fits decides, and every line gives
+its reason.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from eo_audit.errors import ConfigurationError
+from eo_audit.rules.catalogue import BY_CODE
+from eo_audit.rules.needs import REASONS
+from eo_audit.rules.rule import SEVERITIES
+
+CRASHED = "crashed"
+_CAUSES = (*REASONS, CRASHED)
+_PACKAGE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a policy: what it fits (empty: everything), what it decides, and why."""
+
+    rules: frozenset[str]
+    values: frozenset[str]
+    decides: bool
+    reason: str
+
+    def fits(self, rule: str, value: str) -> bool:
+        """It speaks of this rule and this severity, or of this rule and this cause of an unknown."""
+        return (not self.rules or rule in self.rules) and (not self.values or value in self.values)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy, checked.
+
+    Attributes:
+        name: as the file says.
+        findings: lines over rule and severity; `decides` is whether such a finding fails the run.
+        unknowns: lines over rule and the cause of an unknown; `decides` is whether it makes the run unknown.
+    """
+
+    name: str
+    findings: tuple[Line, ...]
+    unknowns: tuple[Line, ...]
+
+    def fails(self, rule: str, severity: str) -> bool:
+        """Whether a finding fails the run."""
+        return next(line.decides for line in self.findings if line.fits(rule, severity))
+
+    def leaves_open(self, rule: str, because: str) -> bool:
+        """Whether an unknown rule makes the run unknown."""
+        return next(line.decides for line in self.unknowns if line.fits(rule, because))
+
+
+def load(path: Path | None = None) -> Policy:
+    """Read a policy file, or the default one.
+
+    Raises:
+        ConfigurationError: it cannot be read, has unknown names, lacks a reason, or does not decide every case.
+    """
+    file = path or _default()
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"the policy {file} cannot be read: {str(error).splitlines()[0]}") from error
+    return parse(content, str(file))
+
+
+def parse(content: object, source: str) -> Policy:
+    """A policy from the content of its file; `source` names it in errors.
+
+    Raises:
+        ConfigurationError: as `load`.
+    """
+    values = _mapping(content, source, {"name", "findings", "unknowns"})
+    name = values.get("name")
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"{source}: name must be a word")
+    return Policy(
+        name,
+        _lines(values.get("findings"), f"{source}, findings", kind="severity", allowed=SEVERITIES, decides="fails"),
+        _lines(values.get("unknowns"), f"{source}, unknowns", kind="because", allowed=_CAUSES, decides="makes_unknown"),
+    )
+
+
+def _default() -> Path:
+    folders = [_PACKAGE / "conf", _PACKAGE.parent / "conf"]
+    found = [folder / "policy.yaml" for folder in folders if (folder / "policy.yaml").is_file()]
+    if not found:
+        raise ConfigurationError(f"no conf/policy.yaml beside {_PACKAGE}: the installation is incomplete")
+    return found[0]
+
+
+def _lines(content: object, source: str, *, kind: str, allowed: Sequence[str], decides: str) -> tuple[Line, ...]:
+    if not isinstance(content, list) or not content:
+        raise ConfigurationError(f"{source}: must be a list of lines")
+    lines = tuple(_line(item, f"{source}, line {at}", kind=kind, allowed=allowed, decides=decides) for at, item in enumerate(content, 1))
+    if lines[-1].rules or (set(allowed) - lines[-1].values and lines[-1].values):
+        raise ConfigurationError(f"{source}: the last line must fit everything (no rules, no {kind})")
+    return lines
+
+
+def _line(item: object, source: str, *, kind: str, allowed: Sequence[str], decides: str) -> Line:
+    values = _mapping(item, source, {"rules", kind, decides, "reason"})
+    verdict, reason = values.get(decides), values.get("reason")
+    if not isinstance(verdict, bool):
+        raise ConfigurationError(f"{source}: {decides} must be true or false")
+    if not isinstance(reason, str) or not reason.strip():
+        raise ConfigurationError(f"{source}: a reason is missing")
+    rules = _names(values.get("rules"), f"{source}, rules", BY_CODE)
+    return Line(rules, _names(values.get(kind), f"{source}, {kind}", allowed), verdict, reason)
+
+
+def _names(content: object, source: str, allowed: Sequence[str] | Mapping[str, object]) -> frozenset[str]:
+    if content is None:
+        return frozenset()
+    names = content if isinstance(content, list) else [content]
+    wrong = [str(name) for name in names if name not in allowed]
+    if wrong or not names:
+        raise ConfigurationError(f"{source}: {', '.join(wrong) or 'an empty list'} is not one of {', '.join(sorted(allowed))}")
+    return frozenset(str(name) for name in names)
+
+
+def _mapping(content: object, source: str, allowed: set[str]) -> Mapping[str, object]:
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{source}: must be names with values")
+    unknown = sorted(str(name) for name in content if name not in allowed)
+    if unknown:
+        raise ConfigurationError(f"{source}: unknown name {', '.join(unknown)}; allowed are {', '.join(sorted(allowed))}")
+    return content

@@ -1,0 +1,155 @@
+"""When silence is no answer: what a rule needs to see, and which dump would show it.
+
+A rule that found nothing in a replica log has proved something only where its needs are met. Each need looks at one log and gives a reason
+where it is not; reasons are put together as one sentence for the operator.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.words import shown, some
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.rule import Rule
+
+
+@dataclass(frozen=True, order=True)
+class Unknown:
+    """Why a rule cannot speak of a place (a partition, with its broker where that matters, or a cluster)."""
+
+    because: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A kind of blindness in words: `{places}` is filled in."""
+
+    why: str
+    bring: str
+
+
+REASONS: Mapping[str, Reason] = {
+    "unsupported_dialect": Reason(
+        "{places} was printed by a kafka-dump-log older than 2.2, which this release does not read",
+        "Print {places} again with kafka-dump-log of Kafka 2.2 or later (it reads older segments).",
+    ),
+    "not_judged": Reason(
+        "{places} is not judged behind a bad checksum or offsets that go back",
+        "Dump {places} from another replica, or the segment once more.",
+    ),
+    "missing_segments": Reason(
+        "offsets are missing from the dumps of {places}",
+        "Dump every segment of {places}: kafka-dump-log.sh --deep-iteration --print-data-log --files *.log",
+    ),
+    "shallow": Reason(
+        "{places} was dumped without its records",
+        "Dump {places} with --deep-iteration.",
+    ),
+    "cut_off": Reason(
+        "the dump text of {places} stops before the log does",
+        "Dump {places} again, to its end.",
+    ),
+    "no_coordinator": Reason(
+        "not every partition of __transaction_state of {places} was dumped",
+        "Dump all partitions of __transaction_state of {places}: "
+        "kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files *.log",
+    ),
+    "coordinator_compacted": Reason(
+        "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
+        "Only an older dump of __transaction_state would show them.",
+    ),
+    "index_not_dumped": Reason(
+        "the aborted index of {places} was not dumped, and nothing says that it does not exist",
+        "Dump the .txnindex files of {places}, or add a listing.txt of the log directory: collect-dumps.sh does both.",
+    ),
+    "payload_not_printed": Reason(
+        "keys and values of {places} were not printed",
+        "Dump {places} with --print-data-log (payloads are hashed, never stored).",
+    ),
+    "partition_not_dumped": Reason(
+        "transactions list {places}, of which no replica was dumped",
+        "Dump {places} from any replica.",
+    ),
+}
+
+
+def unknown(rule: "Rule", log: "Log", context: "Context") -> Unknown | None:
+    """The first need of a rule that is not met in a replica log."""
+    for need in ("supported", *rule.needs):
+        because = _NEEDS[need](log, context)
+        if because is not None:
+            return Unknown(because, name(log) if because != "no_coordinator" else shown(log.cluster))
+    return None
+
+
+def name(log: "Log") -> str:
+    """A replica log in words."""
+    broker = "" if log.broker is None else f" (broker {log.broker})"
+    return f"{shown(log.topic)}-{log.partition}{broker}"
+
+
+def sentences(unknowns: "set[Unknown]") -> tuple[str, str]:
+    """Why, and what to bring: the reasons of one rule, each with its places."""
+    places: dict[str, list[str]] = {}
+    for item in sorted(unknowns):
+        places.setdefault(item.because, []).append(item.place)
+    listed = [(REASONS[because], some(found, most=4)) for because, found in sorted(places.items(), key=lambda item: -len(item[1]))]
+    why = "; ".join(reason.why.format(places=found) for reason, found in listed)
+    return why[:1].upper() + why[1:], " ".join(reason.bring.format(places=found) for reason, found in listed)
+
+
+def _has(log: "Log", *states: str) -> bool:
+    return any(part.text("state") in states for part in log.breaks)
+
+
+def _supported(log: "Log", _context: "Context") -> str | None:
+    return "unsupported_dialect" if _has(log, "not_supported") else None
+
+
+def _order(log: "Log", _context: "Context") -> str | None:
+    return "not_judged" if "unjudged_batch" in log.subjects else None
+
+
+def _past(log: "Log", _context: "Context") -> str | None:
+    if _has(log, "hole", "head_missing"):
+        return "missing_segments"
+    return "shallow" if _has(log, "shallow") else None
+
+
+def _end(log: "Log", _context: "Context") -> str | None:
+    return "cut_off" if _has(log, "truncated") else None
+
+
+def _coordinator(log: "Log", context: "Context") -> str | None:
+    return None if context.cluster(log.cluster).flag("coordinator_complete") else "no_coordinator"
+
+
+def _assigned(log: "Log", context: "Context") -> str | None:
+    if "unassigned_batch" not in log.subjects:
+        return None
+    return _coordinator(log, context) or "coordinator_compacted"
+
+
+def _index(log: "Log", _context: "Context") -> str | None:
+    lacks = log.numbers.text("index_state") == "not_dumped" and "closing_abort" in log.subjects
+    return "index_not_dumped" if lacks else None
+
+
+def _payload(log: "Log", _context: "Context") -> str | None:
+    return None if "payload_edge" in log.subjects else "payload_not_printed"
+
+
+_NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
+    "supported": _supported,
+    "order": _order,
+    "past": _past,
+    "end": _end,
+    "coordinator": _coordinator,
+    "assigned": _assigned,
+    "index": _index,
+    "payload": _payload,
+}
+NEEDS = frozenset(_NEEDS)

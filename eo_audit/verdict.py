@@ -1,0 +1,195 @@
+"""The verdict of a run: what every rule says, what was covered, and one exit code.
+
+A rule is `fail` when the policy lets one of its findings fail the run, `unknown` when part of what it needs was not covered or it
+crashed, `pass` when
+it judged something, and `not_applicable` when no covered fact could break it. A run takes the worst of fail, unknown (as far as the
+policy minds) and pass.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eo_audit.collect import Collected
+from eo_audit.errors import FAIL, PASS, UNKNOWN
+from eo_audit.findings import Finding
+from eo_audit.policy import CRASHED, Policy
+from eo_audit.rules.catalogue import RULES, fingerprint
+from eo_audit.rules.context import Log
+from eo_audit.rules.needs import Unknown, sentences, unknown
+from eo_audit.rules.row import Row
+from eo_audit.rules.rule import SEVERITIES, Rule
+
+FILE = "verdict.json"
+SCHEMA = 1
+EXIT_CODES = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
+_COORDINATOR = "__transaction_state"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one rule could judge: partitions, and why not the others; `open` says whether the policy minds."""
+
+    partitions: frozenset[tuple[str, str | None, int | None]]
+    unknowns: frozenset[Unknown] = field(default_factory=frozenset)
+    crash: str | None = None
+
+
+def build(
+    collected: Collected,
+    findings: Sequence[Finding],
+    policy: Policy,
+    *,
+    run_id: str,
+    code_version: str,
+    inputs: Sequence[Mapping[str, object]],
+    crashed: Mapping[str, str] | None = None,
+    rules: Sequence[Rule] = RULES,
+) -> dict[str, object]:
+    """The content of verdict.json.
+
+    Args:
+        collected: what the audit's queries gave.
+        findings: all findings.
+        policy: what fails a run.
+        run_id: id of the run.
+        code_version: version of this package.
+        inputs: path, digest, bytes and unread_bytes of each input.
+        crashed: a sentence for each rule that crashed while it explained.
+        rules: the rules that ran.
+    """
+    crashes = {**collected.crashed, **(crashed or {})}
+    judged = {rule.code: _judge(rule, collected, crashes.get(rule.code)) for rule in rules}
+    of_rule = {rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy) for rule in rules}
+    minded = any(_is_minded(code, item, policy) for code, item in judged.items())
+    failing = any(result["failing"] for result in of_rule.values())
+    verdict = "fail" if failing else "unknown" if minded else "pass"
+    severities = Counter(finding.severity for finding in findings)
+    return {
+        "schema": SCHEMA,
+        "run_id": run_id,
+        "verdict": verdict,
+        "exit_code": EXIT_CODES[verdict],
+        **_as_of(collected.context.clusters.values()),
+        "inputs": [dict(item) for item in inputs],
+        "code_version": code_version,
+        "rule_set": fingerprint(rules),
+        "policy": policy.name,
+        "rules": of_rule,
+        "counts": {severity: severities.get(severity, 0) for severity in reversed(SEVERITIES)},
+        "partitions": [_partition(log) for log in _in_order(collected.context.logs.values())],
+        "transactions": [_transaction(row) for row in collected.transactions],
+    }
+
+
+def write(folder: Path, verdict: Mapping[str, object]) -> None:
+    """Publish verdict.json, whole or not at all. Call it last: a scheduler that sees the file sees a finished run."""
+    target = folder / FILE
+    part = target.with_suffix(".json.part")
+    part.write_text(json.dumps(verdict, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
+    os.replace(part, target)
+
+
+def remove(folder: Path) -> None:
+    """Take the previous verdict away, before a run begins."""
+    (folder / FILE).unlink(missing_ok=True)
+
+
+def _judge(rule: Rule, collected: Collected, crash: str | None) -> Judged:
+    context = collected.context
+    logs = [log for log in context.logs.values() if rule.subject in log.subjects or _is_unread(log)]
+    unknowns = {log.log_id: unknown(rule, log, context) for log in logs}
+    seen = frozenset(log.place for log in logs if unknowns[log.log_id] is None)
+    missing = {item for item in unknowns.values() if item is not None}
+    missing |= _undumped(rule, collected)
+    if rule.code[0] == "C":
+        missing |= _missing_coordinators(collected)
+    return Judged(seen, frozenset(missing), crash)
+
+
+def _is_unread(log: Log) -> bool:
+    """Nothing of this log could be read, so any rule might have had something to say."""
+    return not log.subjects and any(part.text("state") == "not_supported" for part in log.breaks)
+
+
+def _undumped(rule: Rule, collected: Collected) -> set[Unknown]:
+    if "dumped" not in rule.needs:
+        return set()
+    return {Unknown("partition_not_dumped", f"{topic}-{partition}") for _, topic, partition in collected.not_dumped}
+
+
+def _missing_coordinators(collected: Collected) -> set[Unknown]:
+    """Clusters with transactions of which not the whole coordinator log was dumped."""
+    context = collected.context
+    used = {log.cluster for log in context.logs.values() if {"transactional_batch", "coordinator_entry"} & log.subjects}
+    return {Unknown("no_coordinator", cluster) for cluster in used if not context.cluster(cluster).flag("coordinator_complete")}
+
+
+def _rule(rule: Rule, judged: Judged, found: Sequence[Finding], policy: Policy) -> dict[str, object]:
+    failing = sum(policy.fails(rule.code, finding.severity) for finding in found)
+    why, bring = (judged.crash, "Nothing: this is a fault of eo-audit; please report it.") if judged.crash else (None, None)
+    if why is None and judged.unknowns:
+        why, bring = sentences(set(judged.unknowns))
+    verdict = "fail" if failing else "unknown" if why else "pass" if judged.partitions or found else "not_applicable"
+    return {
+        "verdict": verdict,
+        "findings": len(found),
+        "failing": failing,
+        "judged_partitions": len(judged.partitions),
+        "unknown_why": why,
+        "bring": bring,
+    }
+
+
+def _is_minded(code: str, judged: Judged, policy: Policy) -> bool:
+    if judged.crash:
+        return policy.leaves_open(code, CRASHED)
+    return any(policy.leaves_open(code, item.because) for item in judged.unknowns)
+
+
+def _as_of(clusters: Iterable[Row]) -> dict[str, object]:
+    """The newest as-of time of all clusters."""
+    known = [(cluster.number("as_of_ms"), cluster.word("as_of_source")) for cluster in clusters if cluster.maybe("as_of_ms") is not None]
+    newest = max(known, default=None)
+    return {"as_of_ms": newest[0] if newest else None, "as_of_source": newest[1] if newest else None}
+
+
+def _in_order(logs: Iterable[Log]) -> list[Log]:
+    shown = [log for log in logs if log.numbers.maybe("leo") is not None]
+    return sorted(shown, key=lambda log: (log.cluster, log.topic or "", log.partition or 0, -1 if log.broker is None else log.broker))
+
+
+def _partition(log: Log) -> dict[str, object]:
+    row = log.numbers
+    blocker = row.maybe("blocker_producer_id")
+    return {
+        "cluster": log.cluster,
+        "broker": log.broker,
+        "topic": log.topic,
+        "partition": log.partition,
+        "log_start": row.maybe("log_start"),
+        "hw": row.maybe("hw"),
+        "hw_source": row.text("hw_source"),
+        "leo": row.maybe("leo"),
+        "lso": row.maybe("lso"),
+        "lso_source": row.text("lso_source"),
+        "blocker": None if blocker is None else {"producer_id": blocker, "first_offset": row.maybe("blocker_first_offset")},
+        "held_back_records": row.maybe("held_back_records"),
+        "coverage": row.text("coverage"),
+        "index_state": row.text("index_state"),
+    }
+
+
+def _transaction(row: Row) -> dict[str, object]:
+    return {
+        "cluster": row.text("cluster"),
+        "transactional_id": row.text("transactional_id"),
+        "producer_id": row.maybe("producer_id"),
+        "data_epoch": row.maybe("data_epoch"),
+        "decision": row.text("decision"),
+        "abort_cause": row.text("abort_cause"),
+        "certainty": row.text("abort_cause_certainty"),
+    }
