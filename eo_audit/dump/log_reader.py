@@ -40,18 +40,12 @@ class Reader:
         self.window = window
         self.context = context
         self.base = base
-        self.section = state.section
-        self.position = state.position
-        self.entries = state.entries
-        self.lost = state.lost
-        self.mid_line = state.mid_line
-        self.unread_from = state.unread_from
-        self.unread_reason = state.unread_reason
-        self.window.crlf = state.crlf
         self.ascii_lossy = False
         self.rows: defaultdict[str, list[Row]] = defaultdict(list)
         self.spans: list[tuple[Span | None, Span | None]] = []
         self.owned = dict.fromkeys(("preamble", "facts", "tool_messages", "unread"), 0)
+        self._before_turn: tuple[State, int, int] | None = None
+        self._resume(state)
 
     def read(self, start: int, stop: int) -> int:
         """Read the elements that begin in [start, stop); where reading ended.
@@ -61,12 +55,34 @@ class Reader:
         at = start
         try:
             while at < stop and at < len(self.window.text):
-                at = self._step(at)
+                reached = self._step(at)
+                if reached > at:
+                    at, self._before_turn = reached, None
         except NeedMore:
-            pass
+            self._take_back()
         if self.window.final and at >= len(self.window.text):
             self._close_section(at, "eof")
         return at
+
+    def _resume(self, state: State) -> None:
+        self.section = state.section
+        self.position = state.position
+        self.entries = state.entries
+        self.lost = state.lost
+        self.mid_line = state.mid_line
+        self.unread_from = state.unread_from
+        self.unread_reason = state.unread_reason
+        self.window.crlf = state.crlf
+
+    def _turn(self) -> None:
+        """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""
+        self._before_turn = self._before_turn or (self.state(), len(self.rows["dump_sections"]), len(self.rows["unread_spans"]))
+
+    def _take_back(self) -> None:
+        if self._before_turn is not None:
+            state, sections, spans = self._before_turn
+            del self.rows["dump_sections"][sections:], self.rows["unread_spans"][spans:]
+            self._resume(state)
 
     def state(self) -> State:
         """The state reached."""
@@ -100,8 +116,9 @@ class Reader:
 
     def _dumping(self, at: int, path: bytes) -> int:
         behind = self.window.after_line(at)
-        if not self.window.ends_line(behind):
-            return self._skip(at, "truncated_line")  # a path that was cut is a wrong path
+        if not self.window.ends_line(behind):  # a path that was cut is a wrong path
+            self.section = self.section or self._begin(at)
+            return self._cut(at, "truncated_line")
         self.window.reach(behind + 1)
         kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
         self._open(at, new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind))
@@ -116,6 +133,7 @@ class Reader:
         kind = kind_without_path(self.window, at, own.identity, message[1] if message else None)
         section = new_section(self.context, self.base + at, dumped_path=None, kind=kind)
         newline = self.window.text.find(b"\n", at)
+        self._turn()
         self._open(at, section)
         self.window.crlf = newline > at and self.window.text.startswith(b"\r", newline - 1)
         return section
@@ -162,12 +180,14 @@ class Reader:
         assert section is not None
         candidate = self.window.text.startswith((b"baseOffset: ", b"offset: ", b"Dumping "), at)
         if candidate and is_believed(self.window, at, self.position, profile(section)):
+            self._turn()
             self.lost = False
             return at
         return self._skip(at, self.unread_reason or "unknown_line")
 
     def _lose(self, at: int, reason: str) -> None:
         """What stands at `at` cannot be read, so the next line may be anybody's."""
+        self._turn()
         self._unread(at, at, reason)
         self.lost = True
 
@@ -195,6 +215,7 @@ class Reader:
         if text.startswith(b"| offset: ", at):
             return self._orphan(at, section)
         if section.dialect is None and OLD_LINE.match(text, at):
+            self._turn()
             self.section = unsupported(section)
             return at
         return self._message(at, section) or self._unknown(at)
@@ -303,6 +324,7 @@ class Reader:
     def _outside(self, at: int, section: Section) -> int:
         """A line of messages, or of text that is no dump, until a log begins."""
         if looks_like_log(self.window, at):
+            self._turn()
             self._open(at, new_section(self.context, self.base + at, dumped_path=None, kind="log"))
             return at
         reason = "unknown_line" if section.identity.kind == "tool_messages" else "not_a_dump"

@@ -185,8 +185,9 @@ def _lossy(window: Window, line: RecordLine, close: int, form: Form) -> Iterator
         behind = close if key is None else key[1]
         for value in _lossy_spans(window, _PAYLOAD, behind, line.value_size, b"\n") if with_value else [None]:
             end = window.line_end(behind if value is None else value[1])
-            if end is not None:
-                yield _lossy_ending(line, close, end, key, value)
+            reading = _lossy_ending(line, close, end, key, value) if end is not None else None
+            if reading is not None and (reading.key, reading.value) != (key, value):  # else it is exact, and was yielded as that
+                yield reading
 
 
 def _lossy_spans(window: Window, separator: bytes, at: int, size: int, mark: bytes) -> list[Span | None]:
@@ -203,14 +204,15 @@ def _lossy_ending(line: RecordLine, close: int, end: int, key: Span | None, valu
 
 
 def _lines(window: Window, line: RecordLine) -> Iterator[Ending]:
-    """Each line end within reach, where the first line at least closes its header keys: text of a decoder that nobody knows."""
+    """Each line end up to the next line that looks like the tool's own, where the first line at least closes its header keys."""
     start = window.after_line(line.end)
     if line.sequence is not None and window.text.find(b"]", line.end, start) < 0:
         return
     limit, end = line.end + LINES_LIMIT, start
     while end <= limit and window.ends_line(end):
         yield Ending(end, Proof.LINE)
-        if end >= len(window.text):
+        window.structural(end)
+        if end >= len(window.text) or window.text.startswith((b"baseOffset: ", b"| offset: ", b"Dumping "), end):
             return
         end = window.after_line(end)
 
