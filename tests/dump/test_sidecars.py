@@ -118,7 +118,8 @@ def test_a_file_with_any_byte_changed_balances(kind: str) -> None:
     whole = SMALL_FILES[kind]
     for at in range(len(whole)):
         for byte in (0, 10, 13, 39, 255, whole[at] ^ 1):
-            read(whole[:at] + bytes([byte]) + whole[at + 1 :], kind)
+            changed = whole[:at] + bytes([byte]) + whole[at + 1 :]
+            assert sum(read(changed, kind).bytes_by_owner.values()) == len(whole)
 
 
 def test_checkpoints_of_a_broker() -> None:
