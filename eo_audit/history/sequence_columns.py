@@ -48,13 +48,13 @@ INSIDE = "coalesce(twin IS NULL AND first_unwrapped <= front.last AND NOT is_fro
 _ANCHOR = "IF(front IS NULL, entered_at, front.offset)"
 # The law of `model.producer_history.label`; the order of the cases is part of it.
 _LABEL = f"""
-    CASE WHEN row_kind = 'marker' THEN IF(in_open_transaction, 'marker', 'empty_marker')
+    CASE WHEN row_kind = 'marker' THEN IF(coalesce(opened, false), 'marker', 'empty_marker')
          WHEN row_kind <> 'data' THEN row_kind
          WHEN sequences IS NULL THEN 'not_sequenced'
          WHEN same_identity_offset IS NOT NULL THEN 'duplicate'
          WHEN overlaps_offset IS NOT NULL THEN 'overlap'
          WHEN first_unwrapped <= front.last THEN 'out_of_order'
-         WHEN epoch_regression THEN 'epoch_regression'
+         WHEN producer_epoch < max_epoch THEN 'epoch_regression'
          WHEN skipped_sequences IS NULL THEN IF(base_sequence = 0, 'first_zero', 'first_nonzero')
          WHEN skipped_sequences = 0 THEN IF(front IS NULL, 'new_epoch', 'in_sequence')
          WHEN {_between(_ANCHOR)} IN ('hole', 'compacted') THEN 'after_hole'
@@ -63,31 +63,31 @@ _OUTCOME = """
     CASE WHEN next_marker IS NULL THEN 'open' WHEN next_marker.type = 'COMMIT' THEN 'committed'
          WHEN next_marker.type = 'ABORT' THEN 'aborted' ELSE 'unknown' END"""
 
-# Columns of producer_history that are not facts. Later ones name earlier ones.
+# Columns of producer_history that are not facts, in its order: later ones may name earlier ones.
 HISTORY_COLUMNS = {
     "predecessor": f"IF(actor >= 0, {_between('previous.base_offset')}, NULL)",
     "previous_epoch": "previous.producer_epoch",
     "max_epoch_before": "max_epoch",
-    "skipped_sequences": """
+    "expected_sequence": f"""
     CASE WHEN sequences IS NULL THEN NULL
-         WHEN front IS NOT NULL THEN first_unwrapped - front.last - 1
-         WHEN entered_at IS NOT NULL THEN first_unwrapped END""",
-    "expected_sequence": f"pmod(first_unwrapped - skipped_sequences, {CIRCLE})",
+         WHEN front IS NOT NULL THEN pmod(front.last + 1, {CIRCLE})
+         WHEN entered_at IS NOT NULL THEN 0L END""",
+    "skipped_sequences": "first_unwrapped - coalesce(front.last + 1, IF(entered_at IS NULL, NULL, 0L))",
     "max_unwrapped_last_before": "IF(sequences IS NULL, NULL, front.last)",
     "same_identity_offset": "twin.base_offset",
+    "data_batches_since_same": "CAST(batches_before - twin.batches_before - 1 AS INT)",
     "same_identity_timestamp_ms": "twin.max_timestamp_ms",
     "same_identity_leader_epoch": "twin.partition_leader_epoch",
-    "data_batches_since_same": "CAST(batches_before - twin.batches_before - 1 AS INT)",
     "overlaps_offset": f"""
     CASE WHEN {PASSING} THEN front.offset
          WHEN {INSIDE} AND reaching.first_unwrapped <= last_unwrapped THEN reaching.base_offset END""",
     "leader_epoch_before": "previous.partition_leader_epoch",
     "idle_ms": "max_timestamp_ms - previous.max_timestamp_ms",
+    "label": _LABEL,
     "epoch_regression": "coalesce(producer_epoch < max_epoch, false)",
     "in_open_transaction": "coalesce(opened, false)",
-    "label": _LABEL,
     "span_id": """
     IF(coalesce(transaction_event, false) OR (row_kind = 'marker' AND in_open_transaction),
-       coalesce(newest_start.offset, inherited_span_start), NULL)""",
+       span_start, NULL)""",
     "span_outcome": f"IF(coalesce(transaction_event, false), {_OUTCOME}, NULL)",
 }

@@ -26,7 +26,7 @@ from eo_audit.history.sequence_columns import (
     TRANSACTION_EVENT,
     cycle_step,
 )
-from eo_audit.history.stitch import with_inheritance, without_inheritance
+from eo_audit.history.stitch import with_inheritance
 from eo_audit.schemas import schema
 
 _WORKING = ["hole_at", "cleaned_at", "position_in_log", "chunk"]
@@ -41,13 +41,13 @@ def producer_rows(ordered: DataFrame, *, chunked: bool = False) -> DataFrame:
         ordered: what `in_log_order` returns.
         chunked: work in its chunks, and `ordered` was made with chunk_bits. The rows are the same.
     """
-    events = _events(ordered)
-    started = without_inheritance(events)
+    rows = _events(ordered)
     if chunked:
-        started = with_inheritance(events, _producer_states(started, chunked=True))
-    compared = _producer_states(started, chunked=chunked).transform(_with_twin).transform(_with_reaching_front, chunked=chunked)
-    added = [f"{sql} AS {name}" for name, sql in HISTORY_COLUMNS.items()]
-    return compared.selectExpr(*_facts(), *added).select(*_columns())
+        rows = with_inheritance(rows, _producer_states(rows, log_keys(chunked=True), inherits=False))
+    compared = _producer_states(rows, log_keys(chunked=chunked), inherits=chunked).transform(_with_twin)
+    return _with_reaching_front(compared, chunked=chunked).selectExpr(
+        *[f"{HISTORY_COLUMNS.get(name, name)} AS {name}" for name in _columns()]
+    )
 
 
 def _columns() -> list[str]:
@@ -72,10 +72,10 @@ def _events(ordered: DataFrame) -> DataFrame:
     )
 
 
-def _producer_states(rows: DataFrame, *, chunked: bool) -> DataFrame:
-    """Steps 1 and 2, from the inherited columns on."""
-    keys = [*log_keys(chunked=chunked), "actor"]
-    return rows.transform(_with_producer_before, keys).transform(_with_sequences, [*keys, "producer_epoch"])
+def _producer_states(rows: DataFrame, log: list[str], *, inherits: bool) -> DataFrame:
+    """Steps 1 and 2, within a log or a chunk; `inherits` goes on from the inherited columns."""
+    rows = _with_producer_before(rows, [*log, "actor"], inherits=inherits)
+    return _with_sequences(rows, [*log, "actor", "producer_epoch"], inherits=inherits)
 
 
 def _frames(keys: list[str]) -> tuple[WindowSpec, WindowSpec, WindowSpec]:
@@ -85,44 +85,45 @@ def _frames(keys: list[str]) -> tuple[WindowSpec, WindowSpec, WindowSpec]:
     return bare, bare.rowsBetween(start, -1), bare.rowsBetween(start, Window.currentRow)
 
 
-def _with_producer_before(rows: DataFrame, keys: list[str]) -> DataFrame:
-    """Add what the producer's other rows say: previous (row), max_epoch, opened (null: unknown), newest_start, next_marker."""
+def _with_producer_before(rows: DataFrame, keys: list[str], *, inherits: bool) -> DataFrame:
+    """Add what the producer's other rows say: previous (row), next_marker, opened (null: unknown), max_epoch, newest_start, span_start."""
     bare, before, so_far = _frames(keys)
     start = "IF(transaction_event AND NOT coalesce(opened, false), struct(base_offset AS offset, opened IS NOT NULL AS certain), NULL)"
+    newest_start = F.last(F.expr(start), ignorenulls=True).over(so_far)
     known = {
         "previous": F.lag(F.expr(_ROW)).over(bare),
         "next_marker": F.expr("lead(marker) IGNORE NULLS").over(bare),
         "opened": F.last("transaction_event", ignorenulls=True).over(before),
+        "max_epoch": F.max("producer_epoch").over(before),
     }
-    return (
-        rows.withColumns({name: F.coalesce(found, F.col(f"inherited_{name}")) for name, found in known.items()})
-        .withColumn("max_epoch", F.greatest(F.max("producer_epoch").over(before), F.col("inherited_max_epoch")))
-        .withColumn("newest_start", F.last(F.expr(start), ignorenulls=True).over(so_far))
-    )
+    if inherits:
+        known = {name: F.coalesce(found, F.col(f"inherited_{name}")) for name, found in known.items()}
+        known["max_epoch"] = F.greatest(known["max_epoch"], F.col("inherited_max_epoch"))
+    span_start = "coalesce(newest_start.offset, inherited_span_start)" if inherits else "newest_start.offset"
+    return rows.withColumns(known).withColumn("newest_start", newest_start).withColumn("span_start", F.expr(span_start))
 
 
-def _with_sequences(rows: DataFrame, keys: list[str]) -> DataFrame:
-    """Add unwrapped sequences, and what the epoch's earlier batches reached: front, batches_before, entered_at."""
+def _with_sequences(rows: DataFrame, keys: list[str], *, inherits: bool) -> DataFrame:
+    """Add unwrapped sequences, and what the epoch's earlier batches reached: entered_at, batches_before, front, is_front."""
     _, before, so_far = _frames(keys)
-    previous = F.coalesce(F.last("sequences", ignorenulls=True).over(before), F.col("inherited_sequences"))
-    entered = F.expr("first(previous.base_offset)").over(so_far)
-    cycles = F.sum(F.expr(cycle_step("before", "sequences.base"))).over(so_far) + F.expr("coalesce(inherited_cycles, 0)")
-    reached = F.expr(f"struct({LAST_UNWRAPPED} AS last, -position_in_log AS order, base_offset AS offset)")
+    found = {
+        "before": F.last("sequences", ignorenulls=True).over(before),
+        "entered_at": F.expr("first(previous.base_offset)").over(so_far),
+        "batches_before": F.count("sequences").over(before),
+    }
+    cycles = F.sum(F.expr(cycle_step("before", "sequences.base"))).over(so_far)
+    reached = F.expr(f"IF(sequences IS NULL, NULL, struct({LAST_UNWRAPPED} AS last, -position_in_log AS order, base_offset AS offset))")
+    front = F.max(reached).over(before)
+    if inherits:
+        found["before"] = F.coalesce(found["before"], F.col("inherited_sequences"))
+        found["entered_at"] = F.when(F.col("inherited_epoch_known"), F.col("inherited_entered_at")).otherwise(found["entered_at"])
+        found["batches_before"] += F.expr("coalesce(inherited_batches, 0)")
+        cycles += F.expr("coalesce(inherited_cycles, 0)")
+        front = F.greatest(front, F.col("inherited_front"))
     return (
-        rows.withColumns(
-            {
-                "before": previous,
-                "entered_at": F.when(F.col("inherited_epoch_known"), F.col("inherited_entered_at")).otherwise(entered),
-                "batches_before": F.count("sequences").over(before) + F.expr("coalesce(inherited_batches, 0)"),
-            }
-        )
+        rows.withColumns(found)
         .withColumn("first_unwrapped", F.col("sequences.base") + cycles * CIRCLE)
-        .withColumns(
-            {
-                "last_unwrapped": F.expr(LAST_UNWRAPPED),
-                "front": F.greatest(F.max(F.when(F.col("sequences").isNotNull(), reached)).over(before), F.col("inherited_front")),
-            }
-        )
+        .withColumns({"last_unwrapped": F.expr(LAST_UNWRAPPED), "front": front})
         .withColumn("is_front", F.expr("coalesce(last_unwrapped > coalesce(front.last, last_unwrapped - 1), false)"))
     )
 

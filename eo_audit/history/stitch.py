@@ -13,25 +13,10 @@ from eo_audit.history.sequence_columns import CIRCLE, CIRCLE_BITS, cycle_step
 _KEYS = ["replica_log_id", "chunk", "actor", "producer_epoch"]
 _ROW = "struct(producer_epoch, partition_leader_epoch, max_timestamp_ms, base_offset)"
 _SEQUENCED_AT = "IF(sequences IS NULL, NULL, position_in_log)"
-INHERITED = {
-    "previous": "STRUCT<producer_epoch: INT, partition_leader_epoch: INT, max_timestamp_ms: BIGINT, base_offset: BIGINT>",
-    "max_epoch": "INT",
-    "opened": "BOOLEAN",
-    "span_start": "BIGINT",
-    "next_marker": "STRUCT<type: STRING>",
-    "epoch_known": "BOOLEAN",
-    "entered_at": "BIGINT",
-    "sequences": "STRUCT<base: BIGINT, last: BIGINT>",
-    "cycles": "BIGINT",
-    "front": "STRUCT<last: BIGINT, order: BIGINT, offset: BIGINT>",
-    "batches": "BIGINT",
-    "fronts": "ARRAY<STRUCT<last: BIGINT, chunk: BIGINT>>",
-}
-
-
-def without_inheritance(rows: DataFrame) -> DataFrame:
-    """Rows that start from nothing: all inherited columns are null."""
-    return rows.selectExpr("*", *[f"CAST(NULL AS {kind}) AS inherited_{name}" for name, kind in INHERITED.items()])
+_INHERITED = [
+    *["previous", "max_epoch", "opened", "span_start", "next_marker"],
+    *["epoch_known", "entered_at", "sequences", "cycles", "front", "batches", "fronts"],
+]
 
 
 def with_inheritance(rows: DataFrame, states: DataFrame) -> DataFrame:
@@ -39,10 +24,10 @@ def with_inheritance(rows: DataFrame, states: DataFrame) -> DataFrame:
 
     Args:
         rows: rows with replica_log_id, chunk, actor and producer_epoch.
-        states: the same rows after a first pass in chunks (`sequences.producer_states` without inheritance).
+        states: the same rows after a first pass in chunks (`sequences._producer_states`).
     """
     inherited = _sums(states).transform(_of_producers).transform(_of_epochs)
-    return rows.join(inherited.select(*_KEYS, *[f"inherited_{name}" for name in INHERITED]), _KEYS, "left")
+    return rows.join(inherited.select(*_KEYS, *[f"inherited_{name}" for name in _INHERITED]), _KEYS, "left")
 
 
 def _sums(states: DataFrame) -> DataFrame:

@@ -146,7 +146,7 @@ def loses_offsets(log: LogWriter, _: Producer) -> None:
 
 def breaks(log: LogWriter, producer: Producer) -> None:
     """The last fifth of some logs is unreadable, in one of the three ways."""
-    if log.next_offset > 120 and log.random.random() < 0.2:
+    if log.next_offset > 80 and log.random.random() < 0.4:
         goes_on(log, producer)
         broken = log.batches[-1]
         log.batches[-1] = log.random.choice(
@@ -160,17 +160,17 @@ def breaks(log: LogWriter, producer: Producer) -> None:
 
 
 DEEDS: dict[Callable[[LogWriter, Producer], None], int] = {
-    goes_on: 40,
-    leaves_a_gap: 4,
+    goes_on: 24,
+    leaves_a_gap: 3,
     goes_round: 1,
-    sends_again: 4,
-    goes_back: 8,
-    raises_the_epoch: 5,
+    sends_again: 2,
+    goes_back: 6,
+    raises_the_epoch: 6,
     is_a_zombie: 3,
-    ends_a_transaction: 10,
-    has_no_sequence: 2,
+    ends_a_transaction: 9,
+    has_no_sequence: 1,
     changes_its_mode: 1,
-    is_nobody: 3,
+    is_nobody: 2,
     is_a_leader_change: 2,
     rolls: 2,
     loses_offsets: 6,

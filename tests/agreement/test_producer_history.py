@@ -63,7 +63,7 @@ def known_logs(written: list[LogWriter]) -> list[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 def written() -> list[LogWriter]:
-    return logs(20261121, count=120, deeds=90)
+    return logs(20261121, count=120, deeds=60)
 
 
 @pytest.fixture(scope="module")
