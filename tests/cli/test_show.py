@@ -1,0 +1,171 @@
+"""`eo-audit show`: the right line, its fields, and never a key or a payload. On real dumps, ingested without Spark."""
+
+import gzip
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eo_audit import pipeline
+from eo_audit.errors import ArgumentError, InputError, WarehouseError
+from eo_audit.pipeline import Options
+from eo_audit.report.quote import quotable
+from eo_audit.report.show import Element, parse_address, show
+from eo_audit.tables import Warehouse
+
+DUMPS = Path(__file__).parent.parent / "data/corpus/dumps"
+LOG = "broker-1/orders-0/00000000000000000000.log.txt"
+INGESTED = ["hanging_txn_k39", "clean_tv2", "hostile", "compressed@0.11.0.3"]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four inputs ingested: each folder is a cluster; one input is a copy, packed."""
+    folder = tmp_path_factory.mktemp("out")
+    packed = tmp_path_factory.mktemp("packed")
+    (packed / "orders-0").mkdir()
+    (packed / "orders-0/00000000000000000000.log.txt.gz").write_bytes(gzip.compress((DUMPS / "hanging_txn_k39" / LOG).read_bytes()))
+    moved = shutil.copytree(DUMPS / "idempotent_retry", tmp_path_factory.mktemp("moved") / "idempotent_retry")
+    options = Options()
+    found = pipeline.discover([*(DUMPS / name for name in INGESTED), packed, moved], options)
+    with pipeline.writing(folder, options, spark=lambda: pytest.fail("no Spark for small inputs")) as warehouse:
+        pipeline.ingest(warehouse, found, options)
+    shutil.rmtree(moved)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def element(out: Path) -> Callable[..., Element]:
+    warehouse = Warehouse(out)
+    return lambda address, cluster="hanging_txn_k39": show(address, warehouse, cluster=cluster)
+
+
+def byte_of(text: bytes, file: str = LOG, dumps: str = "hanging_txn_k39") -> int:
+    return (DUMPS / dumps / file).read_bytes().index(text)
+
+
+def test_a_batch_with_its_fields(element: Callable[..., Element]) -> None:
+    at = byte_of(b"baseOffset: 6 ")
+    shown = element(f"{LOG}@{at}")
+    assert shown.what == "a batch"
+    assert shown.where.startswith(f"{LOG}@{at}, ")
+    assert shown.where.endswith("cluster hanging_txn_k39, broker 1, orders-0")
+    assert shown.lines[0].startswith("baseOffset: 6 lastOffset: 8 count: 3 ")
+    assert ("producer_id", "1") in shown.fields
+    assert ("max_timestamp_ms", "1795235111070  (2026-11-21 04:25:11 UTC)") in shown.fields
+
+
+def test_any_byte_of_a_line_finds_it(element: Callable[..., Element]) -> None:
+    at = byte_of(b"baseOffset: 6 ")
+    assert element(f"{LOG}@{at + 50}") == element(f"{LOG}@{at}")
+
+
+def test_a_record_ends_at_its_header_keys(element: Callable[..., Element]) -> None:
+    shown = element(f"{LOG}@{byte_of(b'| offset: 6 ')}")
+    assert shown.lines == ("| offset: 6 CreateTime: 1795235111070 keySize: 8 valueSize: 105 sequence: 2 headerKeys: [ ...",)
+    assert "ORD-" not in str(shown)
+    assert ("value_size", "105") in shown.fields
+
+
+def test_a_marker_is_shown_whole(element: Callable[..., Element]) -> None:
+    shown = element(f"{LOG}@{byte_of(b'baseOffset: 5 ')}")
+    assert shown.lines[1].endswith("headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 0")
+    assert ("marker_type", "ABORT") in shown.fields
+
+
+def test_a_coordinator_entry_has_the_fields_of_its_payload(element: Callable[..., Element]) -> None:
+    file = "broker-1/__transaction_state-1/00000000000000000000.log.txt"
+    shown = element(f"{file}@{byte_of(b'| offset: 14 ', file)}")
+    assert shown.what == "an entry of the transaction coordinator"
+    assert ("status", "Ongoing") in shown.fields
+    assert ("partitions", "orders-0, orders-1, orders-2") in shown.fields
+    assert "txnTimeoutMs" not in str(shown.lines)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "what"),
+    [
+        ("broker-1/orders-0/00000000000000000014.snapshot.txt", b"producerId: 1 ", "a row of a producer snapshot"),
+        ("broker-1/orders-0/00000000000000000000.txnindex.txt", b"version: 0", "an entry of the aborted-transaction index"),
+        ("broker-1/replication-offset-checkpoint", b"orders 2", "a row of a checkpoint"),
+        ("broker-1/listing.txt", b"1828 orders-0", "a line of the listing"),
+        ("manifest.yaml", b"kafka_version", "a line of the manifest"),
+    ],
+)
+def test_sidecars(element: Callable[..., Element], file: str, text: bytes, what: str) -> None:
+    shown = element(f"{file}@{byte_of(text, file)}")
+    assert shown.what == what
+    assert shown.lines[0].startswith(text.decode())
+
+
+def test_a_packed_dump_is_unpacked(element: Callable[..., Element], out: Path) -> None:
+    cluster = next(row["cluster"] for row in Warehouse(out).arrow("dump_files").to_pylist() if row["compression"] == "gzip")
+    shown = element(f"orders-0/00000000000000000000.log.txt.gz@{byte_of(b'baseOffset: 6 ')}", cluster)
+    assert shown.lines[0].startswith("baseOffset: 6 lastOffset: 8")
+
+
+def test_no_line_of_any_fact_shows_a_payload(out: Path) -> None:
+    """Every record and every unread span of hostile dumps and of an unsupported dialect."""
+    warehouse = Warehouse(out)
+    files = {row["dump_file_id"]: row for row in warehouse.arrow("dump_files").to_pylist()}
+    sections = {row["section_id"]: files[row["dump_file_id"]] for row in warehouse.arrow("dump_sections").to_pylist()}
+    shown = [
+        show(f"{sections[row['section_id']]['path']}@{row['byte_offset']}", warehouse, cluster=sections[row["section_id"]]["cluster"])
+        for table in ("records", "unread_spans")
+        for row in warehouse.arrow(table).to_pylist()[::7]
+        if sections[row["section_id"]]["cluster"] != "idempotent_retry"
+    ]
+    assert len(shown) > 30
+    lines = [line for one in shown for line in one.lines]
+    assert not [line for line in lines if " payload: " in line or " key: " in line]
+
+
+def test_names_of_files_as_they_lie_there_now(element: Callable[..., Element]) -> None:
+    assert element(f"{DUMPS / 'hanging_txn_k39' / LOG}@{byte_of(b'baseOffset: 6 ')}").what == "a batch"
+
+
+@pytest.mark.parametrize(
+    ("address", "cluster", "error", "said"),
+    [
+        ("orders-0", None, ArgumentError, "is not FILE@OFFSET"),
+        (f"{LOG}@-1", None, ArgumentError, "is not FILE@OFFSET"),
+        (f"{LOG}@100", None, ArgumentError, "clean_tv2"),
+        ("nowhere.txt@1", None, InputError, "no dump file nowhere.txt"),
+        (f"{LOG}@100", "elsewhere", InputError, "of cluster elsewhere"),
+        (f"{LOG}@99999999", "hanging_txn_k39", InputError, "there is no byte 99999999"),
+        (f"{LOG}@3", "hanging_txn_k39", InputError, "the head of a section"),
+        (f"{LOG}@100", "idempotent_retry", InputError, "cannot be read now"),
+    ],
+)
+def test_one_sentence_for_what_cannot_be_shown(
+    address: str, cluster: str | None, error: type[Exception], said: str, element: Callable[..., Element]
+) -> None:
+    with pytest.raises(error, match=said):
+        element(address, cluster)
+
+
+def test_without_a_run(tmp_path: Path) -> None:
+    with pytest.raises(WarehouseError, match="holds no ingested dumps"):
+        show(f"{LOG}@1", Warehouse(tmp_path))
+
+
+def test_addresses_may_hold_an_at_sign() -> None:
+    assert parse_address("a@b/c.txt@12") == ("a@b/c.txt", 12)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (b"| offset: 1 CreateTime: 2 keysize: -1 valuesize: 5 crc: 9 isvalid: true key: a payload: b\n", "isvalid: true ..."),
+        (b"offset: 0 position: 0 CreateTime: 1 isvalid: true keysize: -1 valuesize: 5 headerKeys: [h] payload: x\n", "headerKeys: [ ..."),
+        (b'  "card": "4111"\n', "(16 bytes, not quoted: they may be part of a payload)"),
+        (b"| offset: 4 headerKeys: [] endTxnMarker: COMMIT coordinatorEpoch: 0 payload: x\n", "headerKeys: [ ..."),
+    ],
+)
+def test_what_may_be_quoted(text: bytes, shown: str) -> None:
+    assert quotable(text)[0].endswith(shown)
+
+
+def test_nothing_behind_a_record_is_quoted() -> None:
+    assert len(quotable(b"| offset: 1 headerKeys: [] payload: {\nbaseOffset: 2 lastOffset: 2 payload\n}")) == 1

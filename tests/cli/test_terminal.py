@@ -1,0 +1,130 @@
+"""What a person reads at the end of a run: fits 100 columns, commands unbroken, no control character of anybody's id."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from eo_audit.report.content import build_content
+from eo_audit.report.terminal import console, plain, show_result, watched
+
+COMMAND = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic orders --partition 0 --start-offset 6 --and-more-and-more"
+EVIL = "late\x1b[2J\r\n\x9b31mwriter\u202e\u2028"
+
+
+def finding(name: str, rule: str, **changed: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "finding_id": name, "incident_id": name, "rule": rule, "slug": "some-slug", "severity": "critical", "certainty": "definite",
+        "cluster": "eu", "topic": "orders", "partition": 0, "brokers": [1], "transactional_id": "late-writer-0", "group": None,
+        "producer_id": 1, "producer_epoch": 0, "first_offset": 6, "last_offset": 8, "offset_ranges": [], "record_count": 3,
+        "timestamp_ms": 1795235111070, "message": "Three records were written after the marker.", "cause": "c",
+        "remedy": f"Safe now. Abort it: `{COMMAND}`. Then upgrade.", "details": "{}",
+        "evidence": [{"dump_file": "broker 1/orders-0/00000000000000000000.log.txt", "byte_offset": 2931, "length": 9, "offset": 6}],
+    }  # fmt: skip
+    return row | changed
+
+
+def partition(number: int, **changed: object) -> dict[str, object]:
+    row: dict[str, object] = {"cluster": "eu", "broker": 1, "topic": "orders", "partition": number, "hw": 14, "lso": 6}
+    return row | {"held_back_records": 3, "blocker": {"producer_id": 1, "first_offset": 6}} | changed
+
+
+def verdict(**changed: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "verdict": "fail", "exit_code": 1, "as_of_ms": 1795238715265, "as_of_source": "manifest", "rules": {}, "partitions": [partition(0)],
+        "inputs": [{"path": "/dumps", "digest": "", "bytes": 23895, "unread_bytes": 0}], "transactions": [],
+    }  # fmt: skip
+    return row | changed
+
+
+def printed(about: dict[str, object], *findings: dict[str, object], out: str = "out") -> str:
+    stream = io.StringIO()
+    show_result(build_content(about, findings, lambda *_: None), Path(out), console(stream))
+    return stream.getvalue()
+
+
+def test_a_hanging_transaction() -> None:
+    text = printed(verdict(), finding("a", "T01"), finding("b", "L01", incident_id="a"), finding("c", "C12", severity="info"))
+    words = " ".join(text.split())
+    assert words.startswith("FAIL ")
+    assert "critical orders-0 6-8 T01 some-slug Three records were written after the marker. also L01 some-slug (orders-0)" in words
+    assert "only for information: C12 some-slug (1)" in words
+    assert "held back orders-0 6-13 LSO 6, HW 14: 3 committed records wait behind producer 1" in words
+    assert "judged as of 2026-11-21 05:25:15 UTC (manifest)" in words
+
+
+def test_commands_are_whole_and_the_rest_fits() -> None:
+    lines = printed(verdict(), finding("a", "T01")).splitlines()
+    assert f"    {COMMAND}" in lines
+    assert "    eo-audit show 'broker 1/orders-0/00000000000000000000.log.txt@2931' --cluster eu --out out" in lines
+    assert not [line for line in lines if len(line.rstrip()) > 100 and not line.startswith(("    ", "Results in"))]
+
+
+def test_not_covered_names_the_dump_to_bring() -> None:
+    unknown = {"verdict": "unknown", "unknown_why": "the .txnindex of orders-1 was not dumped", "bring": "orders-1/*.txnindex"}
+    text = printed(verdict(verdict="unknown", rules={"S02": unknown, "L02": unknown, "T01": {"verdict": "pass"}}, partitions=[]))
+    words = " ".join(text.split())
+    assert "not covered L02, S02 the .txnindex of orders-1 was not dumped bring: orders-1/*.txnindex" in words
+    assert "What to do now" not in text
+
+
+def test_a_clean_run_is_short() -> None:
+    text = printed(verdict(verdict="pass", partitions=[partition(0, lso=14, held_back_records=0, blocker=None)]))
+    assert text.split()[0] == "PASS"
+    assert len(text.splitlines()) < 12
+
+
+def test_replicas_that_agree_share_a_row_and_clusters_are_named() -> None:
+    replicas = [partition(0, broker=broker) for broker in (1, 2, 3)]
+    words = printed(verdict(partitions=[*replicas, partition(0, cluster="us")]), finding("a", "T01"))
+    assert words.count("held back") == 2
+    assert "eu:orders-0" in words
+    assert "us:orders-0" in words
+
+
+def test_aborts_and_unfinished_transactions() -> None:
+    aborts = [{"decision": "ABORT", "abort_cause": cause} for cause in ("client_abort", "client_abort", "coordinator_timeout")]
+    words = " ".join(printed(verdict(transactions=[*aborts, {"decision": None, "transactional_id": EVIL}])).split())
+    assert "aborts 3: 2 client abort, 1 coordinator timeout" in words
+    assert "not finished 1: late\\x1b[2J" in words
+
+
+def test_thousands_of_findings_are_a_screen() -> None:
+    many = [finding(f"{number:05}", "P04", severity="error", topic=f"t{number}") for number in range(2_000)]
+    text = printed(verdict(partitions=[partition(number) for number in range(1_000)]), *many)
+    assert len(text.splitlines()) < 120
+    assert "and 1988 error more: eo-audit export findings --out out" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("column", ["message", "remedy", "topic", "cluster"])
+def test_no_control_character_reaches_the_terminal(column: str) -> None:
+    unknown = {"verdict": "unknown", "unknown_why": EVIL, "bring": EVIL}
+    for terminal in (False, True):
+        stream = io.StringIO()
+        screen = Console(file=stream, force_terminal=terminal, width=100, markup=False, highlight=False, emoji=False)
+        rows = [finding("a", "T01", **{column: EVIL}), finding("b", "T02", incident_id="a", **{column: EVIL})]
+        about = verdict(rules={"S02": unknown}, partitions=[partition(0, topic=EVIL)], as_of_source=EVIL)
+        show_result(build_content(about, rows, lambda *_: None), Path("out"), screen)
+        text = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())  # the colours are ours
+        assert not [c for c in text if not c.isprintable() and c != "\n"]
+        assert "\\x1b[2J" in text
+
+
+def test_markup_in_an_id_is_only_text() -> None:
+    assert "[bold red]x[/]:smile:" in printed(verdict(), finding("a", "T01", message="[bold red]x[/]:smile:"))
+
+
+def test_no_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with watched() as advance:
+        advance("reading the dumps", 1, 2)
+    seen = capsys.readouterr()
+    assert (seen.out, seen.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("Grüße 😀", "Grüße 😀"), ("a\tb\0", "a\\tb\\x00"), ("\u200f\u2067", "\\u200f\\u2067"), (7, "7")]
+)
+def test_plain(text: object, shown: str) -> None:
+    assert plain(text) == shown
