@@ -12,7 +12,6 @@ from eo_audit.dump.identity import ManifestHint
 from eo_audit.dump.printed import INT, number, text
 
 MAX_BYTES = 1 << 20
-_MAX_ENTRIES = 10_000
 _MAX_DEPTH = 10
 
 
@@ -70,11 +69,23 @@ def _byte_offsets(content: str) -> Sequence[int]:
     return [0, *accumulate(len(character.encode()) for character in content)]
 
 
+class _Loader(yaml.SafeLoader):
+    """Builds nodes, but follows no alias: a few lines of them can stand for any amount of text."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """The next node.
+
+        Raises:
+            _Unusable: it is an alias.
+        """
+        if self.check_event(yaml.AliasEvent):
+            alias = self.peek_event()  # type: ignore[no-untyped-call]
+            raise _Unusable(f"line {alias.start_mark.line + 1}: aliases are not understood")
+        return super().compose_node(parent, index)
+
+
 def _entries(content: str) -> dict[str, Entry]:
-    for event in yaml.parse(content, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            raise _Unusable(f"line {event.start_mark.line + 1 if event.start_mark else 0}: aliases are not understood")
-    loader = yaml.SafeLoader(content)
+    loader = _Loader(content)
     try:
         root = loader.get_single_node()
         if root is None:
@@ -85,8 +96,6 @@ def _entries(content: str) -> dict[str, Entry]:
         for entry in _flatten(loader, root, ()):
             end = len(content[entry.start : entry.stop].rstrip())  # a block's end mark lies behind comments that follow it
             entries[entry.name] = replace(entry, stop=entry.start + end)
-            if len(entries) > _MAX_ENTRIES:
-                raise _Unusable(f"more than {_MAX_ENTRIES} values")
         return entries
     finally:
         loader.dispose()

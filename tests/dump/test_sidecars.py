@@ -1,5 +1,6 @@
 """Sidecars: lines of every release, small files whole, and a ledger that balances wherever a file was cut."""
 
+from collections import defaultdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,17 +82,21 @@ def kind_of(path: Path) -> str | None:
 
 def test_real_small_files_are_understood_and_fit_their_tables() -> None:
     read_kinds: set[str] = set()
+    tables: defaultdict[str, list[dict[str, object]]] = defaultdict(list)
     for path in DUMPS.rglob("*"):
         if (kind := kind_of(path)) is None:
             continue
         facts = read(path.read_bytes(), kind, "/".join(path.relative_to(DUMPS).parts[1:]))
         assert facts.bytes_by_owner["unread"] == 0, path
         assert facts.section["end_reason"] == "eof"
-        for table, rows in facts.rows.items():
-            pa.Table.from_pylist(rows, schema=schema(table).arrow()).validate(full=True)
-        pa.Table.from_pylist([facts.section | {"ingest_id": "i"}], schema=schema("dump_sections").arrow()).validate(full=True)
         read_kinds.add(kind)
+        tables["dump_sections"].append({**facts.section, "ingest_id": "i"})
+        for table, rows in facts.rows.items():
+            tables[table] += rows
     assert read_kinds == {*CHECKPOINT_KINDS, "manifest", "listing", "tool_messages"}
+    assert sorted(tables) == ["checkpoints", "dump_sections", "listed_files", "manifest_entries", "tool_messages"]
+    for table, rows in tables.items():
+        pa.Table.from_pylist(rows, schema=schema(table).arrow()).validate(full=True)
 
 
 SMALL_FILES = {
