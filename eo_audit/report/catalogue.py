@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eo_audit.errors import ArgumentError
-from eo_audit.rules.catalogue import ALL_RULES
+from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.rule import Rule
 
 
@@ -22,9 +22,9 @@ def show_rules(code: str | None, screen: Console) -> None:
     if code is None:
         screen.print(_list())
         return
-    found = [rule for rule in ALL_RULES if code.upper() == rule.code or code.lower() == rule.slug]
+    found = [rule for rule in RULES if code.upper() == rule.code or code.lower() == rule.slug]
     if not found:
-        raise ArgumentError(f"there is no rule {code}; the rules are {', '.join(sorted(rule.code for rule in ALL_RULES))}")
+        raise ArgumentError(f"there is no rule {code}; the rules are {', '.join(sorted(rule.code for rule in RULES))}")
     for block in _rule(found[0]):
         screen.print(block)
 
@@ -34,7 +34,7 @@ def _list() -> Table:
     for column in ("rule", "name", "severity"):
         table.add_column(column, no_wrap=True)
     table.add_column("what a finding proves", ratio=1)
-    for rule in sorted(ALL_RULES, key=lambda rule: rule.code):
+    for rule in sorted(RULES, key=lambda rule: rule.code):
         table.add_row(rule.code, rule.slug, rule.severity, rule.docs.proves)
     return table
 
