@@ -3,61 +3,77 @@
 With brokers known, two contents are two replicas, or one segment dumped twice; that is for the histories to judge.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eo_audit.dump.identity import Identity
 from eo_audit.errors import InputError
+
+Row = Mapping[str, object]
+
+_PRINTED_AS = ("dialect", "deep", "payload_printed", "decoder")  # the same segment prints differently with other options and tools
+_SEGMENT = ("cluster", "topic", "partition", "dir_kind", "kind", "segment_base_offset")
 
 
 @dataclass(frozen=True)
 class SegmentClaim:
-    """One dump section's claim to be a segment.
+    """One dump section of an unknown broker that claims to be a segment: where, which one, printed how, and with what content."""
 
-    Attributes:
-        identity: whose text it holds.
-        path: the dump file, for the message.
-        digest: of the section's content, the `Dumping` line left out.
-        view: anything that makes the same segment print differently (with or without record lines, the decoder).
-    """
-
-    identity: Identity
     path: str
+    cluster: str
+    segment: tuple[object, ...]
+    printed_as: tuple[object, ...]
     digest: str
-    view: str = ""
 
 
-def check_unknown_brokers(claims: Iterable[SegmentClaim]) -> list[str]:
-    """One warning for each cluster with segments of an unknown broker.
+def claims(dump_files: Iterable[Row], dump_sections: Iterable[Row]) -> list[SegmentClaim]:
+    """The claims of sections whose broker nobody names.
+
+    A file of several sections has one digest for all of them, which proves nothing about one: it makes no claim.
 
     Args:
-        claims: the log, snapshot and index sections of all dump files.
+        dump_files: rows with dump_file_id, path, digest.
+        dump_sections: rows of those files.
+    """
+    sections = list(dump_sections)
+    files = {row["dump_file_id"]: row for row in dump_files}
+    alone = Counter(row["dump_file_id"] for row in sections)
+    return [
+        SegmentClaim(
+            path=str(files[row["dump_file_id"]]["path"]),
+            cluster=str(row["cluster"]),
+            segment=tuple(row[name] for name in _SEGMENT),
+            printed_as=tuple(row[name] for name in _PRINTED_AS),
+            digest=str(files[row["dump_file_id"]]["digest"]),
+        )
+        for row in sections
+        if row["broker"] is None and row["replica_log_id"] is not None and row["segment_base_offset"] is not None
+        if row["kind"] in ("log", "snapshot", "txnindex") and alone[row["dump_file_id"]] == 1
+    ]
+
+
+def check_claims(made: Iterable[SegmentClaim]) -> list[str]:
+    """One warning for each cluster with segments of an unknown broker.
 
     Raises:
-        InputError: two files of an unknown broker claim the same segment with different content.
+        InputError: two files claim the same segment with different content.
     """
-    unknown = [claim for claim in claims if claim.identity.broker is None and claim.identity.replica_log_id is not None]
-    first: dict[tuple[str, int | None, str, int | None, str, str | None], SegmentClaim] = {}
-    files: defaultdict[str, set[str]] = defaultdict(set)
-    for claim in sorted(unknown, key=lambda claim: claim.path):
-        whose = claim.identity
-        files[whose.cluster].add(claim.path)
-        segment = (whose.cluster, whose.replica_log_id, whose.kind, whose.segment_base_offset, claim.view, whose.dir_kind)
-        other = first.setdefault(segment, claim)
+    first: dict[tuple[object, ...], SegmentClaim] = {}
+    paths: defaultdict[str, set[str]] = defaultdict(set)
+    for claim in sorted(made, key=lambda claim: (claim.cluster, claim.path)):
+        paths[claim.cluster].add(claim.path)
+        other = first.setdefault((claim.segment, claim.printed_as), claim)
         if other.digest != claim.digest:
             raise InputError(_conflict(other, claim))
     advice = "name a folder broker-1, or say so in manifest.yaml"
     return [
-        f"cluster {name}: nothing says which broker printed {len(paths)} of its dump files ({advice})"
-        for name, paths in sorted(files.items())
+        f"cluster {name}: nothing says which broker printed {len(own)} of its dump files ({advice})" for name, own in sorted(paths.items())
     ]
 
 
 def _conflict(one: SegmentClaim, other: SegmentClaim) -> str:
-    whose = one.identity
-    segment = f"{whose.kind} {whose.segment_base_offset} of {whose.topic}-{whose.partition} in cluster {whose.cluster}"
+    cluster, topic, partition, _, kind, base = one.segment
     return (
-        f"{one.path} and {other.path} both claim to be {segment}, with different content, and nothing says which broker "
-        "printed which: put them in folders named broker-1, broker-2"
+        f"{one.path} and {other.path} both claim to be {kind} {base} of {topic}-{partition} in cluster {cluster}, with different content, "
+        "and nothing says which broker printed which: put them in folders named broker-1, broker-2"
     )

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump.claims import SegmentClaim, check_unknown_brokers
 from eo_audit.dump.discovery import DumpFile, discover, look_through
-from eo_audit.dump.identity import ManifestHint, identify, parse_path
+from eo_audit.dump.identity import ManifestHint
 from eo_audit.errors import InputError
 
 DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
@@ -209,18 +208,3 @@ def test_a_bad_input_is_one_sentence(tmp_path: Path, name: str, sentence: str) -
 def test_no_input_at_all() -> None:
     with pytest.raises(InputError):
         discover([])
-
-
-def claim(path: str, digest: str, view: str = "", broker: int | None = None) -> SegmentClaim:
-    whose = identify("c", manifest=ManifestHint(broker=broker), dumped_path=None, own=parse_path(path))
-    return SegmentClaim(identity=whose, path=path, digest=digest, view=view)
-
-
-def test_an_unknown_broker_is_a_warning_and_a_conflict_an_error() -> None:
-    same = [claim(f"x/{SEGMENT}", "1"), claim(f"y/{SEGMENT}", "1"), claim(f"x/{SEGMENT}", "2", view="shallow")]
-    assert check_unknown_brokers(same) == [
-        "cluster c: nothing says which broker printed 2 of its dump files (name a folder broker-1, or say so in manifest.yaml)"
-    ]
-    with pytest.raises(InputError, match=r"x/orders-0.* and y/orders-0.* both claim to be log 0 of orders-0 in cluster c"):
-        check_unknown_brokers([*same, claim(f"y/{SEGMENT}", "3")])
-    assert not check_unknown_brokers([claim(f"x/{SEGMENT}", "1", broker=1), claim(f"y/{SEGMENT}", "2", broker=1)])
