@@ -27,6 +27,9 @@ _CHECKPOINT = re.compile(f"({'|'.join(CHECKPOINT_KINDS)})-checkpoint")
 _MANIFEST = re.compile(r"manifest\.ya?ml(\.gz)?")
 _LISTING = re.compile(r"(.*[._-])?listing\.txt(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
+_NOT_MEANT = re.compile(
+    r"\..*|README.*|.*\.md|meta\.properties"
+)  # hidden files, what people write beside dumps, what brokers keep beside logs
 _DUMP_LINE = re.compile(
     rb"^(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: |timestamp: \d+ offset: "
     rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
@@ -161,7 +164,7 @@ def _dumps_below(root: Path, problems: list[Problem]) -> Iterator[_Found]:
 
 
 def _walk(root: Path, problems: list[Problem]) -> Iterator[Path]:
-    """Files below a folder, links followed, each folder once; hidden ones are nobody's dumps."""
+    """Files below a folder that may be dumps, links followed, each folder once."""
 
     def unreadable(error: OSError) -> None:
         problems.append(Problem(str(error.filename), f"cannot be read: {error.strerror}"))
@@ -177,7 +180,7 @@ def _walk(root: Path, problems: list[Problem]) -> Iterator[Path]:
                 visited.add(real)
                 kept.append(name)
         subfolders[:] = kept
-        yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+        yield from (Path(folder, name) for name in sorted(names) if not _NOT_MEANT.fullmatch(name))
 
 
 class _NotADump(Exception):

@@ -61,6 +61,8 @@ def test_names_and_content_decide_together(tmp_path: Path) -> None:
             "manifest.yml": b"cluster: c\n",
             "all.out": b"Picked up JAVA_TOOL_OPTIONS: -D\n" + LOG,
             "README.md": b"What happened\n",
+            "orders-0/meta.properties": b"node.id=1\n",
+            "notes.txt": b"What happened\n",
             ".hidden": LOG,
             "orders-0/00000000000000000000.log": b"\0\0\0\0\0\0\0\0\0\0\0\x3d",
             "powershell.txt": LOG.decode().encode("utf-16"),
@@ -81,7 +83,7 @@ def test_names_and_content_decide_together(tmp_path: Path) -> None:
         "all.out": "text",
     }
     assert {Path(problem.path).name: problem.text for problem in found.problems} == {
-        "README.md": "does not look like a dump",
+        "notes.txt": "does not look like a dump",
         "00000000000000000000.log": "is a binary file: print segments with kafka-dump-log first",
         "powershell.txt": "is UTF-16 text, as PowerShell writes it: save it as UTF-8",
     }
