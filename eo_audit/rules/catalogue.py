@@ -32,8 +32,6 @@ def fingerprint(rules: Sequence[Rule] = RULES) -> str:
 
 
 def _content(rule: Rule) -> str:
-    functions = [inspect.getsource(part) for part in (rule.where, rule.find, rule.weight, rule.explain) if part is not None]
-    docs = (rule.docs.proves, rule.docs.bad_history, rule.docs.look_alike)
-    return json.dumps(
-        [rule.code, rule.slug, rule.severity, rule.reads, rule.subject, rule.needs, rule.by, docs, rule.cause, rule.remedy, functions]
-    )
+    functions = [inspect.getsource(part) for part in (rule.find, rule.explain) if part is not None]
+    values = {name: value for name, value in vars(rule).items() if name not in ("find", "explain", "docs")}
+    return json.dumps([values, vars(rule.docs), functions], sort_keys=True)

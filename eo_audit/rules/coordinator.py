@@ -14,20 +14,13 @@ only removes
 the beginning of an id's story), KIP-939 transactions that never time out, TV2 epochs that rise with every transaction.
 """
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from eo_audit.rules.explain import coordinator as words_of
 from eo_audit.rules.rule import Docs, Rule
 
 ENTRY = ("coordinator_history",)
 INSTANCE = ("transaction_instances",)
-SERVER_SIDE = ("fenced_by_init", "coordinator_timeout", "timeout_or_fence")
-NEVER_WRITTEN = ("transient_state", "unknown_state")
-
-
-def _unfinished(*statuses: str) -> Column:
-    return F.col("is_last") & F.col("last_status").isin(*statuses)
+SERVER_SIDE = "('fenced_by_init', 'coordinator_timeout', 'timeout_or_fence')"
+NEVER_WRITTEN = "('transient_state', 'unknown_state')"
 
 
 C01 = Rule(
@@ -37,7 +30,7 @@ C01 = Rule(
     INSTANCE,
     "transaction",
     by="transactional_id",
-    where=lambda: _unfinished("Ongoing"),
+    where="is_last AND last_status = 'Ongoing'",
     explain=words_of.dangling,
     needs=("end",),
     docs=Docs(
@@ -55,7 +48,7 @@ C02 = Rule(
     INSTANCE,
     "transaction",
     by="transactional_id",
-    where=lambda: _unfinished("PrepareCommit", "PrepareAbort"),
+    where="is_last AND last_status IN ('PrepareCommit', 'PrepareAbort')",
     explain=words_of.stuck,
     needs=("end",),
     docs=Docs(
@@ -73,7 +66,7 @@ C03 = Rule(
     ENTRY,
     "coordinator_entry",
     by="transactional_id",
-    where=lambda: (F.col("step") == "illegal") & ~F.col("step_reason").isin(*NEVER_WRITTEN),
+    where=f"step = 'illegal' AND step_reason NOT IN {NEVER_WRITTEN}",
     explain=words_of.illegal,
     docs=Docs(
         "Two neighbouring entries of an id are a step that no coordinator takes. Compaction cannot fake it: it only removes the "
@@ -94,7 +87,7 @@ C04 = Rule(
     ENTRY,
     "coordinator_entry",
     by="transactional_id",
-    where=lambda: F.col("epoch_step").isin("regression", "jump", "pid_change_epoch_not_zero"),
+    where="epoch_step IN ('regression', 'jump', 'pid_change_epoch_not_zero')",
     explain=words_of.epoch,
     docs=Docs(
         "The epoch of an id fell, rose by more than any step does, or did not restart at 0 with a new producer id: fencing cannot "
@@ -115,7 +108,7 @@ C08 = Rule(
     ENTRY,
     "coordinator_entry",
     by="transactional_id",
-    where=lambda: F.col("field_change").isNotNull() & (F.col("step") != "ghost"),
+    where="field_change IS NOT NULL AND step <> 'ghost'",
     explain=words_of.field,
     docs=Docs(
         "A step that is legal by its states changed a field that it must keep.",
@@ -132,7 +125,7 @@ C09 = Rule(
     ENTRY,
     "coordinator_entry",
     by="transactional_id",
-    where=lambda: F.col("step") == "ghost",
+    where="step = 'ghost'",
     explain=words_of.ghost,
     docs=Docs(
         "An entry was written but not acknowledged in time; the next one was computed from the state before it. Legal, but the log "
@@ -153,7 +146,7 @@ C11 = Rule(
     ENTRY,
     "coordinator_entry",
     by="transactional_id",
-    where=lambda: (F.col("step") == "illegal") & F.col("step_reason").isin(*NEVER_WRITTEN),
+    where=f"step = 'illegal' AND step_reason IN {NEVER_WRITTEN}",
     explain=words_of.transient,
     docs=Docs(
         "An entry carries a state that only exists in memory (Dead, PrepareEpochFence) or that no version knows.",
@@ -170,7 +163,7 @@ C12 = Rule(
     INSTANCE,
     "abort",
     by="transactional_id",
-    where=lambda: (F.col("decision") == "ABORT") & F.col("abort_cause").isin(*SERVER_SIDE),
+    where=f"decision = 'ABORT' AND abort_cause IN {SERVER_SIDE}",
     explain=words_of.abort_cause,
     docs=Docs(
         "The server side ended a transaction: its timeout passed, or a new producer with the same id took over.",

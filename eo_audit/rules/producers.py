@@ -14,9 +14,6 @@ retention, holes left by compaction,
 `__consumer_offsets`, whose batches all carry sequence 0. The history labels those; these rules only read the labels.
 """
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from eo_audit.rules.explain import producers as words_of
 from eo_audit.rules.explain.producers import WINDOW
 from eo_audit.rules.rule import Docs, Rule
@@ -28,18 +25,14 @@ STATE_LOST = (
 )
 
 
-def _label(*names: str) -> Column:
-    return F.col("label").isin(*names)
-
-
 P01 = Rule(
     "P01",
     "dup-seq-in-window",
     "critical",
     ("producer_history",),
     "sequenced_batch",
-    where=lambda: _label("duplicate") & (F.col("data_batches_since_same") < WINDOW),
-    weight=lambda: F.col("same_identity_timestamp_ms") - F.col("max_timestamp_ms"),
+    where=f"label = 'duplicate' AND data_batches_since_same < {WINDOW}",
+    weight="same_identity_timestamp_ms - max_timestamp_ms",
     explain=words_of.duplicate,
     needs=("order",),
     docs=Docs(
@@ -63,8 +56,8 @@ P02 = Rule(
     "critical",
     ("producer_history",),
     "sequenced_batch",
-    where=lambda: _label("duplicate") & (F.col("data_batches_since_same") >= WINDOW),
-    weight=lambda: F.col("same_identity_timestamp_ms") - F.col("max_timestamp_ms"),
+    where=f"label = 'duplicate' AND data_batches_since_same >= {WINDOW}",
+    weight="same_identity_timestamp_ms - max_timestamp_ms",
     explain=words_of.duplicate,
     needs=("order",),
     docs=Docs(
@@ -86,7 +79,7 @@ P03 = Rule(
     "critical",
     ("producer_history",),
     "sequenced_batch",
-    where=lambda: _label("overlap"),
+    where="label = 'overlap'",
     explain=words_of.overlap,
     needs=("order",),
     docs=Docs(
@@ -106,8 +99,8 @@ P04 = Rule(
     "error",
     ("producer_history",),
     "sequenced_batch",
-    where=lambda: _label("gap"),
-    weight=lambda: F.col("skipped_sequences"),
+    where="label = 'gap'",
+    weight="skipped_sequences",
     explain=words_of.gap,
     needs=("order", "past"),
     docs=Docs(
@@ -131,7 +124,7 @@ P05 = Rule(
     "critical",
     ("producer_history",),
     "producer_batch",
-    where=lambda: F.col("epoch_regression"),
+    where="epoch_regression",
     explain=words_of.regression,
     needs=("order",),
     docs=Docs(
@@ -153,7 +146,7 @@ P06 = Rule(
     "error",
     ("producer_history",),
     "sequenced_batch",
-    where=lambda: _label("new_epoch_nonzero"),
+    where="label = 'new_epoch_nonzero'",
     explain=words_of.new_epoch,
     needs=("order", "past"),
     docs=Docs(
@@ -175,7 +168,7 @@ P07 = Rule(
     ("producer_history",),
     "sequenced_batch",
     by="",
-    where=lambda: _label("first_nonzero"),
+    where="label = 'first_nonzero'",
     explain=words_of.unknown_past,
     needs=("order",),
     docs=Docs(
@@ -192,9 +185,7 @@ P08 = Rule(
     "critical",
     ("producer_history",),
     "transactional_batch",
-    where=lambda: (
-        (F.col("row_kind") == "data") & ~F.col("is_transactional") & F.col("in_open_transaction") & (F.col("predecessor") == "observed")
-    ),
+    where="row_kind = 'data' AND NOT is_transactional AND in_open_transaction AND predecessor = 'observed'",
     explain=words_of.plain,
     needs=("order", "past"),
     docs=Docs(

@@ -10,8 +10,6 @@ batch of a
 segment that is being written, compaction, the same segment dumped twice, a head removed by retention.
 """
 
-from pyspark.sql import functions as F
-
 from eo_audit.rules.explain import replicas as words_of
 from eo_audit.rules.rule import Docs, Rule
 
@@ -24,7 +22,7 @@ R02 = Rule(
     COVERAGE,
     "batch",
     by="state",
-    where=lambda: F.col("state") == "crc_invalid",
+    where="state = 'crc_invalid'",
     explain=words_of.checksum,
     docs=Docs(
         "The bytes of a batch are not what its writer sent.",
@@ -45,7 +43,7 @@ R03 = Rule(
     COVERAGE,
     "batch",
     by="state",
-    where=lambda: F.col("state") == "disorder",
+    where="state = 'disorder'",
     explain=words_of.disorder,
     docs=Docs(
         "A batch starts at or below an offset that the log already has: two records share an offset.",
@@ -65,9 +63,9 @@ R04 = Rule(
     COVERAGE,
     "batch",
     by="state",
-    where=lambda: F.col("state") == "hole",
+    where="state = 'hole'",
     explain=words_of.hole,
-    weight=lambda: F.col("last_offset") - F.col("first_offset"),
+    weight="last_offset - first_offset",
     docs=Docs(
         "Offsets are missing inside a log that was never compacted: records are lost, or a segment was not dumped.",
         "Batch 0 to 4, then batch 9 to 12.",
@@ -86,7 +84,7 @@ R07 = Rule(
     COVERAGE,
     "batch",
     by="state",
-    where=lambda: ~F.col("state").isin("covered", "compacted", "hole", "disorder", "crc_invalid"),
+    where="state NOT IN ('covered', 'compacted', 'hole', 'disorder', 'crc_invalid', 'not_judged')",
     explain=words_of.coverage,
     docs=Docs(
         "Part of a log is not in the dumps, and is not judged.",

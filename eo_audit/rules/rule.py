@@ -1,6 +1,7 @@
 """What a rule is, and what it is asked to explain.
 
-A rule is a small frozen value. Spark finds the rows of one history table that break it (`where`), or runs its own step (`find`);
+A rule is a small frozen value, plain data but for `explain`. Spark finds the rows of one history table that break it (`where`), or runs
+its own step (`find`);
 rows of one cause become one `Case` with its count and its most telling rows; `explain` turns the case into words and numbers on the driver.
 """
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.row import Row
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from eo_audit.rules.context import Context, Log
 
@@ -108,10 +109,10 @@ class Rule:
         reads: the history table `where` looks at; the tables `find` reads.
         subject: the fact that could break it (a name of `rules.subjects`); without one the rule is not applicable.
         needs: what must be covered before a silence means "pass" (names of `rules.needs`).
-        where: predicate over the rows of `reads[0]`, as a function, because a Column needs a session.
+        where: predicate over the rows of `reads[0]`, as SQL.
         find: step from the history tables to hits (see `rules.cases.hits`), for what one row cannot show.
         by: column whose value, within one replica log, is the cause; empty: the whole log is one cause.
-        weight: what makes a row telling (highest first); None: the first offset is.
+        weight: what makes a row telling (highest first), as SQL; None: its first offset is.
         docs, cause, remedy: for people; `explain` may say more for one case.
         explain: one case to its words and numbers; None when the context acquits it.
     """
@@ -125,8 +126,8 @@ class Rule:
     cause: str
     remedy: str
     explain: "Callable[[Case, Context], Explanation | None]"
-    where: "Callable[[], Column] | None" = None
+    where: str | None = None
     find: "Callable[[Mapping[str, DataFrame]], DataFrame] | None" = None
     by: str = "producer_id"
-    weight: "Callable[[], Column] | None" = None
+    weight: str | None = None
     needs: tuple[str, ...] = ()

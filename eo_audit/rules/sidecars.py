@@ -8,8 +8,6 @@ none later;
 a first offset below the log start; an index that was not dumped.
 """
 
-from pyspark.sql import functions as F
-
 from eo_audit.rules.explain import sidecars as words_of
 from eo_audit.rules.rule import Docs, Rule
 
@@ -21,7 +19,7 @@ S02 = Rule(
     "critical",
     INDEX,
     "closing_abort",
-    where=lambda: F.col("state") == "missing",
+    where="state = 'missing'",
     explain=words_of.missing,
     needs=("order", "past", "index"),
     docs=Docs(
@@ -41,7 +39,7 @@ S03 = Rule(
     "error",
     INDEX,
     "index_entry",
-    where=lambda: F.col("state").isin("extra", "wrong_first", "marker_is_commit"),
+    where="state IN ('extra', 'wrong_first', 'marker_is_commit')",
     explain=words_of.wrong,
     needs=("order", "past"),
     docs=Docs(

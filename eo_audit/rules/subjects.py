@@ -6,7 +6,7 @@ Every history row is asked which subjects it is an example of; per replica log t
 from collections.abc import Mapping
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 # Subject -> the history table, and which of its rows (SQL) are an example of it. The order gives each subject its bit.
@@ -52,10 +52,6 @@ def names_of(bits: int) -> frozenset[str]:
 
 
 def _bits_of(table: str, rows: DataFrame) -> DataFrame:
-    not_dumped = F.expr(_NOT_DUMPED) if table == "instance_partitions" else F.lit(None).cast("string")
-    bits = [_bit(name, condition) for name, (of, condition) in SUBJECTS.items() if of == table]
-    return rows.select("replica_log_id", not_dumped.alias("not_dumped"), reduce(Column.bitwiseOR, bits).alias("bits"))
-
-
-def _bit(name: str, condition: str) -> Column:
-    return F.when(F.expr(condition), F.lit(_BIT[name])).otherwise(F.lit(0))
+    not_dumped = _NOT_DUMPED if table == "instance_partitions" else "CAST(NULL AS string)"
+    bits = [f"CASE WHEN {condition} THEN {_BIT[name]} ELSE 0 END" for name, (of, condition) in SUBJECTS.items() if of == table]
+    return rows.selectExpr("replica_log_id", f"{not_dumped} AS not_dumped", f"{' | '.join(bits)} AS bits")

@@ -16,28 +16,18 @@ on registered partitions without data; a partition that is missing from the dump
 was made.
 """
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from eo_audit.rules.explain import transactions as words_of
 from eo_audit.rules.rule import Docs, Rule
 
 UNVERIFIED = "the partition leader took a transactional write without asking the coordinator (KAFKA-12671, KAFKA-14402)"
 
 
-def _is_data() -> Column:
-    return F.col("row_kind") == "data"
-
-
-def _odd_epoch() -> Column:
-    """A closing marker whose epoch is neither its data's own nor raised as a coordinator raises it, and data of a second epoch."""
-    raised = F.col("producer_epoch") - F.col("previous_epoch")
-    legal = F.when(F.col("marker_type") == "COMMIT", raised.isin(0, 1)).otherwise(raised.between(0, 2))
-    decided = (F.col("marker_type") == "ABORT") & (F.col("marker_role") == "closing")  # PrepareAbort says so too: KAFKA-9666 burns epochs
-    marker = (F.col("row_kind") == "marker") & F.col("in_open_transaction") & ~legal & ~F.coalesce(decided, F.lit(False))
-    second = _is_data() & F.col("is_transactional") & F.col("in_open_transaction") & (raised != 0)
-    return (marker | second) & (F.col("predecessor") == "observed")
-
+DATA = "row_kind = 'data'"
+RAISED = "producer_epoch - previous_epoch"
+# A coordinator's own ABORT may have any epoch that its PrepareAbort has: KAFKA-9666 burns epochs.
+ODD_MARKER = f"""row_kind = 'marker' AND in_open_transaction AND NOT (marker_type = 'ABORT' AND coalesce(marker_role, '') = 'closing')
+    AND NOT ({RAISED} BETWEEN 0 AND CASE marker_type WHEN 'COMMIT' THEN 1 ELSE 2 END)"""
+SECOND_EPOCH = f"{DATA} AND is_transactional AND in_open_transaction AND {RAISED} <> 0"
 
 T01 = Rule(
     "T01",
@@ -45,7 +35,7 @@ T01 = Rule(
     "critical",
     ("transaction_spans",),
     "transactional_batch",
-    where=lambda: F.col("outcome") == "open",
+    where="outcome = 'open'",
     explain=words_of.hanging,
     needs=("order", "past", "end", "coordinator"),
     docs=Docs(
@@ -63,10 +53,10 @@ T02 = Rule(
     "critical",
     ("producer_history",),
     "transactional_batch",
-    where=lambda: _is_data() & F.col("late").isin("proved", "suspected"),
+    where=f"{DATA} AND late IN ('proved', 'suspected')",
     explain=words_of.late,
     needs=("order", "past", "assigned"),
-    weight=lambda: F.when(F.col("late") == "proved", 1).otherwise(0),
+    weight="CASE late WHEN 'proved' THEN 1 ELSE 0 END",
     docs=Docs(
         "Transactional data stands behind the marker of its own transaction, and no later transaction of the producer covers it.",
         "Data, ABORT, then more data of the same epoch; the coordinator's next transaction does not list the partition or never began.",
@@ -85,7 +75,7 @@ T05 = Rule(
     "critical",
     ("instance_partitions",),
     "registered_partition",
-    where=lambda: (F.col("coverage") == "covered") & (F.col("marker_match") == "missing"),
+    where="coverage = 'covered' AND marker_match = 'missing'",
     explain=words_of.missing,
     needs=("order", "past", "end", "dumped"),
     docs=Docs(
@@ -106,7 +96,7 @@ T06 = Rule(
     "critical",
     ("instance_partitions",),
     "registered_partition",
-    where=lambda: F.col("marker_match") == "contradictory",
+    where="marker_match = 'contradictory'",
     explain=words_of.mixed,
     needs=("order", "past", "dumped"),
     docs=Docs(
@@ -130,7 +120,7 @@ T07 = Rule(
     "error",
     ("producer_history",),
     "transactional_batch",
-    where=lambda: _is_data() & (F.col("registration") == "unregistered") & (F.coalesce("late", F.lit("no")) == "no"),
+    where=f"{DATA} AND registration = 'unregistered' AND coalesce(late, 'no') = 'no'",
     explain=words_of.unregistered,
     needs=("order", "past", "assigned"),
     docs=Docs(
@@ -153,7 +143,7 @@ T10 = Rule(
     "error",
     ("producer_history",),
     "marker",
-    where=_odd_epoch,
+    where=f"(({ODD_MARKER}) OR ({SECOND_EPOCH})) AND predecessor = 'observed'",
     explain=words_of.epoch,
     needs=("order", "past"),
     docs=Docs(
@@ -171,7 +161,7 @@ T12 = Rule(
     "info",
     ("transaction_spans",),
     "transactional_batch",
-    where=lambda: F.col("outcome") == "open",
+    where="outcome = 'open'",
     explain=words_of.open,
     needs=("order", "end", "coordinator"),
     docs=Docs(
@@ -188,7 +178,7 @@ T13 = Rule(
     "info",
     ("producer_history",),
     "marker",
-    where=lambda: F.col("marker_role") == "manual",
+    where="marker_role = 'manual'",
     explain=words_of.manual,
     needs=("order", "assigned"),
     docs=Docs(
@@ -206,7 +196,7 @@ T15 = Rule(
     "critical",
     ("producer_history",),
     "transactional_batch",
-    where=lambda: _is_data() & (F.col("instance_decision") == "ABORT") & (F.col("span_outcome") == "committed"),
+    where=f"{DATA} AND instance_decision = 'ABORT' AND span_outcome = 'committed'",
     explain=words_of.merged,
     needs=("order", "past", "assigned"),
     docs=Docs(

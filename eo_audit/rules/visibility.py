@@ -10,24 +10,10 @@ yet; emptied
 batches; aborted data that the cleaner removed with its index entry.
 """
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from eo_audit.rules.explain import visibility as words_of
 from eo_audit.rules.rule import Docs, Rule
 
-
-def _seen(*, truth: tuple[str, ...], returned: bool) -> Column:
-    """Batches with records below the last stable offset, of such a truth, that the consumer's filter lets through or drops."""
-    shown = F.col("returned") if returned else ~F.col("returned")
-    return (
-        F.col("row_kind").isin("data", "plain")
-        & F.col("truth").isin(*truth)
-        & shown
-        & F.col("below_lso")
-        & (F.coalesce("count", F.lit(1)) > 0)
-    )
-
+SEEN = "row_kind IN ('data', 'plain') AND below_lso AND coalesce(count, 1) > 0"
 
 L01 = Rule(
     "L01",
@@ -36,7 +22,7 @@ L01 = Rule(
     ("visibility",),
     "transactional_batch",
     by="blocker_producer_id",
-    where=lambda: (F.col("lso") < F.col("hw")) & (F.col("lso_if_hw_is_leo") < F.col("leo")) & F.col("blocker_producer_id").isNotNull(),
+    where="lso < hw AND lso_if_hw_is_leo < leo AND blocker_producer_id IS NOT NULL",
     explain=words_of.stuck,
     needs=("past", "end", "coordinator"),
     docs=Docs(
@@ -53,7 +39,7 @@ L02 = Rule(
     "critical",
     ("producer_history",),
     "transactional_batch",
-    where=lambda: _seen(truth=("aborted",), returned=True),
+    where=f"{SEEN} AND truth = 'aborted' AND returned",
     explain=words_of.aborted_visible,
     needs=("order", "past", "index"),
     docs=Docs(
@@ -72,7 +58,7 @@ L03 = Rule(
     "critical",
     ("producer_history",),
     "transactional_batch",
-    where=lambda: _seen(truth=("committed", "plain"), returned=False),
+    where=f"{SEEN} AND truth IN ('committed', 'plain') AND NOT returned",
     explain=words_of.committed_hidden,
     needs=("order", "past", "index"),
     docs=Docs(

@@ -1,0 +1,170 @@
+"""Rules' cases as compact rows: `orders-0 14-15 data pid=2 epoch=0 seq=4-5 label=gap skipped_sequences=2`.
+
+A row names its partition (`orders-0`, with `/2` for broker 2), its offsets, then columns: `name=value`, a bare word for true, `!word` for false. The first bare
+word of a producer_history row is its kind. Values are numbers, words, `[a,b]` lists of partitions; `_` in a value stands for a blank.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from eo_audit.rules.sources import SOURCES
+from eo_audit.schemas import schema
+
+Rows = dict[str, object]
+LINE = 80  # bytes of each line
+NAMES = {"pid": "producer_id", "epoch": "producer_epoch", "id": "transactional_id", "txn": "is_transactional", "open": "in_open_transaction"}
+RANGES = {"seq": ("base_sequence", "last_sequence")}
+OFFSETS = {
+    "producer_history": ("base_offset", "last_offset"),
+    "transaction_spans": ("first_offset", "last_offset"),
+    "coordinator_history": ("entry_offset", "entry_offset"),
+    "transaction_instances": ("first_entry_offset", "complete_offset"),
+    "instance_partitions": ("data_first_offset", "data_last_offset"),
+    "coverage": ("first_offset", "last_offset"),
+    "aborted_index": ("span_first_offset", "span_last_offset"),
+    "producer_edges": ("first_offset", "last_offset"),
+}
+DEFAULTS: Mapping[str, Rows] = {
+    "producer_history": {"judged": True, "predecessor": "observed", "is_transactional": False, "label": "in_sequence", "registration": "registered"},
+    "transaction_spans": {"judged": True, "outcome": "committed", "complete_past": True},
+    "coordinator_history": {"step": "legal", "epoch_step": "ok", "protocol": "tv0"},
+    "transaction_instances": {"protocol": "tv0", "is_last": True, "partitions_complete": True, "timeout_ms": 60_000, "start_ms": 900_000},
+    "instance_partitions": {"coverage": "covered", "marker_match": "closing"},
+    "coverage": {"state": "covered"},
+    "aborted_index": {"state": "match"},
+    "producer_edges": {"first_base_sequence": 0},
+}
+CLUSTER: Rows = {
+    "as_of_ms": 1_000_000, "as_of_source": "manifest", "coordinator_complete": True, "max_transaction_timeout_ms": 900_000,
+    "producer_id_expiration_ms": 86_400_000, "transactional_id_expiration_ms": 604_800_000, "abort_scan_interval_ms": 10_000, "skew_ms": 2_000,
+}  # fmt: skip
+
+
+def number_of(*parts: object) -> int:
+    """A stable id for a log or a section."""
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:7], "big")
+
+
+@dataclass
+class Tables:
+    """Rows of all tables of some cases, each case a cluster of its own."""
+
+    rows: dict[str, list[Rows]] = field(default_factory=dict)
+
+    def add_case(self, cluster: str, case: Mapping[str, object]) -> None:
+        """Add the rows of a case, and what follows from them: its logs, their sections, the cluster."""
+        history = case.get("history") or {}
+        assert isinstance(history, dict)
+        logs: dict[tuple[str, int, int], int] = {}
+        for name, lines in history.items():
+            for at, line in enumerate(lines):
+                place, row = parse(name, line)
+                self._add(name, _addressed(name, {**DEFAULTS[name], **row}, cluster=cluster, place=place, at=at))
+                last = row.get(OFFSETS[name][1])
+                logs[place] = max(logs.get(place, 0), last + 1 if isinstance(last, int) and name != "coverage" else 0)
+        for place, leo in logs.items():
+            self._add_log(cluster, place, leo, dict(_of_log(case, place)))
+        own = case.get("cluster") or {}
+        assert isinstance(own, dict)
+        self._add("clusters", {**CLUSTER, **own, "cluster": cluster})
+
+    def _add(self, table: str, row: Rows) -> None:
+        self.rows.setdefault(table, []).append({name: value for name, value in row.items() if name in schema(table).columns})
+
+    def _add_log(self, cluster: str, place: tuple[str, int, int], leo: int, own: Rows) -> None:
+        topic, partition, broker = place
+        where: Rows = {"cluster": cluster, "topic": topic, "partition": partition, "broker": broker, "replica_log_id": number_of(cluster, *place)}
+        section = number_of("section", cluster, *place)
+        path = f"broker-{broker}/{topic}-{partition}/00000000000000000000.log.txt"
+        self._add("section_status", {**where, "section_id": section, "path": path, "kind": "log", "supported": True, "end_reason": "eof"})
+        numbers = {"hw": leo, "leo": leo, "lso": leo, "lso_if_hw_is_leo": leo, "index_state": "dumped", "coverage": "full", **own}
+        self._add("visibility", {**where, **numbers, "blocker_section_id": section, "blocker_length": LINE})
+
+
+def parse(table: str, line: str) -> tuple[tuple[str, int, int], Rows]:
+    """One compact row: its partition (topic, partition, broker) and its columns."""
+    words = line.split()
+    place, row = _place(words[0]), {}
+    for at, word in enumerate(words[1:]):
+        if at == 0 and re.fullmatch(r"\d*-?\d*", word):
+            row.update(zip(OFFSETS[table], _range(word), strict=True))
+        elif "=" in word:
+            row.update(_column(*word.split("=", 1)))
+        elif table == "producer_history" and "row_kind" not in row:
+            row["row_kind"] = word
+        else:
+            name = NAMES.get(word.lstrip("!"), word.lstrip("!"))
+            row[name] = not word.startswith("!")
+    return place, _completed(table, row)
+
+
+def _completed(table: str, row: Rows) -> Rows:
+    """Columns that follow from others, where the row does not name them."""
+    first, last = row.get("base_offset"), row.get("last_offset")
+    if table == "producer_history" and isinstance(first, int) and isinstance(last, int):
+        row.setdefault("count", last - first + 1)
+        row.setdefault("below_lso", True)
+    for own, prefix in (("last_offset", "records"), ("data_last_offset", "data_records"), ("span_last_offset", "records")):
+        start = row.get(own.replace("last", "first"))
+        if isinstance(row.get(own), int) and isinstance(start, int):
+            row.setdefault(prefix, row[own] - start + 1)  # type: ignore[operator]
+    return row
+
+
+def _place(word: str) -> tuple[str, int, int]:
+    name, _, broker = word.partition("/")
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition), int(broker or 1)
+
+
+def _range(word: str) -> tuple[int, int]:
+    first, _, last = word.partition("-")
+    return int(first), int(last or first)
+
+
+def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
+    if name in RANGES:
+        yield from zip(RANGES[name], _range(text), strict=True)
+        return
+    value: object = int(text) if re.fullmatch(r"-?\d+", text) else text.replace("_ ", " ")
+    if text.startswith("["):
+        places = [_place(item) for item in text.strip("[]").split(",") if item]
+        value = [{"topic": topic, "partition": partition} for topic, partition, _ in places]
+    if text in ("true", "false", "null"):
+        value = {"true": True, "false": False, "null": None}[text]
+    if name in ("head", "tail"):
+        value = [_record(item) for item in text.split(",")]
+    yield NAMES.get(name, name), value
+
+
+def _record(item: str) -> Rows:
+    """`offset:key:value`, the key and the value as numbers that stand for hashes; a trailing `!` says that readers do not get it."""
+    offset, key, value = item.rstrip("!").split(":")
+    returned = not item.endswith("!")
+    return {"offset": int(offset), "key_hash": int(key) if key else None, "value_hash": int(value) if value else None, "returned": returned}
+
+
+def _addressed(table: str, row: Rows, *, cluster: str, place: tuple[str, int, int], at: int) -> Rows:
+    """The row with its log, its cluster and partition, and an address for each of its lines."""
+    topic, partition, broker = place
+    where: Rows = {"cluster": cluster, "topic": topic, "partition": partition, "broker": broker, "coordinator_partition": partition}
+    lines: Rows = {}
+    for nth, (prefix, offset) in enumerate(SOURCES[table].addresses):
+        if offset == OFFSETS[table][0] or row.get(offset) is not None:
+            section = number_of("section", cluster, *place)
+            lines |= {f"{prefix}section_id": section, f"{prefix}byte_offset": LINE * (10 * at + nth), f"{prefix}length": LINE}
+    instance = row.get("instance_id")
+    own = {"instance_id": f"{cluster}/{instance}"} if instance else {}
+    return {**where, "replica_log_id": number_of(cluster, *place), **lines, **row, **own}
+
+
+def _of_log(case: Mapping[str, object], place: tuple[str, int, int]) -> Iterator[tuple[str, object]]:
+    """What the case says of a log: a mapping from `orders-0` or `orders-0/2` to columns of visibility."""
+    logs = case.get("logs") or {}
+    assert isinstance(logs, dict)
+    for name, columns in logs.items():
+        if _place(name) == place:
+            yield from columns.items()

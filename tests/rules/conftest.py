@@ -1,0 +1,79 @@
+"""All cases of all rules in one audit: each case is a cluster of its own."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from pyspark.sql import DataFrame, SparkSession
+
+from eo_audit.collect import HISTORIES, Collected, collect
+from eo_audit.findings import Finding, findings
+from eo_audit.schemas import schema
+from tests.rules.compact import Rows, Tables
+
+CASES = Path(__file__).parent / "cases"
+
+
+@dataclass
+class InMemory:
+    """Tables of an audit, as a warehouse would give them."""
+
+    spark: SparkSession
+    rows: Mapping[str, list[Rows]]
+
+    def read(self, name: str) -> DataFrame:
+        """A table."""
+        return self.spark.createDataFrame(self.arrow(name), schema(name).spark())
+
+    def arrow(self, name: str) -> pa.Table:
+        """A table in memory; columns that a row does not name are null, or empty where null is not allowed."""
+        columns = schema(name)
+        empty = {str(f["name"]): _empty(f) for f in columns.fields}
+        return pa.Table.from_pylist([{**empty, **row} for row in self.rows.get(name, [])], schema=columns.arrow())
+
+
+def _empty(column: Mapping[str, object]) -> object:
+    if column["nullable"]:
+        return None
+    kind = column["type"]
+    return {"long": 0, "integer": 0, "string": "", "boolean": False}[kind] if isinstance(kind, str) else []
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit of all cases gave: its findings by cluster, and what it collected."""
+
+    of_cluster: Mapping[str, list[Finding]]
+    collected: Collected
+    crashed: Mapping[str, str]
+
+
+def case_files() -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Every case file: its stem and its content."""
+    for path in sorted(CASES.glob("*.yaml")):
+        yield path.stem, yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def audit(tables: InMemory) -> Audited:
+    """Collect, explain, and sort by cluster."""
+    collected = collect(tables)
+    told, crashed = findings(collected)
+    of_cluster: dict[str, list[Finding]] = defaultdict(list)
+    for finding in told:
+        of_cluster[finding.cluster].append(finding)
+    return Audited(of_cluster, collected, {**collected.crashed, **crashed})
+
+
+@pytest.fixture(scope="session")
+def audited(spark: SparkSession) -> Audited:
+    """The audit of all cases that are given as rows."""
+    tables = Tables()
+    for stem, content in case_files():
+        for case in content["cases"]:  # type: ignore[attr-defined]
+            tables.add_case(f"{stem}: {case['name']}", case)
+    assert set(tables.rows) >= {"producer_history"} and set(HISTORIES)
+    return audit(InMemory(spark, tables.rows))
