@@ -99,8 +99,7 @@ def _read_files(warehouse: Warehouse, new: Sequence[Surveyed], ingest_id: str, *
 
 
 def _context(surveyed: Surveyed, salt: bytes, ingest_id: str) -> FileContext:
-    file = surveyed.file
-    return FileContext(file.cluster, file.path, surveyed.dump_file_id, file.kind_hint, file.manifest, salt=salt, ingest_id=ingest_id)
+    return FileContext.of(surveyed.file, dump_file_id=surveyed.dump_file_id, salt=salt, ingest_id=ingest_id)
 
 
 def _pieces(file: Surveyed, context: FileContext) -> list[_Piece]:

@@ -83,7 +83,7 @@ def unknown_files(warehouse: Warehouse, surveyed: Sequence[Surveyed]) -> list[Su
 
 
 def _parts(file: DumpFile, range_bytes: int) -> list[tuple[int, int | None]]:
-    if file.compression == "gzip" or file.stored_bytes <= range_bytes:
+    if file.compression == "gzip" or file.kind_hint != "text" or file.stored_bytes <= range_bytes:
         return [(0, None)]
     return [*ranges.parts(file.stored_bytes, range_bytes)]
 

@@ -218,6 +218,7 @@ def _blocks(window: _Window, part: Range, context: FileContext, state: State | N
         hint = guess if state is None else None
         result = parse_range(window.bytes, context=context, base=at, start=at, stop=stop, state=state, final=window.final, guess=hint)
         stuck = result.end_byte == at and at < stop
+        assert not (stuck and window.final), f"{context.path}: nothing is read at byte {at}"
         if not stuck:
             yield result
             at, state = result.end_byte, result.state_out

@@ -1,0 +1,176 @@
+"""Ingest: the same input adds nothing, a dead run leaves nothing, ranges and Spark tasks give the same facts."""
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from eo_audit import pipeline
+from eo_audit.config import load
+from eo_audit.errors import InputError
+from eo_audit.ingest import ingest_files
+from eo_audit.pipeline import Options
+from eo_audit.schemas import table_names
+from eo_audit.tables import Warehouse
+from eo_audit.tasks import Tasks
+
+DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
+ONE_KEPT = {"ingest_id", "key_hash", "value_hash", "input_path"}  # what two clean runs need not share
+
+
+def ingest(out: Path, *inputs: Path, **changed: object) -> None:
+    """`eo-audit ingest` in this process, without Spark."""
+    options = Options(config=replace(load(), **changed))  # type: ignore[arg-type]
+    dumps = pipeline.discover(inputs, options)
+    with pipeline.writing(out, options, spark=no_spark) as warehouse:
+        pipeline.ingest(warehouse, dumps, options)
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("an ingest of a small input does not need Spark")
+
+
+Content = dict[str, list[tuple[object, ...]]]
+
+
+def content(out: Path) -> Content:
+    """All facts, whatever the order of rows, without ids of runs and salted hashes."""
+    warehouse = Warehouse(out)
+    tables = {name: warehouse.arrow(name) for name in table_names("facts")}
+    kept = {name: table.select([column for column in table.column_names if column not in ONE_KEPT]) for name, table in tables.items()}
+    return {name: sorted((tuple(row.values()) for row in table.to_pylist()), key=repr) for name, table in kept.items()}
+
+
+def versions(out: Path) -> dict[str, int]:
+    return {name: DeltaTable(out / "warehouse" / name).version() for name in table_names("facts")}
+
+
+def test_the_same_input_again_adds_nothing(tmp_path: Path) -> None:
+    ingest(tmp_path, DUMPS / "hanging_txn_k39")
+    first, at = content(tmp_path), versions(tmp_path)
+    assert len(first["batches"]) > 20
+    ingest(tmp_path, DUMPS / "hanging_txn_k39")
+    assert versions(tmp_path) == at
+    shutil.copytree(DUMPS / "hanging_txn_k39", tmp_path / "elsewhere" / "hanging_txn_k39")
+    ingest(tmp_path, tmp_path / "elsewhere" / "hanging_txn_k39")
+    ingest(tmp_path, DUMPS / "hanging_txn_k39", tmp_path / "elsewhere" / "hanging_txn_k39")
+    assert content(tmp_path) == first
+
+
+def test_more_input_adds_what_is_new(tmp_path: Path) -> None:
+    both, grown = tmp_path / "both", tmp_path / "grown"
+    ingest(both, DUMPS / "clean_k40", DUMPS / "syn_gap")
+    ingest(grown, DUMPS / "clean_k40")
+    ingest(grown, DUMPS / "clean_k40", DUMPS / "syn_gap")
+    assert content(grown) == content(both)
+
+
+def test_the_byte_ledger_of_every_file_balances(tmp_path: Path) -> None:
+    ingest(tmp_path, DUMPS / "hostile", DUMPS / "syn_text_truncated", DUMPS / "dialects_tombstone_k23@2.0.1")
+    warehouse = Warehouse(tmp_path)
+    files = warehouse.arrow("dump_files").to_pylist()
+    for row in files:
+        assert row["bytes_preamble"] + row["bytes_facts"] + row["bytes_tool_messages"] + row["bytes_unread"] == row["text_bytes"]
+    assert {row["path"] for row in files} >= {"manifest.yaml", "listing.txt"} or len(files) > 20
+    unread = warehouse.arrow("unread_spans").to_pylist()
+    for row in files:
+        assert sum(span["length"] for span in unread if span["dump_file_id"] == row["dump_file_id"]) == row["bytes_unread"]
+
+
+def one_long_file(folder: Path) -> Path:
+    """Segments as `kafka-dump-log --files a,b,c` prints them, hostile payloads among them: 3 MB in one file."""
+    segments = [*sorted((DUMPS / "hostile").rglob("*.log.txt")), *sorted((DUMPS / "power_outage_k39").rglob("*.log.txt"))]
+    file = folder / "long" / "broker-1" / "all.txt"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"".join(path.read_bytes() for path in segments) * 2)
+    return folder / "long"
+
+
+def test_spark_tasks_over_ranges_read_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    dumps = one_long_file(tmp_path)
+    options = Options()
+    with pipeline.writing(there, options, spark=lambda: spark) as warehouse:
+        tasks = Tasks(lambda: spark)
+        ingest_files(warehouse, pipeline.discover([dumps], options).files, range_bytes=1 << 20, tasks=tasks)
+        pipeline.publish(warehouse, "ingest", options)
+    ingest(here, dumps)
+    assert len(Warehouse(there).arrow("batches")) > 1_000
+    assert content(there) == content(here)
+
+
+def test_a_task_that_meets_a_bad_file_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    plain = one_long_file(tmp_path) / "broker-1" / "all.txt"
+    damaged = tmp_path / "damaged.txt.gz"
+    damaged.write_bytes(gzip.compress(plain.read_bytes())[:-8] + bytes(8))
+    dumps = pipeline.discover([damaged], Options())
+    tasks, message = Tasks(lambda: spark), "damaged.txt.gz cannot be read to its end"
+    with pytest.raises(InputError, match=message), pipeline.writing(tmp_path, Options(), spark=lambda: spark) as warehouse:
+        ingest_files(warehouse, dumps.files, range_bytes=1 << 20, tasks=tasks)
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    options = Options(progress=lambda what, done, total: told.append((what, done, total)))
+    dumps = pipeline.discover([DUMPS / "clean_k40"], options)
+    with pipeline.writing(tmp_path, options, spark=no_spark) as warehouse:
+        pipeline.ingest(warehouse, dumps, options)
+    assert told[0] == ("looking through the dumps", 0, 1)
+    assert ("reading the dumps", 1, 1) in told
+
+
+KILLED = """
+    import os, sys
+    from pathlib import Path
+    from eo_audit import tables
+    sys.path.insert(0, {tests!r})
+    from test_ingest import ingest
+
+    commit, left = tables.Warehouse._commit, [int(sys.argv[1])]
+
+    def commit_then_die(*args, **options):
+        commit(*args, **options)
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), 9)
+
+    tables.Warehouse._commit = commit_then_die
+    ingest(Path(sys.argv[2]), Path(sys.argv[3]))
+"""
+
+
+def test_a_run_killed_after_any_commit_leaves_no_trace(tmp_path: Path) -> None:
+    first, second = DUMPS / "syn_gap", DUMPS / "clean_k40"
+    clean, base = tmp_path / "clean", tmp_path / "base"
+    ingest(base, first)
+    before = content(base)
+    shutil.copytree(base, clean)
+    ingest(clean, second)
+    script = textwrap.dedent(KILLED.format(tests=str(Path(__file__).parent)))
+    commits = [number for number in range(1, 40) if _dies(script, number, base, tmp_path / f"out-{number}", second)]
+    assert commits == list(range(1, len(commits) + 1))
+    assert len(commits) >= 10
+    for number in commits:
+        out = tmp_path / f"out-{number}"
+        if number < commits[-1]:
+            assert content(out) == before
+        ingest(out, second)
+        assert content(out) == content(clean)
+
+
+def _dies(script: str, number: int, base: Path, out: Path, dumps: Path) -> bool:
+    """Run in a copy of a warehouse and kill the process after its nth commit; false when it has fewer."""
+    shutil.copytree(base, out)
+    ended = subprocess.run([sys.executable, "-c", script, str(number), str(out), str(dumps)], check=False, env=os.environ)
+    assert ended.returncode in (-9, 0)
+    return ended.returncode == -9
+
+
