@@ -1,24 +1,21 @@
 """What the transaction coordinator wrote, id by id: every entry with its predecessor, its legality and its transaction.
 
 `__transaction_state` is replicated like any log, and one replica of each partition is enough: the authority is the one whose
-dumps cover the longest stretch of offsets without a missing segment. The others are compared with it elsewhere, never merged.
+dumps cover most offsets without a missing segment. The others are compared with it elsewhere, never merged.
 """
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from eo_audit.history import coordinator_law as law_of
+from eo_audit.history import coordinator_law
 from eo_audit.model import states as law
 from eo_audit.schemas import schema
 
 TOPIC = "__transaction_state"
 
 _PARTITION = ("cluster", "coordinator_partition")
-_ORDER = ("entry_offset", "section_id", "byte_offset")
-_SO_FAR = (Window.unboundedPreceding, Window.currentRow)
-_BEFORE = (Window.unboundedPreceding, -1)
-_FROM_HERE = (Window.currentRow, Window.unboundedFollowing)
-_WHOLE = (Window.unboundedPreceding, Window.unboundedFollowing)
+_LOG = (*_PARTITION, "replica_log_id")
+_NO_PARTITIONS = "cast(array() as array<struct<topic:string,partition:int>>)"
 
 
 def coordinator_history(coordinator_entries: DataFrame, section_status: DataFrame, clusters: DataFrame) -> DataFrame:
@@ -26,16 +23,15 @@ def coordinator_history(coordinator_entries: DataFrame, section_status: DataFram
 
     Args:
         coordinator_entries: the fact table, all replicas.
-        section_status: which sections count, and where they lie.
+        section_status: which sections are read, and where they lie.
         clusters: one row per cluster, for transaction_version and kafka_version.
 
     Returns:
         Rows of the table `coordinator_history`.
     """
-    entries = _authority(_with_place(coordinator_entries, section_status))
     known = clusters.select("cluster", "transaction_version", may_jump(F.col("kafka_version")).alias("may_jump"))
-    linked = _with_predecessor(entries.join(F.broadcast(known), "cluster", "left"))
-    return _judged(_with_protocol(linked)).select(*schema("coordinator_history").columns)
+    entries = _authority(_with_place(coordinator_entries, section_status)).join(F.broadcast(known), "cluster", "left")
+    return _judged(_with_predecessor(entries)).select(*schema("coordinator_history").columns)
 
 
 def may_jump(kafka_version: Column) -> Column:
@@ -46,26 +42,33 @@ def may_jump(kafka_version: Column) -> Column:
     return F.coalesce((major < first) | ((major == first) & (minor < second)), F.lit(True))
 
 
-def _in_log() -> WindowSpec:
-    return Window.partitionBy(*_PARTITION, "replica_log_id").orderBy(*_ORDER)
+def _ordered(*keys: str) -> WindowSpec:
+    return Window.partitionBy(*keys).orderBy("entry_offset", "section_id", "byte_offset")
 
 
-def _in_id() -> WindowSpec:
-    return Window.partitionBy(*_PARTITION, "replica_log_id", "transactional_id").orderBy(*_ORDER)
+def _up_to_here(window: WindowSpec) -> WindowSpec:
+    return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+
+def _before(window: WindowSpec) -> WindowSpec:
+    return window.rowsBetween(Window.unboundedPreceding, -1)
 
 
 def _with_place(entries: DataFrame, section_status: DataFrame) -> DataFrame:
-    """The entries of sections that count, with cluster, partition, and whether a segment is missing right before them."""
-    counts = (F.col("topic") == TOPIC) & (F.col("kind") == "log") & F.col("is_read")
-    sections = section_status.where(counts & F.col("partition").isNotNull()).select(
+    """The entries of sections that are read, with cluster, partition and segment."""
+    counts = (F.col("topic") == TOPIC) & (F.col("kind") == "log") & F.col("is_read") & F.col("partition").isNotNull()
+    sections = section_status.where(counts).select(
         "section_id",
         "cluster",
         F.col("partition").alias("coordinator_partition"),
         "segment_base_offset",
         F.col("end_reason").isin("truncated", "exception").alias("cut_off"),
     )
-    return entries.join(F.broadcast(sections), "section_id").withColumn(
-        "state", F.when(F.col("tombstone"), law.TOMBSTONE).otherwise(F.coalesce("status", F.lit("Unknown")))
+    return entries.join(F.broadcast(sections), "section_id").select(
+        *(column for column in entries.columns if column not in ("value_version", "size_identity_ok")),
+        *(column for column in sections.columns if column != "section_id"),
+        F.when(F.col("tombstone"), law.TOMBSTONE).otherwise(F.coalesce("status", F.lit("Unknown"))).alias("state"),
+        F.coalesce("partitions", F.expr(_NO_PARTITIONS)).alias("listed"),
     )
 
 
@@ -74,90 +77,79 @@ def _authority(placed: DataFrame) -> DataFrame:
 
     Offsets missing between two segments are a missing segment where nothing shows the cleaner at work before, else its work.
     """
-    stretch = Window.partitionBy(*_PARTITION, "replica_log_id", "stretch").rowsBetween(*_WHOLE)
-    log = Window.partitionBy(*_PARTITION, "replica_log_id").rowsBetween(*_WHOLE)
-    replicas = Window.partitionBy(*_PARTITION).rowsBetween(*_WHOLE)
-    before = F.lag("entry_offset").over(_in_log())
-    starts_section = ~F.col("section_id").eqNullSafe(F.lag("section_id").over(_in_log()))
-    hole = F.col("entry_offset") > F.when(starts_section, F.col("segment_base_offset")).otherwise(before + 1)
-    missing = starts_section & (F.col("segment_base_offset") > before + 1)
+    in_log, log, replicas = _ordered(*_LOG), Window.partitionBy(*_LOG), Window.partitionBy(*_PARTITION)
+    offset, base, before = F.col("entry_offset"), F.col("segment_base_offset"), F.col("log_previous.entry_offset")
+    begins_section = ~F.col("section_id").eqNullSafe(F.col("log_previous.section_id"))
+    hole = F.coalesce(offset > F.when(begins_section, base).otherwise(before + 1), F.lit(False))
+    cleaned = F.coalesce(F.max("hole").over(_before(in_log)), F.lit(False))
+    skipped = F.when(begins_section & (base > before + 1) & ~cleaned, base - before - 1).otherwise(0)
+    covered = F.max("entry_offset").over(log) - F.min("entry_offset").over(log) - F.sum("skipped").over(log)
+    rank = F.struct(covered, F.count("*").over(log), -F.col("replica_log_id"))
+    last_of_log = F.max_by("cut_off", "entry_offset").over(log)
     return (
         placed.repartition(*_PARTITION)
         .select(
-            *placed.columns,
-            F.lag("batch_timestamp_ms").over(_in_log()).alias("log_previous_batch_ms"),
-            F.row_number().over(_in_log()).alias("place"),
-            F.coalesce(missing, F.lit(False)).alias("missing"),
-            F.coalesce(hole, F.lit(False)).alias("hole"),
+            "*",
+            F.lag(F.struct("entry_offset", "section_id", "batch_timestamp_ms")).over(in_log).alias("log_previous"),
+            F.row_number().over(in_log).alias("place"),
         )
-        .withColumn("gap", (F.col("missing") & ~F.coalesce(F.max("hole").over(_in_log().rowsBetween(*_BEFORE)), F.lit(False))).cast("int"))
-        .withColumn("stretch", F.sum("gap").over(_in_log().rowsBetween(*_SO_FAR)))
-        .withColumn("covered", F.max("entry_offset").over(stretch) - F.min("entry_offset").over(stretch) + 1)
-        .withColumn("rank", F.struct("covered", F.count("*").over(log).alias("entries"), (-F.col("replica_log_id")).alias("smallest_id")))
-        .withColumn("log_contiguous", F.max("entry_offset").over(log) + 1 == F.count("*").over(log))
-        .withColumn("tail_known", ~F.max_by("cut_off", "entry_offset").over(log))
-        .withColumn("best", F.max("rank").over(replicas))
-        .withColumn("own_best", F.max("rank").over(log))
-        .where(F.col("own_best") == F.col("best"))
+        .select("*", hole.alias("hole"))
+        .select("*", skipped.alias("skipped"))
+        .select(
+            "*",
+            F.sum(F.signum("skipped")).over(_up_to_here(in_log)).alias("stretch"),
+            rank.alias("rank"),
+            (F.max("entry_offset").over(log) + 1 == F.count("*").over(log)).alias("log_contiguous"),
+            (~last_of_log).alias("tail_known"),
+        )
+        .select("*", F.max("rank").over(replicas).alias("best"), F.col("log_previous.batch_timestamp_ms").alias("log_previous_batch_ms"))
+        .where(F.col("rank") == F.col("best"))
     )
 
 
 def _with_predecessor(entries: DataFrame) -> DataFrame:
-    """Adds `previous` (null after a missing segment), `alive` (the newest earlier entry with a value), `is_last`, `head_known`."""
-    entry = F.struct(*law_of.ENTRY)
-    earlier = F.when(F.col("previous.stretch") == F.col("stretch"), F.col("previous"))
-    alive = F.when(F.col("alive.stretch") == F.col("stretch"), F.col("alive"))
-    born = (F.col("state") == law.EMPTY) & (F.col("producer_epoch") == 0)
-    whole = F.col("entry_offset") == F.col("place") - 1
+    """Adds `previous` (null after a missing segment), `alive` (the newest earlier entry with a value), and the law's features."""
+    in_id = _ordered(*_LOG, "transactional_id")
+    same_stretch = {name: F.when(F.col(f"{name}.stretch") == F.col("stretch"), F.col(name)) for name in ("previous", "alive")}
     with_value = F.when(~F.col("tombstone"), F.struct("state", "producer_id", "stretch"))
     return (
         entries.select(
             "*",
-            entry.alias("entry"),
-            F.lag(entry).over(_in_id()).alias("previous"),
-            F.lead(F.lit(False), 1, True).over(_in_id()).alias("is_last"),
-            F.last(with_value, ignorenulls=True).over(_in_id().rowsBetween(*_BEFORE)).alias("alive"),
+            F.lag(F.struct(*coordinator_law.PREVIOUS)).over(in_id).alias("previous"),
+            F.lead(F.lit(False), 1, True).over(in_id).alias("is_last"),
+            F.last(with_value, ignorenulls=True).over(_before(in_id)).alias("alive"),
         )
-        .withColumn("previous", earlier)
-        .withColumn("alive", alive)
-        .withColumn("head_known", F.coalesce(F.col("previous").isNotNull() | whole | born, F.lit(False)))
+        .withColumns(same_stretch)
+        .withColumns(coordinator_law.features())
     )
-
-
-def _with_protocol(linked: DataFrame) -> DataFrame:
-    """Adds `protocol`: the entry's own evidence, else that of the nearest earlier, else later entry, else the cluster's."""
-    version = F.col("transaction_version")
-    evidence = law_of.protocol_evidence(
-        F.col("previous"), F.col("entry"), client_version=F.col("client_transaction_version"), transaction_version=version
-    )
-    assumed = F.when(version.isin(0, 1), law.TV0).when(version == 2, law.TV2).otherwise(law.UNKNOWN)
-    earlier = F.last("evidence", ignorenulls=True).over(_in_id().rowsBetween(*_SO_FAR))
-    later = F.first("evidence", ignorenulls=True).over(_in_id().rowsBetween(*_FROM_HERE))
-    return linked.withColumn("evidence", evidence).withColumn("protocol", F.coalesce(earlier, later, assumed))
 
 
 def _judged(entries: DataFrame) -> DataFrame:
-    """Adds the columns that judge each entry, its instance, and the predecessor's columns."""
-    before, entry, protocol = F.col("previous"), F.col("entry"), F.col("protocol")
-    fine = (F.col("judged.step") == "legal") & F.col("epoch_step").isin("ok", "not_judged")
-    begin = F.last(F.when(F.col("begins"), F.col("entry_offset")), ignorenulls=True).over(_in_id().rowsBetween(*_SO_FAR))
-    in_run = law_of.one_of(F.col("state"), frozenset(law.CONTINUES_RUN))
-    name = F.concat_ws("/", "cluster", F.col("coordinator_partition").cast("string"), "transactional_id", begin.cast("string"))
+    """Adds the protocol, the columns that judge each entry, its instance, and the predecessor's columns."""
+    in_id = _ordered(*_LOG, "transactional_id")
+    earlier = F.last("evidence", ignorenulls=True).over(_up_to_here(in_id))
+    later = F.first("evidence", ignorenulls=True).over(in_id.rowsBetween(Window.currentRow, Window.unboundedFollowing))
+    version = F.col("transaction_version")
+    assumed = F.when(version < 2, law.TV0).when(version == 2, law.TV2).otherwise(law.UNKNOWN)
+    begin = F.last(F.when(F.col("begins"), F.col("entry_offset")), ignorenulls=True).over(_up_to_here(in_id))
+    born = (F.col("state") == law.EMPTY) & (F.col("producer_epoch") == 0)
+    whole = F.col("entry_offset") == F.col("place") - 1
+    fine = (F.col("judged") == "legal") & F.col("epoch_step").isin("ok", "not_judged")
+    name = F.concat_ws("/", "cluster", F.col("coordinator_partition").cast("string"), "transactional_id", F.col("begin").cast("string"))
+    renamed = {"offset": "entry_offset", "status": "state", "pid": "producer_id", "epoch": "producer_epoch", "partitions": "listed"}
+    kept = ("last_update_ms", "start_ms", "timeout_ms", "section_id", "byte_offset", "length")
     return (
-        entries.withColumn("judged", law_of.step(before, entry, alive=F.col("alive"), protocol=protocol))
-        .withColumn("epoch_step", law_of.epoch_step(before, entry, protocol=protocol, may_jump=F.coalesce("may_jump", F.lit(True))))
-        .withColumn("begins", law_of.begins_run(before, entry))
+        entries.select("*", coordinator_law.protocol_evidence().alias("evidence"), coordinator_law.begins_run().alias("begins"))
+        .select("*", F.coalesce(earlier, later, assumed).alias("protocol"), begin.alias("begin"))
+        .select("*", coordinator_law.step().alias("judged"), coordinator_law.epoch_step().alias("epoch_step"))
         .select(
             "*",
-            F.col("judged.step").alias("step"),
-            F.col("judged.step_reason").alias("step_reason"),
-            F.when(fine, law_of.field_change(before, entry)).alias("field_change"),
-            F.when(in_run, name).alias("instance_id"),
-            F.col("previous.entry_offset").alias("previous_offset"),
-            F.col("previous.state").alias("previous_status"),
-            F.col("previous.producer_id").alias("previous_pid"),
-            F.col("previous.producer_epoch").alias("previous_epoch"),
-            *(F.col(f"previous.{name}").alias(f"previous_{name}") for name in ("last_update_ms", "start_ms", "timeout_ms", "partitions")),
-            *(F.col(f"previous.{name}").alias(f"previous_{name}") for name in ("section_id", "byte_offset", "length")),
+            F.substring_index("judged", " ", 1).alias("step"),
+            F.get(F.split("judged", " "), F.lit(1)).alias("step_reason"),
+            F.when(fine, coordinator_law.field_change()).alias("field_change"),
+            F.when(coordinator_law.in_run(), name).alias("instance_id"),
+            F.coalesce(F.col("previous").isNotNull() | whole | born, F.lit(False)).alias("head_known"),
+            *(F.col(f"previous.{field}").alias(f"previous_{column}") for column, field in renamed.items()),
+            *(F.col(f"previous.{field}").alias(f"previous_{field}") for field in kept),
         )
     )

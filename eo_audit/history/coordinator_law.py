@@ -1,185 +1,149 @@
 """The coordinator's law as column expressions: the tables of `model.states` turned into literals.
 
-An entry is a struct of the columns of `ENTRY`, its predecessor another (null where there is none to judge by). The words that
-come out are those of `model.coordinator`, and a test holds both against each other row by row.
+They read the columns that `features` adds: an entry beside its predecessor. The words that come out are those of
+`model.coordinator`, and a test holds both against each other row by row.
 """
+
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from eo_audit.model import states as law
 
-ENTRY = (
-    *("state", "producer_id", "producer_epoch", "timeout_ms", "partitions", "last_update_ms", "start_ms", "entry_offset"),
+PREVIOUS = (
+    *("state", "producer_id", "producer_epoch", "timeout_ms", "listed", "last_update_ms", "start_ms", "entry_offset"),
     *("stretch", "section_id", "byte_offset", "length"),
 )
+_FIRST, _GHOST, _LEGAL, _ILLEGAL = ("first", "ghost", "legal", "illegal")
 
 
-def one_of(column: Column, values: frozenset[str]) -> Column:
-    """Whether the column is one of these states; false for null."""
-    return F.coalesce(column.isin(sorted(values)), F.lit(False))
+def among(column: Column, values: Iterable[str]) -> Column:
+    """Whether a text is one of these; null stays null. One literal instead of one per value: plans stay small."""
+    return F.lit(f"|{'|'.join(sorted(values))}|").contains(F.concat(F.lit("|"), column, F.lit("|")))
 
 
-def listed(partitions: Column) -> Column:
-    """A partition list, where null is the empty one."""
-    return F.coalesce(partitions, F.expr("cast(array() as array<struct<topic:string,partition:int>>)"))
+def features() -> dict[str, Column]:
+    """What the law asks about an entry and its predecessor `previous` (a struct of PREVIOUS, or null)."""
+    entry, before = F.col("listed"), F.col("previous.listed")
+    return {
+        "pair": F.concat(F.col("previous.state"), F.lit(">"), F.col("state")),
+        "raised": F.col("producer_epoch").cast("long") - F.col("previous.producer_epoch"),
+        "added": F.size(F.array_except(entry, before)),
+        "removed": F.size(F.array_except(before, entry)),
+        "same_producer": F.col("producer_id").eqNullSafe(F.col("previous.producer_id")),
+        "new_start": F.col("start_ms") != F.col("previous.start_ms"),  # null where one of them is not printed
+    }
 
 
-def includes(whole: Column, part: Column) -> Column:
-    """Whether the first list of partitions has all of the second."""
-    return F.size(F.array_except(listed(part), listed(whole))) == 0
-
-
-def extends(before: Column, entry: Column) -> Column:
-    """Whether the entry lists strictly more partitions than the one before it."""
-    return includes(entry["partitions"], before["partitions"]) & ~includes(before["partitions"], entry["partitions"])
-
-
-def protocol_evidence(before: Column, entry: Column, *, client_version: Column, transaction_version: Column) -> Column:
+def protocol_evidence() -> Column:
     """What an entry itself tells about its protocol: tv0, tv2 or null."""
-    raised = entry["producer_epoch"].cast("long") - before["producer_epoch"]
-    printed = entry["start_ms"].isNotNull() & ~one_of(entry["state"], frozenset({law.EMPTY, law.TOMBSTONE}))
-    told = (
-        F.when((raised == 0) & one_of(entry["state"], law.PREPARED), law.TV0)
-        .when((raised == 1) & (entry["state"] == law.PREPARE_COMMIT), law.TV2)
-        .otherwise(F.lit(None))
-    )
+    state, version = F.col("state"), F.col("transaction_version")
+    printed = F.col("start_ms").isNotNull() & ~state.isin(law.EMPTY, law.TOMBSTONE)
+    ended = (F.col("previous.state") == law.ONGOING) & among(state, law.PREPARED)
     return (
-        F.when(client_version >= 2, law.TV2)
-        .when(transaction_version.isin(0, 1), law.TV0)
-        .when(printed, law.TV0)
-        .when(before["state"] == law.ONGOING, told)
+        F.when(F.col("client_transaction_version") >= 2, law.TV2)
+        .when((version < 2) | printed, law.TV0)
+        .when(ended & (F.col("raised") == 0), law.TV0)
+        .when(ended & (F.col("raised") == 1) & (state == law.PREPARE_COMMIT), law.TV2)
     )
 
 
-def begins_run(before: Column, entry: Column) -> Column:
+def _pairs(table: dict[str, frozenset[str]]) -> list[str]:
+    return [f"{before}>{after}" for after, all_before in table.items() for before in all_before]
+
+
+def begins_run() -> Column:
     """Whether a transaction begins with this entry."""
-    in_run = one_of(entry["state"], frozenset(law.CONTINUES_RUN))
-    pairs = [f"{previous}>{current}" for current, all_previous in law.CONTINUES_RUN.items() for previous in sorted(all_previous)]
-    continues = F.coalesce(F.concat_ws(">", before["state"], entry["state"]).isin(pairs), F.lit(False))
-    other_producer = ~entry["producer_id"].eqNullSafe(before["producer_id"]) & ~one_of(entry["state"], law.COMPLETE)
-    return in_run & (~continues | other_producer)
+    continues = F.coalesce(among(F.col("pair"), _pairs(dict(law.CONTINUES_RUN))), F.lit(False))
+    return in_run() & (~continues | (~F.col("same_producer") & ~among(F.col("state"), law.COMPLETE)))
 
 
-def step(before: Column, entry: Column, *, alive: Column, protocol: Column) -> Column:
-    """The step as a struct of `step` and `step_reason`. `alive` is the id's newest entry with a value."""
-    state, previous = entry["state"], before["state"]
-    known = frozenset({*law.KNOWN, law.TOMBSTONE})
-    reason = (
-        F.when(state == law.TOMBSTONE, "tombstone_while_open")
-        .when(one_of(state, law.COMPLETE) & (state == previous), "double_complete")
-        .otherwise("not_in_table")
-    )
+def in_run() -> Column:
+    """Whether entries of this state belong to a transaction."""
+    return among(F.col("state"), law.CONTINUES_RUN)
+
+
+def step() -> Column:
+    """The step and, where it is illegal, the reason behind a blank. `alive` is the id's newest earlier entry with a value."""
+    state, before = F.col("state"), F.col("previous.state")
+    known = {*law.KNOWN, law.TOMBSTONE}
     return (
-        F.when(one_of(state, law.TRANSIENT), _step("illegal", "transient_state"))
-        .when(~one_of(state, known), _step("illegal", "unknown_state"))
-        .when(~one_of(previous, known), _step("first"))
-        .when((previous == law.TOMBSTONE) & (state != law.TOMBSTONE), _after_tombstone(entry, alive=alive, protocol=protocol))
-        .when(_is_ghost(before, entry, protocol=protocol), _step("ghost"))
-        .when(_is_legal(previous, state, protocol=protocol), _step("legal"))
-        .otherwise(F.struct(F.lit("illegal").alias("step"), reason.alias("step_reason")))
+        F.when(among(state, law.TRANSIENT), f"{_ILLEGAL} transient_state")
+        .when(~among(state, known), f"{_ILLEGAL} unknown_state")
+        .when(before.isNull() | ~among(before, known), _FIRST)
+        .when((before == law.TOMBSTONE) & (state != law.TOMBSTONE), _after_tombstone())
+        .when(_is_ghost(), _GHOST)
+        .when(_is_legal(F.col("pair")), _LEGAL)
+        .when(state == law.TOMBSTONE, f"{_ILLEGAL} tombstone_while_open")
+        .when(among(F.col("pair"), [f"{name}>{name}" for name in law.COMPLETE]), f"{_ILLEGAL} double_complete")
+        .otherwise(f"{_ILLEGAL} not_in_table")
     )
 
 
-def _step(name: str, reason: str | None = None) -> Column:
-    return F.struct(F.lit(name).alias("step"), F.lit(reason).cast("string").alias("step_reason"))
+def _is_legal(pair: Column) -> Column:
+    legal = [f"{protocol}>{pair}" for protocol, table in law.VALID_PREVIOUS.items() for pair in _pairs(dict(table))]
+    return among(F.concat(F.col("protocol"), F.lit(">"), pair), legal)
 
 
-def _is_legal(previous: Column, state: Column, *, protocol: Column) -> Column:
-    legal = [
-        f"{name}>{before}>{after}"
-        for name, table in law.VALID_PREVIOUS.items()
-        for after, all_before in table.items()
-        for before in sorted(all_before)
-    ]
-    return F.coalesce(F.concat_ws(">", protocol, previous, state).isin(legal), F.lit(False))
+def _after_tombstone() -> Column:
+    alive = F.col("alive.state")
+    survived = F.col("alive.producer_id").eqNullSafe(F.col("producer_id")) & _is_legal(F.concat(alive, F.lit(">"), F.col("state")))
+    born = F.col("state") == law.EMPTY
+    return F.when(survived | (alive.isNull() & ~born), _GHOST).when(born, _LEGAL).otherwise(f"{_ILLEGAL} not_in_table")
 
 
-def _after_tombstone(entry: Column, *, alive: Column, protocol: Column) -> Column:
-    same_producer = alive["producer_id"].eqNullSafe(entry["producer_id"]) & alive["state"].isNotNull()
-    survived = same_producer & _is_legal(alive["state"], entry["state"], protocol=protocol)
-    is_new = entry["state"] == law.EMPTY
-    return (
-        F.when(survived | (alive["state"].isNull() & ~is_new), _step("ghost"))
-        .when(is_new, _step("legal"))
-        .otherwise(_step("illegal", "not_in_table"))
-    )
-
-
-def _is_ghost(before: Column, entry: Column, *, protocol: Column) -> Column:
-    raised = entry["producer_epoch"].cast("long") - before["producer_epoch"]
-    both_print = before["start_ms"].isNotNull() & entry["start_ms"].isNotNull()
-    shrank = includes(before["partitions"], entry["partitions"]) & ~includes(entry["partitions"], before["partitions"])
-    fields = ("producer_id", "producer_epoch", "timeout_ms", "last_update_ms", "start_ms")
-    same_fields = [before[name].eqNullSafe(entry[name]) for name in fields]
+def _is_ghost() -> Column:
+    both_print = F.col("new_start").isNotNull()
+    extends, shrinks = (F.col("added") > 0) & (F.col("removed") == 0), (F.col("removed") > 0) & (F.col("added") == 0)
+    unchanged = [F.col(f"previous.{name}").eqNullSafe(F.col(name)) for name in ("timeout_ms", "last_update_ms", "start_ms")]
     conditions = {
         "any": F.lit(True),
-        "restarted": (both_print & (before["start_ms"] != entry["start_ms"])) | (~extends(before, entry) & ~(shrank & both_print)),
-        "same_payload": _all(*same_fields, F.size(listed(before["partitions"])) == F.size(listed(entry["partitions"])))
-        & includes(before["partitions"], entry["partitions"]),
-        "forgotten": F.size(listed(entry["partitions"])) == 0,
+        "restarted": F.coalesce(F.col("new_start"), F.lit(False)) | (~extends & ~(shrinks & both_print)),
+        "same_payload": (F.col("added") + F.col("removed") == 0) & unchanged[0] & unchanged[1] & unchanged[2],
+        "forgotten": F.size("listed") == 0,
     }
-    fits = [
-        (before["state"] == ghost.previous)
-        & (entry["state"] == ghost.current)
-        & protocol.isin(sorted(ghost.protocols))
-        & before["producer_id"].eqNullSafe(entry["producer_id"])
-        & raised.isin(sorted(ghost.epoch_steps))
-        & conditions[ghost.condition]
-        for ghost in law.GHOSTS
-    ]
-    return F.coalesce(_any(*fits), F.lit(False))
+    key = F.concat_ws(">", "pair", "protocol", F.col("raised").cast("string"))
+    fits = F.lit(False)
+    for name, condition in conditions.items():
+        keys = [
+            f"{ghost.previous}>{ghost.current}>{protocol}>{raised}"
+            for ghost in law.GHOSTS
+            for protocol in ghost.protocols
+            for raised in ghost.epoch_steps
+            if ghost.condition == name
+        ]
+        fits = fits | (among(key, keys) & condition)
+    return F.col("same_producer") & fits
 
 
-def epoch_step(before: Column, entry: Column, *, protocol: Column, may_jump: Column) -> Column:
+def epoch_step() -> Column:
     """The step of the epoch: ok, regression, jump, pid_change_epoch_not_zero or not_judged."""
-    raised = entry["producer_epoch"].cast("long") - before["producer_epoch"]
-    largest = F.lit(None).cast("int")
-    for name, most in law.LARGEST_EPOCH_STEP.items():
-        largest = F.when(protocol == name, most).otherwise(largest)
-    burned = may_jump & (protocol != law.TV2) & (entry["state"] == law.PREPARE_ABORT)
+    protocol, raised = F.col("protocol"), F.col("raised")
+    burned = F.col("may_jump") & (protocol != law.TV2) & (F.col("state") == law.PREPARE_ABORT)
+    allowed = [f"{name}>{raised}" for name, most in law.LARGEST_EPOCH_STEP.items() for raised in range(most + 1)]
     return (
         F.when(raised.isNull(), "not_judged")
-        .when(
-            ~before["producer_id"].eqNullSafe(entry["producer_id"]),
-            F.when(entry["producer_epoch"] == 0, "ok").otherwise("pid_change_epoch_not_zero"),
-        )
-        .when(raised < 0, "regression")
-        .when((raised <= largest) | burned, "ok")
-        .otherwise("jump")
+        .when(F.col("same_producer") & (raised < 0), "regression")
+        .when(F.col("same_producer") & (burned | among(F.concat(protocol, F.lit(">"), raised.cast("string")), allowed)), "ok")
+        .when(F.col("same_producer"), "jump")
+        .when(F.col("producer_epoch") == 0, "ok")
+        .otherwise("pid_change_epoch_not_zero")
     )
 
 
-def field_change(before: Column, entry: Column) -> Column:
+def field_change() -> Column:
     """The first field that changed and may not, for a step that is legal by its states; else null."""
-    state, previous = entry["state"], before["state"]
-    pairs = [f"{old}>{new}" for new, all_old in law.CONTINUES_RUN.items() for old in sorted(all_old)]
-    continues = F.concat_ws(">", previous, state).isin(pairs)
-    keeps = (state == law.ONGOING) | one_of(state, law.COMPLETE)
-    same_list = includes(entry["partitions"], before["partitions"]) & includes(before["partitions"], entry["partitions"])
-    same_producer = before["producer_id"].eqNullSafe(entry["producer_id"])
+    state, pair = F.col("state"), F.col("pair")
+    continues = among(pair, _pairs(dict(law.CONTINUES_RUN)))
+    complete = among(state, law.COMPLETE)
+    other_epoch = F.col("same_producer") & ~F.col("previous.producer_epoch").eqNullSafe(F.col("producer_epoch"))
     return (
-        F.when(previous.isNull() | state.isin(law.EMPTY, law.TOMBSTONE) | (previous == law.TOMBSTONE), F.lit(None))
-        .when(~before["timeout_ms"].eqNullSafe(entry["timeout_ms"]), "timeout")
-        .when(
-            (state == law.ONGOING) & (previous == law.ONGOING) & ~includes(entry["partitions"], before["partitions"]), "partitions_shrank"
-        )
-        .when(one_of(state, law.PREPARED) & continues & ~same_list, "prepare_partitions")
-        .when(continues & (before["start_ms"] != entry["start_ms"]), "start")
-        .when(one_of(state, law.COMPLETE) & (F.size(listed(entry["partitions"])) > 0), "complete_partitions")
-        .when(keeps & same_producer & ~before["producer_epoch"].eqNullSafe(entry["producer_epoch"]), "epoch")
+        F.when(pair.isNull() | state.isin(law.EMPTY, law.TOMBSTONE) | (F.col("previous.state") == law.TOMBSTONE), F.lit(None))
+        .when(~F.col("previous.timeout_ms").eqNullSafe(F.col("timeout_ms")), "timeout")
+        .when((pair == f"{law.ONGOING}>{law.ONGOING}") & (F.col("removed") > 0), "partitions_shrank")
+        .when(among(state, law.PREPARED) & continues & (F.col("added") + F.col("removed") > 0), "prepare_partitions")
+        .when(continues & F.col("new_start"), "start")
+        .when(complete & (F.size("listed") > 0), "complete_partitions")
+        .when(((state == law.ONGOING) | complete) & other_epoch, "epoch")
     )
-
-
-def _all(*conditions: Column) -> Column:
-    result = F.lit(True)
-    for condition in conditions:
-        result = result & condition
-    return result
-
-
-def _any(*conditions: Column) -> Column:
-    result = F.lit(False)
-    for condition in conditions:
-        result = result | condition
-    return result

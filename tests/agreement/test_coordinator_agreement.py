@@ -17,7 +17,7 @@ from eo_audit.model.instances import Instance, instances
 from eo_audit.model.states import TOMBSTONE
 
 AT_LEAST = 100
-SEEDS = range(4)
+SEEDS = range(2)
 
 STEP_VALUES = {
     "step": ["first", "legal", "ghost", "illegal"],
@@ -34,7 +34,7 @@ CAUSES = [
 
 @pytest.fixture(scope="module")
 def logs() -> list[Log]:
-    return [log_of(random.Random(f"{seed}/{c.name}"), c, seed, ids=60, length=30) for seed in SEEDS for c in CLUSTERS]
+    return [log_of(random.Random(f"{seed}/{c.name}"), c, seed, ids=90, length=30) for seed in SEEDS for c in CLUSTERS]
 
 
 @pytest.fixture(scope="module")

@@ -144,11 +144,16 @@ class Id:
     def fault(self) -> None:
         """Something no coordinator writes."""
         faults = [self.jump, self.leap, self.other_producer, self.other_timeout, self.other_start, self.other_partitions]
-        usual = {ONGOING: [self.shrink, self.shrink, self.shrink, self.other_start], **{name: [self.again, self.leap] for name in COMPLETE}}
-        self.random.choice([*faults, *usual.get(self.status, [self.other_partitions])])()
+        if self.status in COMPLETE:
+            faults += [self.again, self.leap]
+        elif self.status in PREPARED:
+            faults += [self.vanish, self.other_partitions, self.other_start, self.other_start]
+        elif self.status == ONGOING:
+            faults += [self.shrink, self.shrink, self.shrink, self.other_start, self.vanish]
+        self.random.choice([*faults, self.jump])()
 
     def jump(self) -> None:
-        self.write(self.random.choice([*sorted(KNOWN), TOMBSTONE, TOMBSTONE, "Unknown(9)", "Unknown(12)", self.status]))
+        self.write(self.random.choice([*sorted(KNOWN), TOMBSTONE, "Unknown(9)", "Unknown(12)", self.status]))
 
     def leap(self) -> None:
         self.epoch += self.random.choice([-2, -1, 1, 1, 6, 6])
@@ -170,6 +175,9 @@ class Id:
     def again(self) -> None:
         self.write(self.status)
 
+    def vanish(self) -> None:
+        self.write(TOMBSTONE)
+
     def shrink(self) -> None:
         self.write(ONGOING, partitions=frozenset(sorted(self.partitions)[:-1]))
 
@@ -188,7 +196,7 @@ def life(source: random.Random, cluster: Cluster, length: int) -> list[Entry]:
     one.now += source.randrange(1_000)
     one.born()
     while len(one.written) < length:
-        source.choices([one.step, one.ghost, one.fault], weights=[50, 15, 35])[0]()
+        source.choices([one.step, one.ghost, one.fault], weights=[40, 12, 48])[0]()
     return one.written if cluster.json else [replace(entry, start_ms=None, client_version=None) for entry in one.written]
 
 
