@@ -1,7 +1,8 @@
 """Rules' cases as compact rows: `orders-0 14-15 data pid=2 epoch=0 seq=4-5 label=gap skipped_sequences=2`.
 
 A row names its partition (`orders-0`, with `/2` for broker 2), its offsets, then columns: `name=value`, a bare word for true, `!word` for false. The first bare
-word of a producer_history row is its kind. Values are numbers, words, `[a,b]` lists of partitions; `_` in a value stands for a blank.
+word of a producer_history row is its kind. Values are numbers, words, `[a-0,b-1]` lists of partitions;
+`head` and `tail` are records `offset:key:value,...`, with numbers for the hashes.
 """
 
 import hashlib
@@ -129,7 +130,7 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
     if name in RANGES:
         yield from zip(RANGES[name], _range(text), strict=True)
         return
-    value: object = int(text) if re.fullmatch(r"-?\d+", text) else text.replace("_ ", " ")
+    value: object = int(text) if re.fullmatch(r"-?\d+", text) else text
     if text.startswith("["):
         places = [_place(item) for item in text.strip("[]").split(",") if item]
         value = [{"topic": topic, "partition": partition} for topic, partition, _ in places]
@@ -141,10 +142,10 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
 
 
 def _record(item: str) -> Rows:
-    """`offset:key:value`, the key and the value as numbers that stand for hashes; a trailing `!` says that readers do not get it."""
+    """`offset:key:value`, numbers that stand for hashes, or `n` for none; a trailing `!` says that readers do not get it."""
     offset, key, value = item.rstrip("!").split(":")
     returned = not item.endswith("!")
-    return {"offset": int(offset), "key_hash": int(key) if key else None, "value_hash": int(value) if value else None, "returned": returned}
+    return {"offset": int(offset), "key_hash": None if key == "n" else int(key), "value_hash": None if value == "n" else int(value), "returned": returned}
 
 
 def _addressed(table: str, row: Rows, *, cluster: str, place: tuple[str, int, int], at: int) -> Rows:
