@@ -227,14 +227,23 @@ def run_command(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted; results of earlier runs are as they were")
         return INTERRUPTED
-    except Exception:
-        for line in traceback.format_exc().splitlines():
-            complain(line)
-        complain("this is a bug of eo-audit; results of earlier runs are as they were")
+    except Exception as error:
+        complain(f"crashed: {type(error).__name__}: {error}")
+        complain(f"at {_own_frames(error)}; this is a bug, results of earlier runs are as they were")
         return CRASH
+
+
+def _own_frames(error: Exception) -> str:
+    """Where in this package an error arose, the innermost first; whole stacks of Spark help nobody at 3 a.m."""
+    package = Path(__file__).parent
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(package)]
+    return ", ".join(f"{Path(frame.filename).relative_to(package.parent)}:{frame.lineno} {frame.name}" for frame in reversed(own))
 
 
 def main() -> None:
     """The `eo-audit` program."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if sys.argv[1:2] in (["show"], ["export"]):
+        # pyarrow looks for pandas at its first conversion; importing it takes longer than all that these commands do.
+        sys.modules["pandas"] = None  # type: ignore[assignment]
     sys.exit(run_command(sys.argv[1:]))

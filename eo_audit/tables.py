@@ -303,5 +303,5 @@ def _find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]]) -> Iterat
             continue
         rows = file.read_row_group(group)
         for name, (lowest, highest) in bounds.items():
-            rows = rows.filter(pc.and_(pc.greater_equal(rows[name], lowest), pc.less_equal(rows[name], highest)))
+            rows = rows.filter(pc.and_(pc.greater_equal(rows[name], pa.scalar(lowest)), pc.less_equal(rows[name], pa.scalar(highest))))
         yield rows

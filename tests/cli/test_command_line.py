@@ -50,6 +50,8 @@ def test_a_crash_is_20_and_cannot_act_on_the_terminal(monkeypatch: pytest.Monkey
     assert cli.run_command(["rebuild"]) == 20
     errors = capsys.readouterr().err
     assert "\x1b" not in errors
+    assert "crashed: RuntimeError: \\x1b[2J" in errors
+    assert "eo_audit/cli.py" in errors
     assert "this is a bug" in errors
 
 
