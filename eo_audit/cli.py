@@ -243,7 +243,4 @@ def _own_frames(error: Exception) -> str:
 def main() -> None:
     """The `eo-audit` program."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    if sys.argv[1:2] in (["show"], ["export"]):
-        # pyarrow looks for pandas at its first conversion; importing it takes longer than all that these commands do.
-        sys.modules["pandas"] = None  # type: ignore[assignment]
     sys.exit(run_command(sys.argv[1:]))

@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shutil
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,7 +57,9 @@ class Warehouse:
     """All tables of one output folder.
 
     Attributes:
+        out: the output folder.
         folder: where the tables lie, one folder each.
+        small: what is written fits the memory of this process.
     """
 
     def __init__(self, out: Path, spark: "Callable[[], SparkSession] | None" = None, *, small: bool = True) -> None:
@@ -67,9 +70,10 @@ class Warehouse:
             spark: gives the session; called when it is first needed. Not needed for `arrow`.
             small: what is written fits the memory of this process; then it is written here, without a Spark write job.
         """
-        self.folder = out.resolve() / "warehouse"
+        self.out = out.resolve()
+        self.folder = self.out / "warehouse"
         self._spark = spark
-        self._small = small
+        self.small = small
         self._versions = self.pinned()
         self._inline: dict[str, pa.Table] = {}
 
@@ -123,7 +127,7 @@ class Warehouse:
             ConfigurationError: columns are missing, extra or of another type; all of them are named.
         """
         conforming = conform(rows, name)
-        if self._small:
+        if self.small:
             return self.overwrite_arrow(name, conforming.toArrow())
         self._commit(name, self._spark_files(name, conforming), mode="overwrite")
         return self.read(name)
@@ -149,7 +153,7 @@ class Warehouse:
 
     def materialise(self, rows: "DataFrame") -> "DataFrame":
         """Rows computed once, for rows that several tables are made from. Gone when the writer has finished."""
-        if self._small:
+        if self.small:
             return self.session().createDataFrame(rows.toArrow(), schema=rows.schema)
         scratch = self.folder / "_scratch" / uuid.uuid4().hex
         rows.write.parquet(str(scratch))
@@ -303,5 +307,10 @@ def _find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]]) -> Iterat
             continue
         rows = file.read_row_group(group)
         for name, (lowest, highest) in bounds.items():
-            rows = rows.filter(pc.and_(pc.greater_equal(rows[name], pa.scalar(lowest)), pc.less_equal(rows[name], pa.scalar(highest))))
+            rows = rows.filter(pc.and_(pc.greater_equal(rows[name], _int64(lowest)), pc.less_equal(rows[name], _int64(highest))))
         yield rows
+
+
+def _int64(value: int) -> pa.Scalar:
+    """`pa.scalar` would import pandas, to know its types: that takes longer than the whole look-up."""
+    return pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(value.to_bytes(8, sys.byteorder, signed=True))])[0]
