@@ -42,7 +42,11 @@ REASONS: Mapping[str, Reason] = {
     ),
     "missing_segments": Reason(
         "offsets are missing from the dumps of {places}",
-        "Dump every segment of {places}: kafka-dump-log.sh --deep-iteration --print-data-log --files *.log",
+        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --print-data-log --files *.log`",
+    ),
+    "unexplained_gaps": Reason(
+        "offsets are missing in {places}, and nothing says whether the cleaner works there",
+        "Add the cleaner-offset-checkpoint of the broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
     ),
     "shallow": Reason(
         "{places} was dumped without its records",
@@ -55,7 +59,7 @@ REASONS: Mapping[str, Reason] = {
     "no_coordinator": Reason(
         "not every partition of __transaction_state of {places} was dumped",
         "Dump all partitions of __transaction_state of {places}: "
-        "kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files *.log",
+        "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files *.log`",
     ),
     "coordinator_compacted": Reason(
         "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
@@ -116,6 +120,8 @@ def _order(log: "Log", _context: "Context") -> str | None:
 def _past(log: "Log", _context: "Context") -> str | None:
     if _has(log, "hole", "head_missing"):
         return "missing_segments"
+    if _has(log, "unexplained"):
+        return "unexplained_gaps"
     return "shallow" if _has(log, "shallow") else None
 
 
@@ -138,6 +144,11 @@ def _index(log: "Log", _context: "Context") -> str | None:
     return "index_not_dumped" if lacks else None
 
 
+def _dumped(_log: "Log", _context: "Context") -> str | None:
+    """Partitions of which nothing was dumped have no log: the verdict adds them."""
+    return None
+
+
 def _payload(log: "Log", _context: "Context") -> str | None:
     return None if "payload_edge" in log.subjects else "payload_not_printed"
 
@@ -150,6 +161,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "coordinator": _coordinator,
     "assigned": _assigned,
     "index": _index,
+    "dumped": _dumped,
     "payload": _payload,
 }
 NEEDS = frozenset(_NEEDS)

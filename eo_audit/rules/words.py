@@ -12,13 +12,21 @@ def shown(name: str | None) -> str:
 
 
 def shell(name: str) -> str:
-    """A name as one word of a bash command, whatever it holds."""
-    if all(c.isprintable() for c in name):
+    """A name as one word of a bash command, whatever it holds; without a back quote, which ends a command in a remedy."""
+    if all(_is_plain(c) for c in name):
         return shlex.quote(name)
-    escaped = "".join(
-        c if c.isprintable() and c not in "\\'" else "".join(f"\\x{byte:02x}" for byte in c.encode("utf-8", "surrogatepass")) for c in name
-    )
-    return f"$'{escaped}'"
+    return f"$'{''.join(c if _is_plain(c) and c not in _QUOTED else _bytes(c) for c in name)}'"
+
+
+_QUOTED = frozenset("\\'")
+
+
+def _is_plain(c: str) -> bool:
+    return c.isprintable() and c != "`"
+
+
+def _bytes(c: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in c.encode("utf-8", "surrogatepass"))
 
 
 def count(number: int | None, noun: str, plural: str | None = None) -> str:

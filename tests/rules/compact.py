@@ -1,8 +1,8 @@
 """Rules' cases as compact rows: `orders-0 14-15 data pid=2 epoch=0 seq=4-5 label=gap skipped_sequences=2`.
 
-A row names its partition (`orders-0`, with `/2` for broker 2), its offsets, then columns: `name=value`, a bare word for true, `!word` for false. The first bare
-word of a producer_history row is its kind. Values are numbers, words, `[a-0,b-1]` lists of partitions;
-`head` and `tail` are records `offset:key:value,...`, with numbers for the hashes.
+A row names its partition (`orders-0`, with `/2` for broker 2), its offsets, then columns: `name=value`, a bare word for true, `!word` for
+false. The first bare word of a producer_history row is its kind. Values are numbers, words, `[a-0,b-1]` lists of partitions; `head` and
+`tail` are records `offset:key:value`, numbers that stand for hashes, or `n` for none; a trailing `!` says that readers do not get it.
 """
 
 import hashlib
@@ -16,7 +16,13 @@ from eo_audit.schemas import schema
 
 Rows = dict[str, object]
 LINE = 80  # bytes of each line
-NAMES = {"pid": "producer_id", "epoch": "producer_epoch", "id": "transactional_id", "txn": "is_transactional", "open": "in_open_transaction"}
+NAMES = {
+    "pid": "producer_id",
+    "epoch": "producer_epoch",
+    "id": "transactional_id",
+    "txn": "is_transactional",
+    "open": "in_open_transaction",
+}
 RANGES = {"seq": ("base_sequence", "last_sequence")}
 OFFSETS = {
     "producer_history": ("base_offset", "last_offset"),
@@ -29,7 +35,13 @@ OFFSETS = {
     "producer_edges": ("first_offset", "last_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
-    "producer_history": {"judged": True, "predecessor": "observed", "is_transactional": False, "label": "in_sequence", "registration": "registered"},
+    "producer_history": {
+        "judged": True,
+        "predecessor": "observed",
+        "is_transactional": False,
+        "label": "in_sequence",
+        "registration": "registered",
+    },
     "transaction_spans": {"judged": True, "outcome": "committed", "complete_past": True},
     "coordinator_history": {"step": "legal", "epoch_step": "ok", "protocol": "tv0"},
     "transaction_instances": {"protocol": "tv0", "is_last": True, "partitions_complete": True, "timeout_ms": 60_000, "start_ms": 900_000},
@@ -39,9 +51,15 @@ DEFAULTS: Mapping[str, Rows] = {
     "producer_edges": {"first_base_sequence": 0},
 }
 CLUSTER: Rows = {
-    "as_of_ms": 1_000_000, "as_of_source": "manifest", "coordinator_complete": True, "max_transaction_timeout_ms": 900_000,
-    "producer_id_expiration_ms": 86_400_000, "transactional_id_expiration_ms": 604_800_000, "abort_scan_interval_ms": 10_000, "skew_ms": 2_000,
-}  # fmt: skip
+    "as_of_ms": 1_000_000,
+    "as_of_source": "manifest",
+    "coordinator_complete": True,
+    "max_transaction_timeout_ms": 900_000,
+    "producer_id_expiration_ms": 86_400_000,
+    "transactional_id_expiration_ms": 604_800_000,
+    "abort_scan_interval_ms": 10_000,
+    "skew_ms": 2_000,
+}
 
 
 def number_of(*parts: object) -> int:
@@ -77,7 +95,8 @@ class Tables:
 
     def _add_log(self, cluster: str, place: tuple[str, int, int], leo: int, own: Rows) -> None:
         topic, partition, broker = place
-        where: Rows = {"cluster": cluster, "topic": topic, "partition": partition, "broker": broker, "replica_log_id": number_of(cluster, *place)}
+        where: Rows = {"cluster": cluster, "topic": topic, "partition": partition, "broker": broker}
+        where["replica_log_id"] = number_of(cluster, *place)
         section = number_of("section", cluster, *place)
         path = f"broker-{broker}/{topic}-{partition}/00000000000000000000.log.txt"
         self._add("section_status", {**where, "section_id": section, "path": path, "kind": "log", "supported": True, "end_reason": "eof"})
@@ -142,10 +161,9 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
 
 
 def _record(item: str) -> Rows:
-    """`offset:key:value`, numbers that stand for hashes, or `n` for none; a trailing `!` says that readers do not get it."""
     offset, key, value = item.rstrip("!").split(":")
-    returned = not item.endswith("!")
-    return {"offset": int(offset), "key_hash": None if key == "n" else int(key), "value_hash": None if value == "n" else int(value), "returned": returned}
+    hashes = {name: None if text == "n" else int(text) for name, text in (("key_hash", key), ("value_hash", value))}
+    return {"offset": int(offset), **hashes, "returned": not item.endswith("!")}
 
 
 def _addressed(table: str, row: Rows, *, cluster: str, place: tuple[str, int, int], at: int) -> Rows:

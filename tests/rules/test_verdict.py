@@ -1,0 +1,206 @@
+"""What a rule's silence means, and what a run's verdict is; without Spark, from collected rows by hand."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eo_audit import verdict
+from eo_audit.collect import Collected
+from eo_audit.findings import Finding, findings
+from eo_audit.policy import load
+from eo_audit.rules.catalogue import RULES
+from eo_audit.rules.context import Context, Log
+from eo_audit.rules.row import Row
+from eo_audit.rules.rule import Address, Case, Example
+
+SEQUENCED = frozenset({"batch", "producer_batch", "sequenced_batch", "producer_edge", "payload_edge"})
+TRANSACTIONAL = SEQUENCED | {"transactional_batch", "marker", "closing_abort", "registered_partition"}
+NUMBERS = {
+    "log_start": 0,
+    "hw": 14,
+    "hw_source": "checkpoint",
+    "leo": 14,
+    "lso": 6,
+    "lso_source": "snapshot",
+    "held_back_records": 3,
+    "coverage": "full",
+}
+
+
+def a_log(subjects: frozenset[str], *, log_id: int = 1, index: str = "dumped", states: tuple[str, ...] = ()) -> Log:
+    numbers = Row({**NUMBERS, "index_state": index, "blocker_producer_id": 1, "blocker_first_offset": 6})
+    return Log(log_id, "prod", 1, "orders", log_id - 1, numbers, subjects, tuple(Row({"state": state}) for state in states))
+
+
+def collected(*logs: Log, complete: bool = True, cases: tuple[Case, ...] = (), **more: object) -> Collected:
+    clusters = {"prod": Row({"cluster": "prod", "coordinator_complete": complete, "as_of_ms": 99, "as_of_source": "manifest"})}
+    context = Context(logs={log.log_id: log for log in logs}, clusters=clusters)
+    return Collected(cases=cases, context=context, paths={7: "broker-1/orders-0/0.log.txt"}, **more)  # type: ignore[arg-type]
+
+
+def gap(log: Log, *, first: int = 14) -> Case:
+    row = Row(
+        {"producer_id": 2, "producer_epoch": 0, "base_offset": first, "base_sequence": 4, "expected_sequence": 2, "skipped_sequences": 2}
+    )
+    return Case("P04", log, "2", 1, 2, first, first + 1, 5, (Example(first, first + 1, row, (Address(7, 40, 80, first),)),))
+
+
+def built(from_what: Collected, told: list[Finding] | None = None, **more: object) -> dict[str, object]:
+    return verdict.build(from_what, told or [], load(), run_id="r", code_version="0", inputs=[], **more)  # type: ignore[arg-type]
+
+
+def rule(of: dict[str, object], code: str) -> dict[str, object]:
+    rules = of["rules"]
+    assert isinstance(rules, dict)
+    return rules[code]  # type: ignore[no-any-return]
+
+
+def test_the_shape_of_verdict_json() -> None:
+    log = a_log(TRANSACTIONAL)
+    aborted = Row(
+        {"cluster": "prod", "transactional_id": "a", "producer_id": 1, "data_epoch": 0, "decision": "ABORT", "abort_cause": "client_abort"}
+    )
+    found = built(collected(log, cases=(gap(log),), transactions=(aborted,)), findings(collected(log, cases=(gap(log),)))[0])
+    assert list(found) == [
+        *("schema", "run_id", "verdict", "exit_code", "as_of_ms", "as_of_source", "inputs", "code_version", "rule_set", "policy"),
+        *("rules", "counts", "partitions", "transactions"),
+    ]
+    assert (found["schema"], found["verdict"], found["exit_code"], found["as_of_ms"], found["as_of_source"]) == (
+        1,
+        "fail",
+        1,
+        99,
+        "manifest",
+    )
+    assert found["counts"] == {"critical": 0, "error": 1, "warning": 0, "info": 0}
+    assert rule(found, "P04") == {
+        "verdict": "fail",
+        "findings": 1,
+        "failing": 1,
+        "judged_partitions": 1,
+        "unknown_why": None,
+        "bring": None,
+    }
+    assert set(found["rules"]) == {known.code for known in RULES}  # type: ignore[call-overload]
+    assert found["partitions"] == [
+        {
+            **{
+                "cluster": "prod",
+                "broker": 1,
+                "topic": "orders",
+                "partition": 0,
+                "log_start": 0,
+                "hw": 14,
+                "hw_source": "checkpoint",
+                "leo": 14,
+            },
+            **{"lso": 6, "lso_source": "snapshot", "blocker": {"producer_id": 1, "first_offset": 6}, "held_back_records": 3},
+            **{"coverage": "full", "index_state": "dumped"},
+        }
+    ]
+    assert found["transactions"] == [
+        {
+            **{"cluster": "prod", "transactional_id": "a", "producer_id": 1, "data_epoch": 0, "decision": "ABORT"},
+            **{"abort_cause": "client_abort", "certainty": None},
+        }
+    ]
+
+
+def test_a_clean_run_passes() -> None:
+    found = built(collected(a_log(TRANSACTIONAL)))
+    assert (found["verdict"], found["exit_code"]) == ("pass", 0)
+    assert {rule(found, code)["verdict"] for code in ("P04", "T01", "T05", "L02", "S02", "R02")} == {"pass"}
+    assert {rule(found, code)["verdict"] for code in ("C03", "S03")} == {"not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("log", "complete", "code", "why", "bring", "run"),
+    [
+        (a_log(TRANSACTIONAL), False, "T01", "Not every partition of __transaction_state of prod", "--transaction-log-decoder", "unknown"),
+        (
+            a_log(TRANSACTIONAL, index="not_dumped"),
+            True,
+            "L02",
+            "aborted index of orders-0 .broker 1. was not dumped",
+            "txnindex",
+            "unknown",
+        ),
+        (a_log(TRANSACTIONAL | {"unjudged_batch"}), True, "P01", "not judged behind a bad checksum", "another replica", "unknown"),
+        (
+            a_log(TRANSACTIONAL, states=("head_missing",)),
+            True,
+            "P04",
+            "offsets are missing from the dumps of orders-0",
+            "segment",
+            "unknown",
+        ),
+        (a_log(TRANSACTIONAL, states=("truncated",)), True, "T05", "stops before the log does", "Dump orders-0", "unknown"),
+        (a_log(TRANSACTIONAL | {"unassigned_batch"}), True, "T07", "is compacted", "older dump", "pass"),
+        (a_log(TRANSACTIONAL - {"payload_edge"}), True, "P12", "not printed", "--print-data-log", "pass"),
+        (a_log(frozenset(), states=("not_supported",)), True, "R02", "older than 2.2", "2.2 or later", "unknown"),
+    ],
+)
+def test_what_is_not_covered_is_unknown(log: Log, complete: bool, code: str, why: str, bring: str, run: str) -> None:
+    found = built(collected(log, complete=complete))
+    said = rule(found, code)
+    assert said["verdict"] == "unknown" and said["judged_partitions"] == 0
+    assert re.search(why.lower(), str(said["unknown_why"]).lower()) and bring in str(said["bring"])
+    assert found["verdict"] == run
+
+
+def test_an_index_is_needed_only_where_something_was_aborted() -> None:
+    found = built(collected(a_log(TRANSACTIONAL - {"closing_abort"}, index="not_dumped")))
+    assert rule(found, "L02")["verdict"] == "pass" and rule(found, "S02")["verdict"] == "not_applicable"
+
+
+def test_partitions_that_transactions_list_and_nobody_dumped() -> None:
+    found = built(collected(a_log(TRANSACTIONAL), not_dumped=(("prod", "archive", 3),)))
+    assert rule(found, "T05")["verdict"] == "unknown" and "archive-3" in str(rule(found, "T05")["bring"])
+    assert found["verdict"] == "pass"
+
+
+def test_a_rule_that_crashes_is_unknown() -> None:
+    found = built(collected(a_log(SEQUENCED)), crashed={"P04": "ValueError: no"})
+    assert rule(found, "P04")["verdict"] == "unknown" and rule(found, "P04")["unknown_why"] == "ValueError: no"
+    assert (found["verdict"], found["exit_code"]) == ("unknown", 2)
+
+
+def test_nothing_that_could_break() -> None:
+    found = built(collected())
+    assert {of["verdict"] for of in found["rules"].values()} == {"not_applicable"}  # type: ignore[attr-defined]
+    assert found["verdict"] == "pass"
+
+
+def test_fail_is_worse_than_unknown() -> None:
+    log = a_log(TRANSACTIONAL)
+    from_what = collected(log, complete=False, cases=(gap(log),))
+    assert built(from_what, findings(from_what)[0])["verdict"] == "fail"
+
+
+def test_the_verdict_is_published_whole_and_taken_away(tmp_path: Path) -> None:
+    verdict.write(tmp_path, {"schema": 1, "name": "\udcff"})
+    assert json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))["schema"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["verdict.json"]
+    verdict.remove(tmp_path)
+    verdict.remove(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_rule_that_crashes_while_it_explains_takes_no_other_with_it() -> None:
+    log = a_log(SEQUENCED)
+    broken = replace(gap(log), rule="P03", examples=())
+    told, crashed = findings(collected(log, cases=(broken, gap(log))))
+    assert [finding.rule for finding in told] == ["P04"] and set(crashed) == {"P03"}
+
+
+def test_the_same_fault_keeps_its_id_and_its_bytes() -> None:
+    log, other = a_log(SEQUENCED), replace(a_log(SEQUENCED, log_id=2), partition=0, broker=2)
+    cases = (gap(log), gap(log, first=30), gap(other))
+    forwards = findings(collected(log, other, cases=cases))[0]
+    backwards = findings(collected(log, other, cases=cases[::-1]))[0]
+    assert json.dumps([finding.row() for finding in forwards]) == json.dumps([finding.row() for finding in backwards])
+    assert [finding.finding_id for finding in forwards] == sorted({finding.finding_id for finding in forwards})
+    assert sorted((finding.first_offset, finding.brokers) for finding in forwards) == [(14, (1, 2)), (30, (1,))]
