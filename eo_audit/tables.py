@@ -118,7 +118,7 @@ class Warehouse:
         """Rows whose columns lie within (lowest, highest), without Spark; row groups that cannot hold one are not read."""
         wanted = schema(name).arrow()
         parts = [rows for path, _ in self._files(name) for rows in _find(pq.ParquetFile(path), bounds)]
-        return pa.concat_tables([rows.cast(wanted) for rows in parts]) if parts else wanted.empty_table()
+        return pa.concat_tables([rows.cast(wanted) for rows in parts]) if parts else pa.Table.from_batches([], schema=wanted)
 
     def overwrite(self, name: str, rows: "DataFrame") -> "DataFrame":
         """Replace a table by rows that have exactly its columns, and return what was written.
@@ -296,7 +296,7 @@ def _data_files(table: DeltaTable) -> list[tuple[Path, int]]:
 def _arrow(name: str, files: Sequence[tuple[Path, int]]) -> pa.Table:
     wanted = schema(name).arrow()
     tables = [pq.ParquetFile(path).read().cast(wanted) for path, _ in files]
-    return pa.concat_tables(tables) if tables else wanted.empty_table()
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=wanted)
 
 
 def _find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]]) -> Iterator[pa.Table]:
