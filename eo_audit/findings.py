@@ -8,15 +8,23 @@
 
 import hashlib
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eo_audit.collect import Collected
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.context import Context
 from eo_audit.rules.rule import CERTAINTIES, RANK, Address, Case, Explanation, Rule
+from eo_audit.schemas import schema
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILE = "findings.jsonl"
 MOST_EVIDENCE = 20
 # Effect -> what may be its cause, the best first. All concern the same producer; C01, C02 and I06 speak of no data partition.
 CAUSES_OF: Mapping[str, tuple[str, ...]] = {
@@ -133,6 +141,22 @@ def findings(collected: Collected) -> tuple[list[Finding], dict[str, str]]:
         parts[finding_id(draft)].append(draft)
     merged = [_merged(name, same, collected.paths) for name, same in sorted(parts.items())]
     return _with_incidents(merged), crashed
+
+
+def table(told: Sequence[Finding]) -> "pa.Table":
+    """Findings as rows of the table `findings`."""
+    import pyarrow as pa
+
+    return pa.Table.from_pylist([finding.row() for finding in told], schema=schema("findings").arrow())
+
+
+def write(folder: Path, told: Sequence[Finding]) -> None:
+    """Write findings.jsonl: one finding a line, sorted by finding_id; whole or not at all."""
+    target = folder / FILE
+    part = target.with_suffix(".jsonl.part")
+    lines = [json.dumps(finding.row(), ensure_ascii=False) + "\n" for finding in sorted(told, key=lambda finding: finding.finding_id)]
+    part.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+    os.replace(part, target)
 
 
 def finding_id(draft: Draft) -> str:

@@ -22,12 +22,15 @@ def candidates(histories: Mapping[str, DataFrame]) -> DataFrame:
         histories: history tables by name; producer_edges is read.
 
     Returns:
-        Hits with key `<earlier producer>/<later producer>` and a row of earlier, later, common (keys), repeated (records with equal key
+        Hits with key `<producer>/<producer>` and a row of earlier, later, common (keys), repeated (records with equal key
         and value).
     """
-    return _pairs(_paired(_records(histories["producer_edges"]))).selectExpr(
-        "explode(array_compact(array(IF(repeated > 0, 'P12', NULL), IF(transactional AND earlier <> later, 'I06', NULL)))) AS rule",
-        "concat_ws('/', earlier, later) AS key",
+    pairs = _pairs(_paired(_records(histories["producer_edges"])))
+    resend, siblings = "IF(repeated > 0, 'P12', NULL)", "IF(transactional AND earlier <> later, 'I06', NULL)"
+    return pairs.selectExpr("*", f"explode(array_compact(array({resend}, {siblings}))) AS rule").selectExpr(
+        "rule",
+        # Siblings are a pair without order: both may follow each other.
+        "IF(rule = 'I06', concat_ws('/', least(earlier, later), greatest(earlier, later)), concat_ws('/', earlier, later)) AS key",
         "replica_log_id",
         "'producer_edges' AS table",
         "first_offset",
