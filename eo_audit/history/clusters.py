@@ -6,16 +6,82 @@
 3. The coordinator log is complete when every partition was dumped by some broker, decoded, from its log start to its end.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.replica_logs import manifest_values, said
-from eo_audit.schemas import schema
+from eo_audit.history.sections import columns_of, expressions, named
 
 COORDINATOR_TOPIC = "__transaction_state"
 DEFAULT_PARTITIONS = 50
 NEARLY_ALL = 0.9
 SKEW_MS = 2_000
+
+
+def java_hash(text: str) -> str:
+    """SQL of Java's `String.hashCode` of a text: over UTF-16 code units, 32 bits with sign, as a long."""
+    digits = f"hex(encode({text}, 'UTF-16BE'))"
+    places = f"filter(sequence(1, greatest(length({digits}), 1), 4), i -> i < length({digits}))"
+    units = f"transform({places}, i -> CAST(conv(substring({digits}, i, 4), 16, 10) AS BIGINT))"
+    return f"aggregate({units}, 0L, (h, unit) -> pmod(h * 31 + unit, 4294967296L), h -> IF(h < 2147483648, h, h - 4294967296L))"
+
+
+def partition_for(text: str, partitions: str | int) -> str:
+    """SQL of the partition of a transactional id or a group: `Utils.abs(hashCode) % n`, where abs of the smallest integer is 0."""
+    return f"mod(transform(array({java_hash(text)}), h -> IF(h = -2147483648, 0L, abs(h)))[0], {partitions})"
+
+
+def _setting(name: str, default: str) -> str:
+    said_so = said(f"broker_config.{name}")
+    return f"coalesce(try_cast({said_so} AS BIGINT), CAST({default} AS BIGINT))"
+
+
+_COORDINATOR_LOG = f"topic = '{COORDINATOR_TOPIC}' AND supported"
+_OF_LOGS = {
+    "newest_broker_clock_ms": "max(newest_broker_clock_ms)",
+    "covered": f"array_sort(collect_set(IF({_COORDINATOR_LOG}, partition, NULL)))",
+    "whole": f"collect_set(IF({_COORDINATOR_LOG} AND whole AND decoded, partition, NULL))",
+    "counted": f"max(IF({_COORDINATOR_LOG}, partition, NULL)) + 1",
+}
+_OF_IDS = {
+    "newest_version": "max(version)",
+    "enough": f"{NEARLY_ALL} * count(*)",
+    "fit_counted": f"count_if({partition_for('transactional_id', 'counted')} = partition)",
+    "fit_default": f"count_if({partition_for('transactional_id', DEFAULT_PARTITIONS)} = partition)",
+}
+_RELEASE = "try_cast(get(split(kafka_version, '\\\\.'), {part}) AS INT)"
+_STEPS = (
+    {
+        "kafka_version": said("kafka_version"),
+        "told": f"try_cast({said('transaction_state_partitions')} AS INT)",
+        "inferred": f"""CASE WHEN counted <= {DEFAULT_PARTITIONS} AND fit_default >= enough THEN {DEFAULT_PARTITIONS}
+            WHEN fit_counted >= enough THEN counted END""",
+        "transactional_id_expiration_ms": _setting("transactional.id.expiration.ms", "604800000"),
+    },
+    {
+        "coordinator_partitions": "coalesce(told, inferred)",
+        "release": f"{_RELEASE.format(part=0)} * 100 + {_RELEASE.format(part=1)}",
+        "now": "coalesce(asked_ms, dumped_at_ms, newest_broker_clock_ms)",
+    },
+    {
+        "as_of_ms": "now",
+        "as_of_source": """CASE WHEN asked_ms IS NOT NULL THEN 'argument' WHEN dumped_at_ms IS NOT NULL THEN 'manifest'
+            WHEN now IS NOT NULL THEN 'newest_broker_clock' END""",
+        "transaction_version": f"coalesce(try_cast({said('transaction_version')} AS INT), IF(newest_version >= 2, 2, NULL))",
+        "coordinator_partitions_source": "CASE WHEN told IS NOT NULL THEN 'manifest' WHEN inferred IS NOT NULL THEN 'inferred' END",
+        "coordinator_partitions_covered": "coalesce(covered, array())",
+        "coordinator_complete": """coalesce(coordinator_partitions > 0
+            AND size(array_except(sequence(0, coordinator_partitions - 1), whole)) = 0, false)""",
+        "offsets_partitions": f"try_cast({said('consumer_offsets_partitions')} AS INT)",
+        "max_transaction_timeout_ms": _setting("transaction.max.timeout.ms", "900000"),
+        # Before 3.4 producer ids lived as long as transactional ids.
+        "producer_id_expiration_ms": _setting("producer.id.expiration.ms", "IF(release < 304, transactional_id_expiration_ms, 86400000)"),
+        "abort_scan_interval_ms": _setting(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms", "IF(release <= 204, 60000, 10000)"
+        ),
+        "skew_ms": f"CAST({SKEW_MS} AS BIGINT)",
+    },
+)
 
 
 def clusters(
@@ -37,114 +103,20 @@ def clusters(
         coordinator_entries: the table, for transactional ids and client_transaction_version.
         as_of_ms: the audit's now for every cluster, as the user gave it.
     """
-    manifest = section_status.where((F.col("kind") == "manifest") & F.col("is_read")).select("section_id")
-    values = manifest_values(manifest_entries.join(F.broadcast(manifest), "section_id", "left_semi"))
-    known = dump_files.groupBy("cluster").agg(F.max("dumped_at_ms").alias("dumped_at_ms"))
-    for part in (values, _of_logs(replica_logs), _of_ids(coordinator_entries, replica_logs)):
+    read = section_status.where("kind = 'manifest' AND is_read").select("section_id")
+    manifest = manifest_values(manifest_entries.join(F.broadcast(read), "section_id", "left_semi"))
+    of_logs = replica_logs.groupBy("cluster").agg(*expressions(_OF_LOGS))
+    known = dump_files.groupBy("cluster").agg(F.max("dumped_at_ms").alias("dumped_at_ms"), F.lit(as_of_ms).cast("bigint").alias("asked_ms"))
+    for part in (manifest, of_logs, _of_ids(coordinator_entries, replica_logs, of_logs)):
         known = known.join(F.broadcast(part), "cluster", "left")
-    return _described(known, as_of_ms).select(*schema("clusters").columns)
+    for step in _STEPS[:-1]:
+        known = known.selectExpr("*", *named(step))
+    return known.selectExpr(*columns_of("clusters", _STEPS[-1]))
 
 
-def java_hash(text: Column) -> Column:
-    """`String.hashCode` of Java: over UTF-16 code units, 32 bits with sign, as a long."""
-    digits = F.hex(F.encode(text, "UTF-16BE"))
-    units = F.transform(
-        F.filter(F.sequence(F.lit(1), F.greatest(F.length(digits), F.lit(1)), F.lit(4)), lambda at: at < F.length(digits)),
-        lambda at: F.conv(F.substring(digits, at, F.lit(4)), 16, 10).cast("bigint"),
-    )
-    unsigned = F.aggregate(units, F.lit(0).cast("bigint"), lambda total, unit: (total * 31 + unit) % 2**32)
-    return F.when(unsigned >= 2**31, unsigned - 2**32).otherwise(unsigned)
-
-
-def partition_for(text: Column, partitions: Column) -> Column:
-    """Partition of a transactional id or a group: `Utils.abs(hashCode) % n`, where abs of the smallest integer is 0."""
-    hashed = java_hash(text)
-    return F.when(hashed == -(2**31), 0).otherwise(F.abs(hashed)) % partitions
-
-
-def _of_logs(replica_logs: DataFrame) -> DataFrame:
-    """Per cluster: the newest broker clock, and the partitions of `__transaction_state` that some broker's dumps hold, or hold whole."""
-    coordinator = F.col("supported") & (F.col("topic") == COORDINATOR_TOPIC)
-    whole = coordinator & F.col("whole") & F.col("decoded")
-    return replica_logs.groupBy("cluster").agg(
-        F.max("newest_broker_clock_ms").alias("newest_broker_clock_ms"),
-        F.array_sort(F.collect_set(F.when(coordinator, F.col("partition")))).alias("covered"),
-        F.collect_set(F.when(whole, F.col("partition"))).alias("whole"),
-    )
-
-
-def _of_ids(coordinator_entries: DataFrame, replica_logs: DataFrame) -> DataFrame:
+def _of_ids(coordinator_entries: DataFrame, replica_logs: DataFrame, of_logs: DataFrame) -> DataFrame:
     """Per cluster: how many transactional ids there are, and how many lie where each partition count puts them."""
-    logs = replica_logs.where(F.col("topic") == COORDINATOR_TOPIC).select("cluster", "replica_log_id", "partition")
-    highest = logs.groupBy("cluster").agg((F.max("partition") + 1).alias("counted"))
+    logs = replica_logs.where(_COORDINATOR_LOG).select("cluster", "replica_log_id", "partition")
+    counted = F.broadcast(logs.join(F.broadcast(of_logs.select("cluster", "counted")), "cluster"))
     ids = coordinator_entries.groupBy("replica_log_id", "transactional_id").agg(F.max("client_transaction_version").alias("version"))
-    placed = ids.join(F.broadcast(logs.join(highest, "cluster")), "replica_log_id")
-
-    def fits(partitions: Column) -> Column:
-        return F.count(F.when(partition_for(F.col("transactional_id"), partitions) == F.col("partition"), 1))
-
-    return placed.groupBy("cluster").agg(
-        F.max("version").alias("newest_version"),
-        F.first("counted").alias("counted"),
-        F.count("*").alias("ids"),
-        fits(F.col("counted")).alias("fit_counted"),
-        fits(F.lit(DEFAULT_PARTITIONS)).alias("fit_default"),
-    )
-
-
-def _described(known: DataFrame, as_of_ms: int | None) -> DataFrame:
-    asked = F.lit(as_of_ms).cast("bigint")
-    now = F.coalesce(asked, F.col("dumped_at_ms"), F.col("newest_broker_clock_ms"))
-    source = F.when(asked.isNotNull(), "argument").when(F.col("dumped_at_ms").isNotNull(), "manifest")
-    told = said(F.lit("transaction_state_partitions")).try_cast("int")
-    return known.withColumns(
-        {
-            "as_of_ms": now,
-            "as_of_source": source.when(now.isNotNull(), "newest_broker_clock"),
-            "kafka_version": said(F.lit("kafka_version")),
-            "transaction_version": _transaction_version(),
-            "coordinator_partitions": F.coalesce(told, _inferred_partitions()),
-            "coordinator_partitions_source": F.when(told.isNotNull(), "manifest").when(_inferred_partitions().isNotNull(), "inferred"),
-            "coordinator_partitions_covered": F.coalesce("covered", F.array().cast("array<int>")),
-            "offsets_partitions": said(F.lit("consumer_offsets_partitions")).try_cast("int"),
-            **_timeouts(),
-        }
-    ).withColumn("coordinator_complete", F.coalesce(_all_partitions_whole(), F.lit(False)))
-
-
-def _transaction_version() -> Column:
-    return F.coalesce(said(F.lit("transaction_version")).try_cast("int"), F.when(F.col("newest_version") >= 2, 2))
-
-
-def _inferred_partitions() -> Column:
-    enough = F.col("ids") * NEARLY_ALL
-    larger_default = F.col("counted") <= DEFAULT_PARTITIONS
-    return F.when(larger_default & (F.col("fit_default") >= enough), DEFAULT_PARTITIONS).when(
-        F.col("fit_counted") >= enough, F.col("counted")
-    )
-
-
-def _all_partitions_whole() -> Column:
-    every = F.sequence(F.lit(0), F.col("coordinator_partitions") - 1)
-    return (F.col("coordinator_partitions") > 0) & (F.size(F.array_except(every, "whole")) == 0)
-
-
-def _timeouts() -> dict[str, Column]:
-    """Broker settings that matter, with Kafka's defaults of the release."""
-    version = F.split(said(F.lit("kafka_version")), r"\.")
-    release = F.get(version, F.lit(0)).try_cast("int") * 100 + F.get(version, F.lit(1)).try_cast("int")
-    expiration = _setting("transactional.id.expiration.ms", F.lit(604_800_000))
-    return {
-        "max_transaction_timeout_ms": _setting("transaction.max.timeout.ms", F.lit(900_000)),
-        "transactional_id_expiration_ms": expiration,
-        # Before 3.4 producer ids lived as long as transactional ids.
-        "producer_id_expiration_ms": _setting("producer.id.expiration.ms", F.when(release < 304, expiration).otherwise(86_400_000)),
-        "abort_scan_interval_ms": _setting(
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms", F.when(release <= 204, 60_000).otherwise(10_000)
-        ),
-        "skew_ms": F.lit(SKEW_MS).cast("bigint"),
-    }
-
-
-def _setting(name: str, default: Column) -> Column:
-    return F.coalesce(said(F.lit(f"broker_config.{name}")).try_cast("bigint"), default.cast("bigint"))
+    return ids.join(counted, "replica_log_id").groupBy("cluster").agg(*expressions(_OF_IDS))

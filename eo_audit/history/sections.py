@@ -11,10 +11,53 @@ from pyspark.sql import functions as F
 
 from eo_audit.schemas import schema
 
-SEGMENT_KINDS = ("log", "snapshot", "txnindex")
-BROKER_KINDS = ("checkpoint", "listing", "manifest")
 UNSUPPORTED_DIALECT = "0.11-2.1"
 INTERNAL_TOPICS = ("__transaction_state", "__consumer_offsets", "__cluster_metadata", "__share_group_state", "__remote_log_metadata")
+IS_INTERNAL = f"coalesce(topic IN {INTERNAL_TOPICS}, false)"
+
+_INTACT = "coalesce(crc_valid, true)"
+_BROKER_CLOCK = "(marker_type IS NOT NULL OR timestamp_type = 'LogAppendTime')"
+_EXTENTS = {
+    "first_offset": "min(base_offset)",
+    "last_offset": "max(last_offset)",
+    "newest_batch_ms": f"max(IF({_INTACT}, max_timestamp_ms, NULL))",
+    "newest_broker_batch_ms": f"max(IF({_INTACT} AND {_BROKER_CLOCK}, max_timestamp_ms, NULL))",
+    "cleaned": f"bool_or({_INTACT} AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL))",
+    "incomplete_from": "min(IF(records_seen < count, base_offset, NULL))",
+}
+_OF_LOG = "kind IN ('log', 'snapshot', 'txnindex')"
+_OF_BROKER = "kind IN ('checkpoint', 'listing', 'manifest')"
+_IN_PLACE = "coalesce(dir_kind, 'normal') = 'normal'"
+_SUPPORTED = f"NOT dialect <=> '{UNSUPPORTED_DIALECT}'"
+# Sections of which one per file on the broker is read, and what decides between two of them: the greatest rank wins.
+_COMPETES = f"({_OF_LOG} AND replica_log_id IS NOT NULL AND {_IN_PLACE}) OR {_OF_BROKER}"
+_RANK = f"""
+    struct({_SUPPORTED} AS supported, coalesce(deep, false) AS deep, coalesce(dumped_at_ms, -1L) AS dumped_at_ms, length, path,
+           -byte_offset AS place)"""
+_CANDIDATE = rf"""
+    struct({_RANK} AS rank, IF({_OF_LOG}, string(segment_base_offset), regexp_extract(path, '[^/]*\\z', 0)) AS file,
+           segment_base_offset AS base, last_offset, digest, section_id)"""
+_NEWER = "rival.rank.dumped_at_ms > candidate.rank.dumped_at_ms"
+_REPLACES = f"""
+    (rival.file = candidate.file AND rival.rank > candidate.rank AND ({_OF_LOG} OR {_NEWER} OR rival.digest = digest))
+    OR coalesce(kind = 'log' AND {_NEWER} AND rival.base < candidate.base AND rival.last_offset >= candidate.base, false)"""
+_REASON = """
+    CASE WHEN better IS NULL THEN NULL
+         WHEN better.digest = digest THEN 'same_text'
+         WHEN better.rank.supported AND NOT candidate.rank.supported THEN 'supported_dialect'
+         WHEN better.rank.deep AND NOT candidate.rank.deep THEN 'deep_beats_shallow'
+         WHEN better.rank.dumped_at_ms > candidate.rank.dumped_at_ms THEN 'newer_dump'
+         ELSE 'longer_dump' END"""
+_TOLD = {
+    "header_length": "coalesce(octet_length(dumped_path) + 9L, 0L)",  # "Dumping ", the path, the line end
+    "supported": _SUPPORTED,
+    "superseded_by": "better.section_id",
+    "supersession_reason": _REASON,
+    "is_read": f"{_SUPPORTED} AND ((competes AND better IS NULL) OR NOT ({_OF_LOG} OR {_OF_BROKER}))",
+    "newest_broker_clock_ms": f"IF({IS_INTERNAL}, newest_batch_ms, newest_broker_batch_ms)",
+    "shows_cleaning": "coalesce(cleaned, false)",
+    "tail_intact": "end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0",
+}
 
 
 def section_status(dump_sections: DataFrame, dump_files: DataFrame, batches: DataFrame) -> DataFrame:
@@ -26,101 +69,26 @@ def section_status(dump_sections: DataFrame, dump_files: DataFrame, batches: Dat
         batches: the table, for the offsets and clocks of each log section.
     """
     files = dump_files.select("dump_file_id", "path", "digest", "dumped_at_ms")
-    sections = dump_sections.join(F.broadcast(files), "dump_file_id").join(_extents(batches), "section_id", "left")
+    extents = batches.groupBy("section_id").agg(*expressions(_EXTENTS))
+    sections = dump_sections.join(F.broadcast(files), "dump_file_id").join(extents, "section_id", "left")
     same_kind = Window.partitionBy("cluster", "broker", "replica_log_id", "kind", "competes")
-    competing = sections.withColumns({"competes": _competes(), "candidate": _candidate()})
-    judged = competing.withColumn("rivals", F.collect_list("candidate").over(same_kind))
-    better = judged.withColumn("better", F.when(F.col("competes"), _best_rival()))
-    broker_clock = F.when(is_internal(F.col("topic")), F.col("newest_batch_ms")).otherwise(F.col("newest_broker_batch_ms"))
-    return better.withColumns(
-        {
-            "supported": _supported(),
-            "superseded_by": F.col("better.section_id"),
-            "supersession_reason": _reason(),
-            "is_read": _is_read(),
-            "newest_broker_clock_ms": broker_clock,
-            "shows_cleaning": F.coalesce(F.col("cleaned"), F.lit(False)),
-            "tail_intact": F.col("end_reason").isin("eof", "next") & (F.coalesce(F.col("invalid_tail_bytes"), F.lit(0)) == 0),
-        }
-    ).select(*schema("section_status").columns)
-
-
-def is_internal(topic: Column) -> Column:
-    """True for topics that brokers write themselves."""
-    return F.coalesce(topic.isin(*INTERNAL_TOPICS), F.lit(False))
-
-
-def _extents(batches: DataFrame) -> DataFrame:
-    intact = F.coalesce(F.col("crc_valid"), F.lit(True))
-    lost_records = F.col("count") < F.col("last_offset") - F.col("base_offset") + 1
-    broker_clock = F.col("marker_type").isNotNull() | (F.col("timestamp_type") == "LogAppendTime")
-    return batches.groupBy("section_id").agg(
-        F.min("base_offset").alias("first_offset"),
-        F.max("last_offset").alias("last_offset"),
-        F.max(F.when(intact, F.col("max_timestamp_ms"))).alias("newest_batch_ms"),
-        F.max(F.when(intact & broker_clock, F.col("max_timestamp_ms"))).alias("newest_broker_batch_ms"),
-        F.bool_or(intact & (lost_records | F.col("delete_horizon_ms").isNotNull())).alias("cleaned"),
+    competing = sections.selectExpr("*", f"{_COMPETES} AS competes", f"{_CANDIDATE} AS candidate")
+    judged = competing.withColumn("rivals", F.collect_list("candidate").over(same_kind)).selectExpr(
+        "*", f"IF(competes, array_max(filter(rivals, rival -> {_REPLACES})), NULL) AS better"
     )
+    return judged.selectExpr(*columns_of("section_status", _TOLD))
 
 
-def _supported() -> Column:
-    return ~F.col("dialect").eqNullSafe(UNSUPPORTED_DIALECT)
+def expressions(sql: dict[str, str]) -> list[Column]:
+    """Columns by name, each from its SQL."""
+    return [F.expr(text).alias(name) for name, text in sql.items()]
 
 
-def _competes() -> Column:
-    """Sections of which one per file on the broker is read."""
-    of_a_log = F.col("kind").isin(*SEGMENT_KINDS) & F.col("replica_log_id").isNotNull()
-    return (of_a_log & (F.coalesce(F.col("dir_kind"), F.lit("normal")) == "normal")) | F.col("kind").isin(*BROKER_KINDS)
+def columns_of(table: str, sql: dict[str, str]) -> list[str]:
+    """The columns of a table, in order, for `selectExpr`: from their SQL, or as they are called."""
+    return [f"{sql[name]} AS {name}" if name in sql else name for name in schema(table).columns]
 
 
-def _candidate() -> Column:
-    """What decides between two sections of the same file on the broker; the greatest of `rank` wins."""
-    file_name = F.regexp_extract("path", r"[^/]*\z", 0)
-    of_segment = F.col("kind").isin(*SEGMENT_KINDS)
-    rank = F.struct(
-        _supported().alias("supported"),
-        F.coalesce(F.col("deep"), F.lit(False)).alias("deep"),
-        F.coalesce(F.col("dumped_at_ms"), F.lit(-1)).alias("dumped_at_ms"),
-        F.col("length").alias("length"),
-        F.col("path").alias("path"),
-        (-F.col("byte_offset")).alias("order"),
-    )
-    return F.struct(
-        F.when(of_segment, F.col("segment_base_offset").cast("string")).otherwise(file_name).alias("file"),
-        F.col("segment_base_offset").alias("base"),
-        F.col("last_offset").alias("last_offset"),
-        F.col("digest").alias("digest"),
-        F.col("section_id").alias("section_id"),
-        rank.alias("rank"),
-    )
-
-
-def _best_rival() -> Column:
-    """The section that is read instead of this one; null when this one is read."""
-    better = F.filter("rivals", lambda rival: _replaces(rival, F.col("candidate")))
-    return F.array_max(F.transform(better, lambda rival: F.struct(rival["rank"], rival["section_id"].alias("section_id"), rival["digest"])))
-
-
-def _replaces(rival: Column, own: Column) -> Column:
-    same_file = rival["file"] == own["file"]
-    newer = rival["rank"]["dumped_at_ms"] > own["rank"]["dumped_at_ms"]
-    better = F.when(F.col("kind").isin(*BROKER_KINDS), newer | (rival["digest"] == own["digest"])).otherwise(F.lit(True))
-    covers = newer & (rival["base"] < own["base"]) & (rival["last_offset"] >= own["base"]) & (F.col("kind") == "log")
-    return (same_file & better & (rival["rank"] > own["rank"])) | F.coalesce(covers, F.lit(False))
-
-
-def _reason() -> Column:
-    winner, own = F.col("better.rank"), F.col("candidate.rank")
-    return F.when(
-        F.col("better").isNotNull(),
-        F.when(F.col("better.digest") == F.col("digest"), "same_text")
-        .when(winner["supported"] & ~own["supported"], "supported_dialect")
-        .when(winner["deep"] & ~own["deep"], "deep_beats_shallow")
-        .when(winner["dumped_at_ms"] > own["dumped_at_ms"], "newer_dump")
-        .otherwise("longer_dump"),
-    )
-
-
-def _is_read() -> Column:
-    competing = F.col("competes") & F.col("better").isNull()
-    return _supported() & (competing | ~F.col("kind").isin(*SEGMENT_KINDS, *BROKER_KINDS))
+def named(sql: dict[str, str]) -> list[str]:
+    """Columns for `selectExpr`, each from its SQL."""
+    return [f"{text} AS {name}" for name, text in sql.items()]

@@ -111,7 +111,7 @@ def test_ids_lie_where_java_puts_them(spark: SparkSession) -> None:
     letters = "aZ09 ~-_.\u00e9\u4e2d\u07ff\uffff\U0001f600\U00010000"
     texts = ["", "kafka-txn-0", "polygenelubricants", *("".join(shuffled.choices(letters, k=shuffled.randint(1, 30))) for _ in range(500))]
     hashed = spark.createDataFrame([(text,) for text in texts], "text string").select(
-        "text", java_hash(F.col("text")).alias("hash"), partition_for(F.col("text"), F.lit(50)).alias("partition")
+        "text", F.expr(java_hash("text")).alias("hash"), F.expr(partition_for("text", 50)).alias("partition")
     )
     assert {row.text: (row.hash, row.partition) for row in hashed.collect()} == {
         text: (states.java_hash(text), states.partition_for(text, 50)) for text in texts

@@ -69,9 +69,15 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "the listing has a newer segment": (LOG, [], listed(f"{SEGMENT}.log", f"{23:020}.log"), {}, {"tail_intact": False}),
     "a snapshot beyond the end": ([*LOG, section("snapshot", 30)], [], [], {}, {"tail_intact": False, "snapshot_offset": 30}),
     "a cut dump": ([section(last=22, tail_intact=False)], [], [], {}, {"tail_intact": False}),
-    "the high watermark alone is no proof of a missing tail": (
-        LOG, [checkpoint("replication-offset", 24)], [], {},
-        {"tail_intact": True, "hw": 24},
+    "no high watermark beyond the end of the log": (
+        LOG, [checkpoint("replication-offset", 24)], [], {}, {"tail_intact": True, "hw": 23, "hw_source": "checkpoint"},
+    ),
+    "a cut dump does not show that end": (
+        [section(last=20, tail_intact=False)], [checkpoint("replication-offset", 24)], [], {},
+        {"hw": 24},
+    ),
+    "a high watermark behind the log start": (
+        LOG, [checkpoint("replication-offset", 3), checkpoint("log-start-offset", 5)], [], {}, {"hw": 5},
     ),
     "an empty active segment": ([section(last=22), section(base=23)], [], [], {}, {"leo": 23}),
     "segments": (
