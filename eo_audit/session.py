@@ -2,7 +2,8 @@
 
 On one machine the two Delta jars come from the project's own cache and stand on the class path: resolving them again at each
 start costs seconds, and only classes of the class path can enter an archive of loaded classes (AppCDS).
-`python -m eo_audit.session fetch` fills the cache. Under spark-submit the cluster's own settings are left alone.
+`python -m eo_audit.session fetch` fills the cache, `python -m eo_audit.session archive DUMPS` adds that archive. Under spark-submit the
+cluster's own settings are left alone.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
@@ -36,6 +37,7 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 OLDEST_JAVA = 17
+_WRITE_ARCHIVE = "EO_AUDIT_WRITE_CLASS_ARCHIVE"
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -96,6 +98,7 @@ def _local_settings(config: Config, profile: Profile) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": profile.driver_memory,
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH")])),
         "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _archive_options(profile)])),
         "spark.sql.session.timeZone": "UTC",
         **DELTA,
@@ -209,13 +212,38 @@ def archive_path(profile: Profile) -> Path:
     return cache_folder() / f"classes-{hashlib.sha256(about.encode()).hexdigest()[:12]}.jsa"
 
 
+def write_archive(dumps: Path) -> Path:
+    """Archive the classes that an audit of some small dumps loads: later small audits start seconds sooner. Done once; some 200 MB.
+
+    Raises:
+        ConfigurationError: Java wrote no archive.
+    """
+    archive = archive_path(load().small)
+    if archive.is_file():
+        return archive
+    unfinished = archive.with_suffix(".part")
+    with tempfile.TemporaryDirectory() as out:
+        # Java writes the archive when Python is gone already; it holds the pipe of its output until it has ended too.
+        command = [sys.executable, "-c", "from eo_audit.cli import main; main()", "run", str(dumps), "--out", out]
+        ran = subprocess.run(command, env={**os.environ, _WRITE_ARCHIVE: str(unfinished)}, stdout=subprocess.PIPE, text=True, check=False)
+    if not unfinished.is_file():
+        raise ConfigurationError(f"Java wrote no archive of classes (exit code {ran.returncode}): {ran.stdout[-500:]}")
+    return unfinished.replace(archive)
+
+
 def _archive_options(profile: Profile) -> str:
-    wanted = os.environ.get("EO_AUDIT_WRITE_CLASS_ARCHIVE")
-    if wanted:
-        return f"-XX:ArchiveClassesAtExit={wanted}"
+    quiet = "-Xlog:disable -Xlog:all=off"
+    if _WRITE_ARCHIVE in os.environ:
+        return f"-XX:ArchiveClassesAtExit={os.environ[_WRITE_ARCHIVE]} {quiet}"
     archive = archive_path(profile)
-    return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off" if archive.is_file() else ""
+    return f"-XX:SharedArchiveFile={archive} {quiet}" if archive.is_file() else ""
+
+
+def _main(arguments: Sequence[str]) -> None:
+    """`fetch`, or `archive DUMPS`."""
+    done = f"The Delta jars are in {fetch_jars()}" if arguments[0] == "fetch" else f"Wrote {write_archive(Path(arguments[1]))}"
+    sys.stdout.write(done + "\n")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"The Delta jars are in {fetch_jars()}\n")
+    _main(sys.argv[1:])
