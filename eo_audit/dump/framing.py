@@ -17,7 +17,7 @@ from eo_audit.dump.messages import MAX_QUOTE, Message, detail_of, message_of
 
 LARGEST_RECORD = 1 << 28  # bytes: a record of a compressed batch that claims more is damage
 HEADERS_SEARCHED = 1 << 16  # bytes looked through for header keys
-_BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORD_BATCH_OVERHEAD
+BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORDBATCH_OVERHEAD
 
 
 class Follower(Enum):
@@ -146,7 +146,7 @@ def headers_room(batch: BatchLine, records: list[Record]) -> int:
     whole = batch.record_count == batch.last_offset - batch.base_offset + 1 and batch.timestamp_type == "CreateTime"
     base = records[0].line.timestamp_ms if records and whole else None
     used = sum(_least_size(record.line, batch, base) + record.ending.headers for record in records)
-    return batch.size_bytes - _BATCH_OVERHEAD - used
+    return batch.size_bytes - BATCH_OVERHEAD - used
 
 
 @dataclass(frozen=True)

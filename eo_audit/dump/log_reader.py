@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, record_line
 from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Group, message_at, whole_message
+from eo_audit.dump.kernel_reader import FastPath
 from eo_audit.dump.log_facts import Row, batch_row, decoded_row, hashed_spans, record_row, replica_log
 from eo_audit.dump.log_records import Proof, Rules, Span, endings
 from eo_audit.dump.log_resync import is_believed
@@ -35,8 +36,16 @@ class Reader:
     Offsets are those of the window; rows carry offsets of the file. A step changes nothing before it is sure that it needs no more text.
     """
 
-    def __init__(self, window: Window, context: FileContext, *, base: int, state: State) -> None:
-        """Ready to read on in this state; `base` is the file offset of the window."""
+    def __init__(self, window: Window, context: FileContext, *, base: int, state: State, fast: bool = True) -> None:
+        """Ready to read on in this state.
+
+        Args:
+            window: the text.
+            context: the file.
+            base: file offset of the window.
+            state: the state at the byte where reading will start.
+            fast: leave to the fast path what it can read; the facts are the same.
+        """
         self.window = window
         self.context = context
         self.base = base
@@ -44,6 +53,8 @@ class Reader:
         self.rows: defaultdict[str, list[Row]] = defaultdict(list)
         self.spans: list[tuple[Span | None, Span | None]] = []
         self.owned = dict.fromkeys(("preamble", "facts", "tool_messages", "unread"), 0)
+        self.fast: FastPath | None = FastPath(window, context, base) if fast else None
+        self._stop = 0
         self._before_turn: tuple[State, int, int] | None = None
         self._resume(state)
 
@@ -52,7 +63,7 @@ class Reader:
 
         It ends before `stop` when the window does not hold the next element as a whole.
         """
-        at = start
+        at, self._stop = start, stop
         try:
             while at < stop and at < len(self.window.text):
                 reached = self._step(at)
@@ -229,6 +240,12 @@ class Reader:
         return behind
 
     def _group(self, at: int, line: BatchLine, section: Section) -> int:
+        taken = self.fast.take(at, self._stop, section) if self.fast else None
+        if taken is not None:
+            self._close_unread(at)
+            end, self.position = taken
+            self.owned["facts"] += end - at
+            return end
         group = read_group(self.window, at, line, profile(section, line))
         self._close_unread(at)
         self._group_rows(group, section)

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from eo_audit.dump.dialects import LONGEST_LINE, batch_line
 from eo_audit.dump.identity import identify
-from eo_audit.dump.kernel_hash import keyed_hashes
+from eo_audit.dump.kernel_facts import in_text_order
+from eo_audit.dump.kernel_hash import hashes_of
 from eo_audit.dump.log_columns import fact_table
 from eo_audit.dump.log_reader import Reader
 from eo_audit.dump.log_state import FileContext, Ledger, RangeResult, Section, State
@@ -31,7 +32,16 @@ _CANDIDATE = re.compile(rb"^(?:baseOffset: |offset: \d+ position: )", re.MULTILI
 
 
 def parse_range(
-    window: Buffer, *, context: FileContext, base: int, start: int, stop: int, state: State | None, final: bool, guess: State | None = None
+    window: Buffer,
+    *,
+    context: FileContext,
+    base: int,
+    start: int,
+    stop: int,
+    state: State | None,
+    final: bool,
+    guess: State | None = None,
+    fast: bool = True,
 ) -> RangeResult:
     """Read the elements of a dump file that begin in [start, stop).
 
@@ -45,6 +55,7 @@ def parse_range(
         state: the state at `start`; None where it is unknown: then reading begins at the first line that can be a start.
         final: the window reaches the end of the file.
         guess: with `state=None`, the state behind the head of the section that seems to be in force (`probe_section`).
+        fast: read regular stretches at once; the result is the same without, only later.
     """
     text = window if isinstance(window, bytes) else bytes(window)
     if context.kind_hint in SIDECAR_KINDS:
@@ -53,7 +64,7 @@ def parse_range(
         start, state = _synchronised(text, base=base, start=start, stop=stop, guess=guess)
     if state is None:
         return RangeResult(stop, None, stop, None, {}, Ledger())
-    reader = Reader(Window(text, final), context, base=base, state=state)
+    reader = Reader(Window(text, final), context, base=base, state=state, fast=fast)
     end = base + reader.read(start - base, stop - base)
     return RangeResult(start, state, end, reader.state(), _facts(reader), reader.ledger(), reader.window.crlf, reader.ascii_lossy)
 
@@ -74,10 +85,16 @@ def _synchronised(text: bytes, *, base: int, start: int, stop: int, guess: State
 def _facts(reader: Reader) -> dict[str, pa.Table]:
     records = reader.rows.get("records", [])
     for side, name in enumerate(("key_hash", "value_hash")):
-        hashes = keyed_hashes(reader.window.text, [spans[side] for spans in reader.spans], reader.context.salt)
+        hashes = hashes_of(reader.window.text, [spans[side] for spans in reader.spans], reader.context.salt)
         for row, value in zip(records, hashes, strict=True):
             row[name] = value
-    return _tables(reader.rows)
+    tables = _tables(reader.rows)
+    if reader.fast is not None:
+        reader.fast.finish()
+        for name, taken in reader.fast.tables.items():
+            if taken:
+                tables[name] = in_text_order([*taken, *([tables[name]] if name in tables else [])])
+    return tables
 
 
 def _tables(rows: Mapping[str, Sequence[Mapping[str, object]]]) -> dict[str, pa.Table]:

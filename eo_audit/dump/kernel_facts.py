@@ -1,0 +1,121 @@
+"""Groups that were taken of a stretch, as tables of `batches` and `records`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eo_audit.dump.kernel import Stretch
+from eo_audit.dump.kernel_hash import keyed_hashes
+from eo_audit.dump.kernel_lines import CODECS, MARKERS, NO_SPAN, TIMESTAMP_TYPES
+from eo_audit.dump.kernel_scan import Bits, Ints
+from eo_audit.dump.log_columns import arrow_schema, boolean, numeric, vocabulary
+from eo_audit.dump.log_facts import replica_log
+from eo_audit.dump.log_state import Section
+
+_PRINTED = (
+    "base_offset", "last_offset", "count", "base_sequence", "last_sequence", "producer_id", "producer_epoch", "partition_leader_epoch",
+    "max_timestamp_ms", "position", "size_bytes", "crc",
+)  # fmt: skip
+
+
+def tables_of(stretch: Stretch, section: Section, *, base: int, salt: bytes) -> dict[str, pa.Table]:
+    """The facts taken of a stretch.
+
+    Args:
+        stretch: of one section.
+        section: the section.
+        base: file offset of the stretch.
+        salt: of the hashes.
+    """
+    batches = np.concatenate(stretch.taken.batches)
+    tables = {"batches": _batches(stretch, section, batches, base)}
+    records, batch_of = np.concatenate(stretch.taken.records), np.concatenate(stretch.taken.batch_of)
+    data = ~stretch.batches.control[batch_of]
+    if data.any():
+        tables["records"] = _records(stretch, section, records[data], batch_of[data], base=base, salt=salt)
+    return tables
+
+
+def _same(value: int, count: int) -> Ints:
+    return np.full(count, value, dtype=np.int64)
+
+
+def _batches(stretch: Stretch, section: Section, chosen: Ints, base: int) -> pa.Table:
+    lines, count = stretch.batches, len(chosen)
+    columns = {name: numeric(lines.numbers[name][chosen], arrow_schema("batches").field(name).type) for name in _PRINTED}
+    start, end, marks, marker, epoch = _marker_columns(stretch, chosen)
+    some_marker = stretch.deep and bool(marks.any())
+    columns |= {
+        "section_id": numeric(_same(section.section_id, count), pa.int64()),
+        "byte_offset": numeric(base + start, pa.int64()),
+        "length": numeric(end - start, pa.int64()),
+        "replica_log_id": numeric(_same(replica_log(section), count), pa.int64()),
+        "records_seen": numeric(stretch.owed(chosen), pa.int32(), None if stretch.deep else np.zeros(count, dtype=bool)),
+        "is_transactional": boolean(lines.transactional[chosen]),
+        "is_control": boolean(lines.control[chosen]),
+        "marker_type": vocabulary(marker if some_marker else marker * 0, MARKERS, marks),
+        "control_type": vocabulary(np.zeros(count, dtype=np.int32), MARKERS, np.zeros(count, dtype=bool)),
+        "coordinator_epoch": numeric(epoch, pa.int32(), marks),
+        "timestamp_type": vocabulary(lines.timestamp_type[chosen], TIMESTAMP_TYPES),
+        "delete_horizon_ms": numeric(lines.numbers["delete_horizon_ms"][chosen], pa.int64(), lines.horizon_given[chosen]),
+        "codec": vocabulary(lines.codec[chosen], CODECS),
+        "magic": numeric(_same(2, count), pa.int32()),
+        "crc_valid": boolean(lines.crc_valid[chosen]),
+        "payload_verified": boolean(np.ones(count, dtype=bool), None if stretch.deep else np.zeros(count, dtype=bool)),
+    }
+    return _table("batches", columns)
+
+
+def _marker_columns(stretch: Stretch, chosen: Ints) -> tuple[Ints, Ints, Bits, NDArray[np.int32], Ints]:
+    """Start and end of each batch's text, its marker's line included; whether it has a marker, which, and its coordinator epoch."""
+    lines, records = stretch.batches, stretch.records
+    marks = lines.control[chosen] & (stretch.owed(chosen) > 0)
+    end, marker, epoch = lines.end[chosen], np.zeros(len(chosen), dtype=np.int32), np.zeros(len(chosen), dtype=np.int64)
+    if marks.any():
+        first = stretch.first_record(chosen[marks])
+        end[marks] = stretch.ends(chosen[marks])
+        marker[marks], epoch[marks] = records.marker[first], records.epoch[first]
+    return lines.start[chosen], end, marks, marker, epoch
+
+
+def _records(stretch: Stretch, section: Section, chosen: Ints, batch_of: Ints, *, base: int, salt: bytes) -> pa.Table:
+    lines, count = stretch.records, len(chosen)
+    columns = {
+        "section_id": numeric(_same(section.section_id, count), pa.int64()),
+        "byte_offset": numeric(base + lines.start[chosen], pa.int64()),
+        "length": numeric(lines.end[chosen] - lines.start[chosen], pa.int64()),
+        "replica_log_id": numeric(_same(replica_log(section), count), pa.int64()),
+        "base_offset": numeric(stretch.batches.numbers["base_offset"][batch_of], pa.int64()),
+        "offset": numeric(lines.offset[chosen], pa.int64()),
+        "timestamp_ms": numeric(lines.timestamp[chosen], pa.int64()),
+        "sequence": numeric(lines.sequence[chosen], pa.int32()),
+        "key_size": numeric(lines.key_size[chosen], pa.int32()),
+        "value_size": numeric(lines.value_size[chosen], pa.int32()),
+        "key_hash": _hashes(stretch, lines.key[chosen], lines.key_size[chosen], salt),
+        "value_hash": _hashes(stretch, lines.value[chosen], lines.value_size[chosen], salt),
+    }
+    return _table("records", columns)
+
+
+def _hashes(stretch: Stretch, start: Ints, size: Ints, salt: bytes) -> pa.Array:
+    there = start != NO_SPAN
+    hashes = np.zeros(len(start), dtype=np.int64)
+    hashes[there] = keyed_hashes(stretch.text.bytes, start[there], size[there], salt)
+    return numeric(hashes, pa.int64(), there)
+
+
+def _table(name: str, columns: dict[str, pa.Array]) -> pa.Table:
+    fields = arrow_schema(name)
+    return pa.table([columns[field.name] for field in fields], schema=fields)
+
+
+def in_text_order(tables: Sequence[pa.Table]) -> pa.Table:
+    """Rows of several tables as one table, by their place in the file."""
+    if len(tables) == 1:
+        return tables[0]
+    whole = pa.concat_tables(tables).combine_chunks()
+    places = whole.column("byte_offset").chunk(0)
+    order = np.argsort(np.frombuffer(places.buffers()[1], dtype=np.int64, count=len(whole), offset=8 * places.offset), kind="stable")
+    return whole.take(numeric(order, pa.int64()))

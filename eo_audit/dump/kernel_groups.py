@@ -1,0 +1,193 @@
+"""Batch lines and the records behind them, put together for a whole stretch of text, and which of the groups are beyond doubt."""
+
+from bisect import bisect_left
+from functools import cached_property
+
+import numpy as np
+
+from eo_audit.dump.dialects import record_line
+from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
+from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
+from eo_audit.dump.kernel_scan import Bits, Ints, Text
+from eo_audit.dump.log_records import Proof, Rules, endings
+from eo_audit.dump.log_search import MIN_FORGED
+from eo_audit.dump.log_text import NeedMore, Window
+
+NONE = -1
+_FAR = np.iinfo(np.int64).max
+
+
+def varint_sizes(values: Ints) -> Ints:
+    """Bytes of zig-zag varints."""
+    zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    sizes, bits = np.ones(len(values), dtype=np.int64), 7
+    while bits < 64 and (longer := zigzag >> np.uint64(bits) != 0).any():
+        sizes += longer
+        bits += 7
+    return sizes
+
+
+def places(wanted: Ints, among: Ints) -> Ints:
+    """Where each wanted value stands in a sorted array; NONE where it does not."""
+    if len(among) == 0:
+        return np.full(len(wanted), NONE, dtype=np.int64)
+    place = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
+    return np.where(among[place] == wanted, place, NONE)
+
+
+def _counted(flags: Bits) -> Ints:
+    """Number of set flags before each index, and in all."""
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(flags)))
+
+
+class Groups:
+    """The groups of a stretch, one per candidate batch line; offsets are those of the stretch.
+
+    Attributes:
+        count: records the batch owes (0 in a shallow dump).
+        first: its first record (index).
+        end: where it ends.
+        next: the batch line at its end (index; NONE: none).
+        sure: it is read as the exact reader would read it.
+        found: the records (index) of groups whose records do not simply stand one behind the other.
+    """
+
+    def __init__(self, text: Text, lines: Lines, batches: BatchColumns, records: RecordColumns, *, deep: bool) -> None:
+        """Put together what was read of a stretch, with records (`deep`) or without."""
+        self._text, self._lines, self._batches, self._records, self._deep = text, lines, batches, records, deep
+        self.found: dict[int, Ints] = {}
+        self.count = np.maximum(batches.numbers["count"], 0) if deep else np.zeros(len(batches.start), dtype=np.int64)
+        self.first = np.searchsorted(records.start, batches.end)
+        self._whole = self._are_whole()
+        last = np.minimum(np.maximum(self.first + self.count - 1, 0), len(records.start) - 1)
+        self.end = np.where(self.count > 0, records.end[last], batches.end) if len(records.start) else batches.end
+
+    def judge(self, window: Window, offset: int, dialect: Dialect) -> None:
+        """Look again at the groups that are not whole at first sight, then find out which groups are sure.
+
+        Args:
+            window: the window the stretch is of.
+            offset: where the stretch begins in it.
+            dialect: of its lines.
+        """
+        if self._deep:
+            for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._batches.control).tolist():
+                self._follow(group, window, offset, dialect)
+        to_end = window.final and offset + self._text.size == len(window.text)
+        self.next = self._following()
+        self.sure: Bits = self._whole & (self._undisputed(self._rooms(), to_end) if self._deep else True)
+
+    def _are_whole(self) -> Bits:
+        """Are all its records there, each of the form a record must have, and each where the one before ends?"""
+        batches, records = self._batches, self._records
+        total = len(records.start)
+        behind = np.minimum(self.first + self.count, total)
+        at_hand = (self.count == 0) | ((self.first + self.count <= total) & (places(batches.end, records.start) != NONE))
+        unfit, unmarked = _counted(~records.plain), _counted(~records.marks)
+        strange = np.where(batches.control, unmarked[behind] - unmarked[self.first], unfit[behind] - unfit[self.first])
+        loose = _counted(np.append(records.start[1:] != records.end[:-1], True) if total else np.zeros(0, dtype=bool))
+        gaps = loose[np.maximum(behind - 1, self.first)] - loose[self.first]
+        whole: Bits = batches.ok & at_hand & ((self.count == 0) | ((strange == 0) & (gaps == 0)))
+        return whole
+
+    def _following(self) -> Ints:
+        place = places(self.end, self._batches.start)
+        return np.where((place != NONE) & self._batches.ok[place], place, NONE) if len(place) else place
+
+    def _rooms(self) -> Ints:
+        """Bytes that unread header keys may have in each whole group, as `log_search` counts them; negative where sizes do not fit."""
+        plain = self._whole & ~self._batches.control & (self._batches.codec == 0)
+        odd = np.array([group for group in self.found if plain[group]], dtype=np.int64)
+        rooms = np.where(self._batches.control, 0, HEADERS_SEARCHED)
+        rooms[plain] = self._batches.numbers["size_bytes"][plain] - BATCH_OVERHEAD
+        plain[odd] = False
+        groups = np.flatnonzero(plain)
+        count = self.count[groups]
+        begins = np.cumsum(count) - count
+        index = np.arange(int(count.sum())) + np.repeat(self.first[groups] - begins, count)
+        rooms[groups] -= self._used(index, groups, count)
+        if len(odd):
+            rooms[odd] -= self._used(np.concatenate([self.found[group] for group in odd]), odd, self.count[odd])
+        return rooms
+
+    def _used(self, index: Ints, groups: Ints, count: Ints) -> Ints:
+        """Bytes that the records (index) of each group take in their uncompressed batch."""
+        summed = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self._least_sizes(index, np.repeat(groups, count)))))
+        behind = np.cumsum(count)
+        used: Ints = summed[behind] - summed[behind - count]
+        return used
+
+    def _least_sizes(self, index: Ints, group_of: Ints) -> Ints:
+        """Bytes of records (index) in their uncompressed batches (group_of), with the header keys read."""
+        numbers, records = self._batches.numbers, self._records
+        base = numbers["base_offset"][group_of]
+        dense = numbers["last_offset"][group_of] - base + 1 == numbers["count"][group_of]
+        dense &= self._batches.timestamp_type[group_of] == 0
+        begun = records.timestamp[self.first[group_of]]
+        key, value = records.key_size[index], records.value_size[index]
+        body = 2 + varint_sizes(np.where(dense, records.timestamp[index] - begun, 0)) + varint_sizes(records.offset[index] - base)
+        body += varint_sizes(key) + varint_sizes(value) + np.maximum(key, 0) + np.maximum(value, 0)
+        return body + varint_sizes(body) + records.headers[index]
+
+    @cached_property
+    def _warnings(self) -> Ints:
+        """Starts of lines at which the chain of positions is not simply going on: another line may claim a position once more."""
+        position, ok = self._batches.numbers["position"], self._batches.ok
+        back = np.append(False, (position[1:] <= position[:-1]) | ~ok[:-1]) if len(ok) else ok
+        return np.sort(np.concatenate((self._batches.start[~ok | back], self._lines.others, [_FAR])))
+
+    def _undisputed(self, room: Ints, to_end: bool) -> Bits:
+        """Is there no room for a forged line in unread header keys, or does no line within that room claim the next position again?
+
+        `to_end`: the file ends with the stretch.
+        """
+        numbers, starts = self._batches.numbers, self._batches.start
+        if len(starts) == 0:
+            return np.zeros(0, dtype=bool)
+        chained = numbers["position"][self.next] == numbers["position"] + numbers["size_bytes"]
+        reach = self.end + room
+        warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
+        in_view = (reach < self._text.size) | (to_end & (self._batches.codec != 0))
+        alone = chained & (warning >= reach) & in_view
+        sure: Bits = (self.next != NONE) & (room >= 0) & ((room < MIN_FORGED) | alone)
+        return sure
+
+    # groups that need a second look
+
+    def _follow(self, group: int, window: Window, offset: int, dialect: Dialect) -> None:
+        """Follow the records of a group one by one: past forged lines, and to later ends of header keys."""
+        starts, at, found = self._record_starts, int(self._batches.end[group]), []
+        for _ in range(int(self.count[group])):
+            index = bisect_left(starts, at)
+            if index == len(starts) or starts[index] != at or not self._records.ok[index]:
+                return
+            if not self._records.plain[index] and not self._read_again(index, group, window, offset, dialect):
+                return
+            found.append(index)
+            at = int(self._records.end[index])
+        self.found[group] = np.array(found, dtype=np.int64)
+        self.first[group], self.end[group], self._whole[group] = found[0], at, True
+
+    @cached_property
+    def _record_starts(self) -> list[int]:
+        starts: list[int] = self._records.start.tolist()
+        return starts
+
+    def _read_again(self, index: int, group: int, window: Window, offset: int, dialect: Dialect) -> bool:
+        """Let the exact reader find the end of one record."""
+        records, plain = self._records, self._batches.codec[group] == 0
+        size = int(self._batches.numbers["size_bytes"][group]) if plain else HEADERS_SEARCHED
+        limit = size if plain else self._text.size
+        rules = Rules(dialect.printed, dialect.upper, False, limit, min(size, HEADERS_SEARCHED), by_lines=False)
+        line = record_line(window.text, offset + int(records.start[index]))
+        try:
+            ending = next(endings(window, line, rules, Proof.EXACT), None) if line else None
+        except NeedMore:
+            return False
+        if ending is None:
+            return False
+        records.headers[index], records.end[index] = ending.headers, ending.end - offset
+        records.key[index] = NO_SPAN if ending.key is None else ending.key[0] - offset
+        records.value[index] = NO_SPAN if ending.value is None else ending.value[0] - offset
+        records.plain[index] = True
+        return True

@@ -1,0 +1,222 @@
+"""All batch and record lines of a stretch of dump text at once, as columns.
+
+A line is a candidate for its looks: it may stand inside a payload. Which lines are the tool's own is decided elsewhere; here each is read
+as if it were.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Text
+
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+MARKERS = ("COMMIT", "ABORT")
+NO_SPAN = -1
+
+_BOOLEANS = (b"false", b"true")
+_KINDS = (b" CreateTime: ", b" LogAppendTime: ")
+_B, _BAR, _D, _O = (ord(letter) for letter in "b|Do")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the lines of a section are printed, where releases differ.
+
+    `upper`: codecs in upper case and `keysize` (2.2 to 2.7). `horizon`: batch lines have a `deleteHorizonMs` (3.2 and later).
+    `printed`: keys and payloads are printed.
+    """
+
+    upper: bool
+    horizon: bool
+    printed: bool
+    crlf: bool = False
+
+    @property
+    def line_end(self) -> bytes:
+        """What ends a line."""
+        return b"\r\n" if self.crlf else b"\n"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Where candidates start: batch lines, record lines, and others that may matter (`Dumping`, batches of magic 0 and 1)."""
+
+    batches: Ints
+    records: Ints
+    others: Ints
+
+
+@dataclass(frozen=True)
+class BatchColumns:
+    """Batch lines: the columns of `batches` in their order of print, `start` and `end` of the line, and whether it is one."""
+
+    start: Ints
+    end: Ints
+    ok: Bits
+    numbers: dict[str, Ints]
+    transactional: Bits
+    control: Bits
+    horizon_given: Bits
+    timestamp_type: NDArray[np.int32]
+    codec: NDArray[np.int32]
+    crc_valid: Bits
+
+
+@dataclass
+class RecordColumns:
+    """Record lines: their numbers, and the reading of their text.
+
+    `end` is behind the line end; `plain` and `marks` say whether the text has the form of a data record or of a marker. `key` and `value`
+    are where their texts start (NO_SPAN: none), `headers` the length of the header keys.
+    """
+
+    start: Ints
+    ok: Bits
+    offset: Ints
+    timestamp: Ints
+    key_size: Ints
+    value_size: Ints
+    sequence: Ints
+    headers: Ints
+    key: Ints
+    value: Ints
+    end: Ints
+    plain: Bits
+    marks: Bits
+    marker: NDArray[np.int32]
+    epoch: Ints
+
+
+def find_lines(text: Text) -> Lines:
+    """The candidates of a stretch of text that begins with a line."""
+    newlines = np.flatnonzero(text.bytes[: text.size] == ord("\n"))
+    starts = np.concatenate((np.zeros(1, dtype=np.int64), newlines + 1))
+    first = text.byte(starts)
+    others = (_starting(text, starts[first == _D], b"Dumping "), _starting(text, starts[first == _O], b"offset: "))
+    return Lines(
+        batches=_starting(text, starts[first == _B], b"baseOffset: "),
+        records=_starting(text, starts[first == _BAR], b"| offset: "),
+        others=np.sort(np.concatenate(others)),
+    )
+
+
+def _starting(text: Text, starts: Ints, literal: bytes) -> Ints:
+    return starts[text.stands(literal, starts)]
+
+
+def read_batches(text: Text, starts: Ints, dialect: Dialect) -> BatchColumns:
+    """Candidates for batch lines as batch lines of magic 2 in one dialect."""
+    line = Cursors(text, starts + len("baseOffset: "))
+    numbers: dict[str, Ints] = {}
+    for literal, name, digits, bits in (
+        (b"", "base_offset", 19, 63),
+        (b" lastOffset: ", "last_offset", 19, 63),
+        (b" count: ", "count", 10, 31),
+        (b" baseSequence: ", "base_sequence", 10, 31),
+        (b" lastSequence: ", "last_sequence", 10, 31),
+        (b" producerId: ", "producer_id", 19, 63),
+        (b" producerEpoch: ", "producer_epoch", 5, 15),
+        (b" partitionLeaderEpoch: ", "partition_leader_epoch", 10, 31),
+    ):
+        if literal:
+            line.literal(literal)
+        numbers[name] = line.number(digits=digits, bits=bits, signed=True)
+    line.literal(b" isTransactional: ")
+    transactional = line.choice(_BOOLEANS)
+    line.literal(b" isControl: ")
+    control = line.choice(_BOOLEANS)
+    horizon_given, numbers["delete_horizon_ms"] = _horizon(line) if dialect.horizon else (np.zeros(len(starts), dtype=bool), starts * 0)
+    line.literal(b" position: ")
+    numbers["position"] = line.number(digits=19, bits=63)
+    kind = line.choice(_KINDS)
+    numbers["max_timestamp_ms"] = line.number(digits=19, bits=63, signed=True)
+    line.literal(b" size: ")
+    numbers["size_bytes"] = line.number(digits=10, bits=31)
+    line.literal(b" magic: 2 compresscodec: ")
+    codec = line.choice([(name.upper() if dialect.upper else name).encode() for name in CODECS])
+    line.literal(b" crc: ")
+    numbers["crc"] = line.number(digits=10, bits=32)
+    line.literal(b" isvalid: ")
+    valid = line.choice(_BOOLEANS)
+    line.literal(dialect.line_end)
+    return BatchColumns(starts, line.at, line.ok, numbers, transactional > 0, control > 0, horizon_given, kind, codec, valid > 0)
+
+
+def _horizon(line: Cursors) -> tuple[Bits, Ints]:
+    """` deleteHorizonMs: OptionalLong.empty` or `OptionalLong[<ms>]`."""
+    line.literal(b" deleteHorizonMs: OptionalLong")
+    given = line.choice((b".empty", b"[")) == 1
+    value = np.zeros(len(line.at), dtype=np.int64)
+    if given.any():
+        some = Cursors(line.text, line.at[given])
+        value[given] = some.number(digits=19, bits=63, signed=True)
+        some.literal(b"]")
+        line.at[given] = some.at
+        line.ok[given] &= some.ok
+    return given, value
+
+
+def read_records(text: Text, starts: Ints, dialect: Dialect) -> RecordColumns:
+    """Candidates for record lines as such of magic 2 in one dialect, with the first `]` taken for the end of the header keys."""
+    line = Cursors(text, starts + len("| offset: "))
+    offset = line.number(digits=19, bits=63, signed=True)
+    line.choice(_KINDS)
+    timestamp = line.number(digits=19, bits=63, signed=True)
+    line.literal(b" keysize: " if dialect.upper else b" keySize: ")
+    key_size = line.number(digits=10, bits=31, signed=True)
+    line.literal(b" valuesize: " if dialect.upper else b" valueSize: ")
+    value_size = line.number(digits=10, bits=31, signed=True)
+    line.literal(b" sequence: ")
+    sequence = line.number(digits=10, bits=31, signed=True)
+    line.literal(b" headerKeys: [")
+    close = _header_ends(text, line)
+    headers = close - line.at - 1
+    marks, marker, epoch, marker_end = _markers(text, close, line.ok & (headers == 0), dialect)
+    key, value, end, plain = _payloads(text, close, key_size, value_size, dialect)
+    end = np.where(marks, marker_end, end)
+    return RecordColumns(
+        starts, line.ok, offset, timestamp, key_size, value_size, sequence, headers, key, value, end, plain & line.ok, marks, marker, epoch
+    )
+
+
+def _header_ends(text: Text, line: Cursors) -> Ints:
+    """Behind the first `]` of each line's header keys; behind the text where there is none."""
+    empty = text.byte(line.at) == ord("]")
+    close = line.at + 1
+    odd = line.ok & ~empty
+    if odd.any():
+        brackets = np.append(np.flatnonzero(text.bytes[: text.size] == ord("]")), text.size)
+        close[odd] = brackets[np.searchsorted(brackets[:-1], line.at[odd])] + 1
+    return close
+
+
+def _payloads(text: Text, close: Ints, key_size: Ints, value_size: Ints, dialect: Dialect) -> tuple[Ints, Ints, Ints, Bits]:
+    """Starts of keys and values, ends of the lines, and whether all stands where the sizes say."""
+    at, fits = close, np.ones(len(close), dtype=bool)
+    spans = []
+    for separator, size in ((b" key: ", key_size), (b" payload: ", value_size)):
+        there = (size >= 0) if dialect.printed else np.zeros(len(close), dtype=bool)
+        start = at + len(separator)
+        fits &= ~there | text.stands(separator, at)
+        spans.append(np.where(there, start, NO_SPAN))
+        at = np.minimum(np.where(there, start + size, at), text.size)
+    fits &= (at < text.size) & text.stands(dialect.line_end, at)
+    return spans[0], spans[1], at + len(dialect.line_end), fits
+
+
+def _markers(text: Text, close: Ints, possible: Bits, dialect: Dialect) -> tuple[Bits, NDArray[np.int32], Ints, Ints]:
+    """Which lines end in ` endTxnMarker: ...`, with its type, coordinator epoch, and the end of the line."""
+    marks = possible & text.stands(b" endTxnMarker: ", close)
+    marker, epoch, end = np.full(len(close), -1, dtype=np.int32), np.zeros(len(close), dtype=np.int64), close.copy()
+    if marks.any():
+        line = Cursors(text, close[marks] + len(b" endTxnMarker: "))
+        marker[marks] = line.choice([name.encode() for name in MARKERS])
+        line.literal(b" coordinatorEpoch: ")
+        epoch[marks] = line.number(digits=10, bits=31, signed=True)
+        line.literal(dialect.line_end)
+        end[marks] = line.at
+        marks[marks] = line.ok
+    return marks, marker, epoch, end

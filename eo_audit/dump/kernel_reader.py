@@ -1,0 +1,73 @@
+"""Where the fast path runs, and where it does not: stretches of the window being read, one after the other."""
+
+import pyarrow as pa
+
+from eo_audit.dump.framing import HEADERS_SEARCHED
+from eo_audit.dump.kernel import Stretch
+from eo_audit.dump.kernel_facts import tables_of
+from eo_audit.dump.kernel_lines import Dialect
+from eo_audit.dump.log_sections import profile
+from eo_audit.dump.log_state import FileContext, Section
+from eo_audit.dump.log_text import Window
+
+STRETCH_BYTES = 4 << 20
+AHEAD_BYTES = HEADERS_SEARCHED + (64 << 10)  # bytes read beyond the last group, to know what it could collide with
+LEAST_BYTES = 1 << 14  # less text is left to the exact reader
+
+
+def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
+    """How the lines of a section are printed, where it has shown all that matters and is of a kind the fast path knows."""
+    if section.deep is None or section.dialect not in ("2.2", "3.0", "3.2", "3.3"):
+        return None
+    if section.deep and (section.payload_printed is None or profile(section).decoder is not None):
+        return None
+    if section.payload_printed and section.decoder != "plain":
+        return None
+    return Dialect(upper=section.dialect == "2.2", horizon=section.dialect > "3.0", printed=bool(section.payload_printed), crlf=crlf)
+
+
+class FastPath:
+    """The fast path over one window; gathers tables of what it took."""
+
+    def __init__(self, window: Window, context: FileContext, base: int) -> None:
+        """Of a window at a file offset (`base`)."""
+        self._window, self._context, self._base = window, context, base
+        self._stretch: Stretch | None = None
+        self._section: Section | None = None
+        self._dialect: Dialect | None = None
+        self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": []}
+
+    def take(self, at: int, stop: int, section: Section) -> tuple[int, int] | None:
+        """Take sure groups from a batch line on; see `Stretch.take`."""
+        if self._covers(at, section):
+            assert self._stretch is not None
+            taken = self._stretch.take(at, stop)
+            if taken is not None or self._stretch.start == at or at < self._stretch.stop - AHEAD_BYTES:
+                return taken
+        if not self._begin(at, stop, section):
+            return None
+        assert self._stretch is not None
+        return self._stretch.take(at, stop)
+
+    def _covers(self, at: int, section: Section) -> bool:
+        same = self._section is not None and self._section.section_id == section.section_id
+        return same and self._stretch is not None and self._stretch.start <= at < self._stretch.stop
+
+    def _begin(self, at: int, stop: int, section: Section) -> bool:
+        """Read another stretch, if it is worth it."""
+        end = min(min(at + STRETCH_BYTES, stop) + AHEAD_BYTES, len(self._window.text))
+        dialect = fast_dialect(section, crlf=self._window.crlf)
+        if dialect is None or end - at < LEAST_BYTES:
+            return False
+        self.finish()
+        self._stretch = Stretch(self._window, at, end, dialect, deep=bool(section.deep))
+        self._section = section
+        return True
+
+    def finish(self) -> None:
+        """Turn what was taken of the stretch at hand into tables."""
+        stretch, section = self._stretch, self._section
+        if stretch is not None and section is not None and stretch.taken.batches:
+            for name, table in tables_of(stretch, section, base=self._base + stretch.start, salt=self._context.salt).items():
+                self.tables[name].append(table)
+        self._stretch = None

@@ -1,0 +1,122 @@
+"""Many lines at once: a cursor per line moves over literals, numbers and choices, in numpy.
+
+Text is read eight bytes at a time. A cursor whose line is not what was asked for is marked and moves on with nonsense: its values mean
+nothing. Numbers of more than 16 digits mark the line too; the exact reader knows them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eo_audit.dump.kernel_hash import PADDING
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Bits = NDArray[np.bool_]
+
+
+_U64 = np.uint64
+_NIBBLES, _ZEROS, _SIXES = _U64(0xF0F0F0F0F0F0F0F0), _U64(0x3030303030303030), _U64(0x0606060606060606)
+_TENS = np.array([10**n for n in range(9)], dtype=np.int64)
+
+
+class Text:
+    """A stretch of dump text that can be read eight bytes at a time from any byte, and some way behind its end: no cursor goes further."""
+
+    def __init__(self, text: bytes, start: int, stop: int) -> None:
+        """Bytes [start, stop) of a text; offsets are those of the stretch."""
+        self.size = min(stop, len(text)) - start
+        padded = text[start : start + self.size] + bytes(PADDING)
+        self.bytes: NDArray[np.uint8] = np.frombuffer(padded, dtype=np.uint8)
+        self._words: Words = np.ndarray((self.size + PADDING - 7,), dtype="<u8", buffer=padded, strides=(1,))
+
+    def words(self, at: Ints) -> Words:
+        """The eight bytes from each offset on, the first one lowest; zeros behind the text."""
+        return self._words[at]
+
+    def byte(self, at: Ints) -> NDArray[np.uint8]:
+        """The byte at each offset; zero behind the text."""
+        return self.bytes[at]
+
+    def stands(self, literal: bytes, at: Ints) -> Bits:
+        """Does the literal stand at each offset?"""
+        found = self._piece(literal[:8], at)
+        for begin in range(8, len(literal), 8):
+            begin = min(begin, len(literal) - 8)
+            found &= self._piece(literal[begin : begin + 8], at + begin)
+        return found
+
+    def _piece(self, literal: bytes, at: Ints) -> Bits:
+        wanted = _U64(int.from_bytes(literal, "little"))
+        words = self.words(at)
+        found: Bits = words == wanted if len(literal) == 8 else words & _U64((1 << 8 * len(literal)) - 1) == wanted
+        return found
+
+
+class Cursors:
+    """One cursor per line, all at the same place of the grammar; `ok` is False where a line left it."""
+
+    def __init__(self, text: Text, at: Ints) -> None:
+        """Cursors at these offsets."""
+        self.text = text
+        self.at = at.copy()
+        self.ok: Bits = np.ones(len(at), dtype=bool)
+
+    def literal(self, literal: bytes) -> None:
+        """Pass over a literal."""
+        self.ok &= self.text.stands(literal, self.at)
+        self.at += len(literal)
+
+    def choice(self, words: Sequence[bytes]) -> NDArray[np.int32]:
+        """Pass over one of some literals, none a prefix of another and the likeliest first; which one."""
+        found = self.text.stands(words[0], self.at)
+        chosen = np.where(found, np.int32(0), np.int32(-1))
+        others = np.flatnonzero(~found)
+        for number, literal in enumerate(words[1:], start=1):
+            if len(others) == 0:
+                break
+            found = self.text.stands(literal, self.at[others])
+            chosen[others[found]] = number
+            others = others[~found]
+        self.ok &= chosen >= 0
+        self.at += np.array([len(literal) for literal in words], dtype=np.int64)[chosen]
+        return chosen
+
+    def number(self, *, digits: int, bits: int, signed: bool = False) -> Ints:
+        """Pass over a number of at most so many digits that fits so many bits beside the sign."""
+        words = self.text.words(self.at)
+        negative: Bits | None = None
+        if signed:
+            negative = (words & _U64(0xFF)) == _U64(ord("-"))
+            if negative.any():
+                self.at += negative
+                words = self.text.words(self.at)
+            else:
+                negative = None
+        length, value = _leading_number(words)
+        if (length == 8).any():
+            more, low = _leading_number(self.text.words(self.at + 8))
+            more = np.where(length == 8, more, 0)
+            value = np.where(length == 8, value * _TENS[more] + np.where(more > 0, low, 0), value)
+            length = length + more
+        self.ok &= (length > 0) & (length <= min(digits, 15)) & (value < (1 << bits if bits < 63 else 10**15))
+        self.at += length
+        return value if negative is None else np.where(negative, -value, value)
+
+
+def _leading_number(words: Words) -> tuple[Ints, Ints]:
+    """Digits at the beginning of each word, how many and their number.
+
+    A byte is a digit when its upper nibble is 3 and stays 3 with 6 added. The digits are moved to the top of the word and summed pairwise.
+    """
+    others = ((words & _NIBBLES) ^ _ZEROS) | (((words + _SIXES) & _NIBBLES) ^ _ZEROS)
+    lowest = others & (~others + _U64(1))
+    length = (np.bitwise_count(lowest - _U64(1)) >> 3).astype(np.int64)
+    length[others == 0] = 8
+    shift = ((8 - length) << 3).astype(np.uint64)
+    moved = np.where(length == 0, _U64(0), words << np.minimum(shift, _U64(63))) & _U64(0x0F0F0F0F0F0F0F0F)
+    pairs = (moved * _U64(10) + (moved >> _U64(8))) & _U64(0x00FF00FF00FF00FF)
+    fours = (pairs * _U64(100) + (pairs >> _U64(16))) & _U64(0x0000FFFF0000FFFF)
+    value = (fours * _U64(10000) + (fours >> _U64(32))) & _U64(0xFFFFFFFF)
+    return length, value.astype(np.int64)
