@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from eo_audit import parquet
 from eo_audit.dump import ranges
+from eo_audit.dump.claims import check_claims, claims
 from eo_audit.dump.discovery import DumpFile
 from eo_audit.dump.parse import PARSER_VERSION, FileContext, Ledger, State
 from eo_audit.dump.ranges import Range, Reading, Text
@@ -75,6 +76,15 @@ def ingest_files(warehouse: Warehouse, files: Sequence[DumpFile], *, range_bytes
     for name in table_names("facts"):
         warehouse.append(name, facts.get(name, []), transaction=f"ingest:{ingest_id}:{name}")
     return new
+
+
+def check_brokers(warehouse: Warehouse) -> list[str]:
+    """Warnings about dumps of which nothing says which broker printed them.
+
+    Raises:
+        InputError: two such dumps claim to be the same segment, with different content.
+    """
+    return check_claims(claims(warehouse.arrow("dump_files").to_pylist(), warehouse.arrow("dump_sections").to_pylist()))
 
 
 def _ingest_id(new: Sequence[Surveyed]) -> str:

@@ -3,9 +3,10 @@
 import gzip
 import multiprocessing
 import os
+import re
 import shutil
 import signal
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from eo_audit import pipeline
-from eo_audit.config import load
 from eo_audit.errors import InputError
 from eo_audit.ingest import ingest_files
 from eo_audit.pipeline import Options
@@ -25,9 +25,9 @@ DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
 ONE_KEPT = {"ingest_id", "key_hash", "value_hash", "input_path"}  # what two clean runs need not share
 
 
-def ingest(out: Path, *inputs: Path, **changed: object) -> None:
+def ingest(out: Path, *inputs: Path, notice: Callable[[str], None] = pipeline.unheard) -> None:
     """`eo-audit ingest` in this process, without Spark."""
-    options = Options(config=replace(load(), **changed))  # type: ignore[arg-type]
+    options = Options(notice=notice)
     dumps = pipeline.discover(inputs, options)
     with pipeline.writing(out, options, spark=no_spark) as warehouse:
         pipeline.ingest(warehouse, dumps, options)
@@ -114,6 +114,22 @@ def test_a_task_that_meets_a_bad_file_is_one_sentence(spark: SparkSession, tmp_p
     tasks, message = Tasks(lambda: spark), "damaged.txt.gz cannot be read to its end"
     with pytest.raises(InputError, match=message), pipeline.writing(tmp_path, Options(), spark=lambda: spark) as warehouse:
         ingest_files(warehouse, dumps.files, range_bytes=1 << 20, tasks=tasks)
+
+
+def test_two_dumps_of_unknown_brokers_must_not_differ(tmp_path: Path) -> None:
+    for folder, name in (("a", "hanging_txn_k39"), ("b", "clean_k39")):
+        segment = next(path for path in sorted((DUMPS / name).rglob("*.log.txt")) if "__" not in path.parent.name)
+        copy = tmp_path / "in" / folder / "orders-0" / segment.name
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(re.sub(rb"^Dumping .*\n", b"Dumping orders-0/00000000000000000000.log\n", segment.read_bytes()))
+    with pytest.raises(InputError, match="both claim to be log 0 of orders-0"):
+        ingest(tmp_path / "out", tmp_path / "in")
+    assert not Warehouse(tmp_path / "out").exists("batches")
+    shutil.rmtree(tmp_path / "in" / "b")
+    told: list[str] = []
+    ingest(tmp_path / "out", tmp_path / "in", notice=told.append)
+    assert len(told) == 1
+    assert "nothing says which broker" in told[0]
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""The three jobs by spark-submit on a standalone cluster of one master and two workers give the findings of a local run."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit import pipeline
+from eo_audit.pipeline import Options
+from eo_audit.session import JARS, cache_folder
+
+ROOT = Path(__file__).parent.parent.parent
+DUMPS = ROOT / "tests" / "data" / "corpus" / "dumps"
+SPARK = Path(pyspark.__file__).parent
+INPUTS = [DUMPS / "hanging_txn_k39", DUMPS / "syn_gap"]
+FAST_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def environment() -> dict[str, str]:
+    python = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    return {**os.environ, **python, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_JAVA_OPTS": FAST_START, "SPARK_DAEMON_MEMORY": "256m"}
+
+
+@contextmanager
+def daemon(log: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A master or worker; ended with the block. It takes the executors it started with it."""
+    with log.open("wb") as said:
+        process = subprocess.Popen([SPARK / "bin" / "spark-class", *command], env=environment(), stdout=said, stderr=said, cwd=log.parent)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def wait_for(log: Path, text: str) -> None:
+    deadline = time.monotonic() + 40
+    while text not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()[-2_000:]
+        time.sleep(0.1)
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """A master and two workers of one core on loopback."""
+    port, logs = free_port(), [folder / name for name in ("master.log", "worker-1.log", "worker-2.log")]
+    master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+    worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+    url = f"spark://127.0.0.1:{port}"
+    with daemon(logs[0], *master):
+        wait_for(logs[0], "I have been elected leader")
+        with daemon(logs[1], *worker, url), daemon(logs[2], *worker, url):
+            for log in logs[1:]:
+                wait_for(log, "Successfully registered with master")
+            yield url
+
+
+def submit(master: str, job: str, *arguments: str | Path) -> int:
+    """spark-submit of one job; its exit code."""
+    jars = os.pathsep.join(str(cache_folder() / "jars" / name) for name in JARS)
+    settings = {
+        "spark.driver.extraClassPath": jars,
+        "spark.executor.extraClassPath": jars,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": FAST_START,
+        "spark.executor.extraJavaOptions": FAST_START,
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+    confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    command = [SPARK / "bin" / "spark-submit", "--master", master, *confs, ROOT / "jobs" / job, *arguments]
+    ended = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert ended.returncode < 10, ended.stdout[-3_000:] + ended.stderr[-3_000:]
+    return ended.returncode
+
+
+def test_a_cluster_finds_what_one_machine_finds(spark: SparkSession, tmp_path: Path) -> None:
+    if not all((cache_folder() / "jars" / name).is_file() for name in JARS):
+        pytest.fail("the Delta jars are not in the cache: run `python -m eo_audit.session fetch`")
+    there, here = tmp_path / "there", tmp_path / "here"
+    with cluster(tmp_path) as master:
+        assert submit(master, "ingest_dumps.py", *INPUTS, "--out", there) == 0
+        assert submit(master, "rebuild_histories.py", "--out", there) == 0
+        assert submit(master, "audit.py", "--out", there) == 1
+    pipeline.run(here, INPUTS, Options(), spark=lambda: spark)
+    assert (there / "findings.jsonl").read_bytes() == (here / "findings.jsonl").read_bytes()
