@@ -47,7 +47,7 @@ class Stretch:
         self._breaks = self._run_ends()
 
     def _run_ends(self) -> Ints:
-        """Groups that are not sure, or not followed at once by the next candidates of batch and record line (a forged one stands between)."""
+        """Groups that are not sure, or not followed at once by the next candidates: a forged line stands between."""
         groups = self._groups
         simple = groups.sure & (groups.next == np.arange(len(groups.sure)) + 1)
         simple[:-1] &= groups.first[1:] == groups.first[:-1] + groups.count[:-1]

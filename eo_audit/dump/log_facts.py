@@ -1,9 +1,13 @@
-"""A group that was read, as rows of `batches`, `records`, `coordinator_entries` and `offset_commits`."""
+"""What was read, as rows of the fact tables."""
+
+from collections import defaultdict
 
 from eo_audit.dump.decoders import TRANSACTION_JSON, TRANSACTION_TEXT
 from eo_audit.dump.framing import Group, Record
 from eo_audit.dump.log_records import Span
-from eo_audit.dump.log_state import Section
+from eo_audit.dump.log_sections import section_row, speaks_of
+from eo_audit.dump.log_state import FileContext, Section
+from eo_audit.dump.messages import Message
 
 Row = dict[str, object]
 
@@ -103,3 +107,70 @@ def decoded_row(record: Record, group: Group, section: Section, base: int) -> tu
         "is_transactional": group.line.is_transactional,
     }
     return "offset_commits", address | batch | decoded.fields
+
+
+class FactRows:
+    """The rows read from one window, and who owns its bytes; offsets that come in are those of the window.
+
+    Attributes:
+        rows: by table.
+        spans: text of key and value of each row of `records`.
+        owned: bytes by owner.
+    """
+
+    def __init__(self, context: FileContext, base: int) -> None:
+        """No rows yet, of the window at a file offset (`base`)."""
+        self._context, self._base = context, base
+        self.rows: defaultdict[str, list[Row]] = defaultdict(list)
+        self.spans: list[tuple[Span | None, Span | None]] = []
+        self.owned = dict.fromkeys(("preamble", "facts", "tool_messages", "unread"), 0)
+        self.ascii_lossy = False
+
+    def own(self, owner: str, start: int, end: int) -> None:
+        """Bytes [start, end) belong to `owner`."""
+        self.owned[owner] += end - start
+
+    def add(self, table: str, start: int, end: int, *, section: Section, row: Row) -> None:
+        """A row of a table, whose text is [start, end)."""
+        self.rows[table].append({"section_id": section.section_id, "byte_offset": self._base + start, "length": end - start, **row})
+
+    def section(self, section: Section, end: int, end_reason: str) -> None:
+        """A section that ends at `end`."""
+        self.rows["dump_sections"].append(section_row(section, self._context, end=self._base + end, end_reason=end_reason))
+
+    def unread(self, start: int, end: int, *, section: Section, reason: str) -> None:
+        """A span of unread text."""
+        self.add("unread_spans", start, end, section=section, row={"dump_file_id": self._context.dump_file_id, "reason": reason})
+
+    def message(self, start: int, end: int, *, section: Section, message: Message) -> None:
+        """A message of the tool."""
+        applies = section.section_id if speaks_of(message, section) else None
+        row: Row = {"text_kind": message.text_kind, "severity": message.severity, "applies_to_section": applies, "text": message.text}
+        self.add("tool_messages", start, end, section=section, row=row)
+        self.own("tool_messages", start, end)
+
+    def group(self, group: Group, section: Section) -> None:
+        """A batch with its records."""
+        self.rows["batches"].append(batch_row(group, section, self._base))
+        self.own("facts", group.start, group.end)
+        for start, end, message in group.messages:
+            self.message(start, end, section=section, message=message)
+            self.own("facts", end, start)
+        for record in () if group.line.is_control else group.records:
+            self.rows["records"].append(record_row(record, group, section, self._base))
+            self.spans.append(hashed_spans(record, group))
+            self.ascii_lossy |= record.ending.ascii_lossy
+            decoded = decoded_row(record, group, section, self._base)
+            if decoded:
+                self.rows[decoded[0]].append(decoded[1])
+
+    def entry(self, start: int, end: int, *, section: Section, row: Row, index: int) -> None:
+        """A line of a snapshot, or of an index of aborted transactions (its number in the file is `index`)."""
+        named = section.identity.segment_base_offset
+        segment = -1 if named is None else named
+        row["replica_log_id"] = replica_log(section)
+        if section.identity.kind == "snapshot":
+            self.add("producer_snapshots", start, end, section=section, row=row | {"snapshot_offset": segment})
+        else:
+            self.add("aborted_transactions", start, end, section=section, row=row | {"segment_base_offset": segment, "entry_index": index})
+        self.own("facts", start, end)

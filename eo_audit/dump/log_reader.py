@@ -1,13 +1,12 @@
 """Element by element through one window of dump text: the exact reader, and the measure of every faster one."""
 
-from collections import defaultdict
 from dataclasses import replace
 
 from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, record_line
 from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
-from eo_audit.dump.log_facts import Row, batch_row, decoded_row, hashed_spans, record_row, replica_log
-from eo_audit.dump.log_records import Proof, Rules, Span, endings
+from eo_audit.dump.log_facts import FactRows
+from eo_audit.dump.log_records import Proof, Rules, endings
 from eo_audit.dump.log_resync import is_believed
 from eo_audit.dump.log_search import read_group
 from eo_audit.dump.log_sections import (
@@ -17,13 +16,10 @@ from eo_audit.dump.log_sections import (
     looks_like_log,
     new_section,
     profile,
-    section_row,
-    speaks_of,
     unsupported,
 )
 from eo_audit.dump.log_state import FileContext, Ledger, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
-from eo_audit.dump.messages import Message
 from eo_audit.dump.printed import text as printable
 from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
 
@@ -49,10 +45,7 @@ class Reader:
         self.window = window
         self.context = context
         self.base = base
-        self.ascii_lossy = False
-        self.rows: defaultdict[str, list[Row]] = defaultdict(list)
-        self.spans: list[tuple[Span | None, Span | None]] = []
-        self.owned = dict.fromkeys(("preamble", "facts", "tool_messages", "unread"), 0)
+        self.facts = FactRows(context, base)
         self.fast: FastPath | None = FastPath(window, context, base) if fast else None
         self._stop = 0
         self._before_turn: tuple[State, int, int] | None = None
@@ -87,12 +80,12 @@ class Reader:
 
     def _turn(self) -> None:
         """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""
-        self._before_turn = self._before_turn or (self.state(), len(self.rows["dump_sections"]), len(self.rows["unread_spans"]))
+        self._before_turn = self._before_turn or (self.state(), len(self.facts.rows["dump_sections"]), len(self.facts.rows["unread_spans"]))
 
     def _take_back(self) -> None:
         if self._before_turn is not None:
             state, sections, spans = self._before_turn
-            del self.rows["dump_sections"][sections:], self.rows["unread_spans"][spans:]
+            del self.facts.rows["dump_sections"][sections:], self.facts.rows["unread_spans"][spans:]
             self._resume(state)
 
     def state(self) -> State:
@@ -103,7 +96,7 @@ class Reader:
 
     def ledger(self) -> Ledger:
         """Who owns the bytes read."""
-        return Ledger(**self.owned)
+        return Ledger(**self.facts.owned)
 
     def _step(self, at: int) -> int:
         """Read the element at `at`; where the next one begins."""
@@ -134,7 +127,7 @@ class Reader:
         kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
         self._open(at, new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind))
         self.window.crlf = self.window.text.startswith(b"\r\n", behind - 2)
-        self.owned["preamble"] += behind - at
+        self.facts.own("preamble", at, behind)
         return behind
 
     def _begin(self, at: int) -> Section:
@@ -157,7 +150,7 @@ class Reader:
     def _close_section(self, at: int, end_reason: str) -> None:
         self._close_unread(at)
         if self.section is not None:
-            self.rows["dump_sections"].append(section_row(self.section, self.context, end=self.base + at, end_reason=end_reason))
+            self.facts.section(self.section, at, end_reason)
             self.section = None
 
     # unread text
@@ -178,12 +171,12 @@ class Reader:
             self._close_unread(at)
         if self.unread_from is None:
             self.unread_from, self.unread_reason = self.base + at, reason
-        self.owned["unread"] += end - at
+        self.facts.own("unread", at, end)
 
     def _close_unread(self, at: int) -> None:
         if self.unread_from is not None and self.base + at > self.unread_from:
-            row: Row = {"dump_file_id": self.context.dump_file_id, "reason": self.unread_reason}
-            self._add("unread_spans", self.unread_from - self.base, at, row)
+            assert self.section is not None
+            self.facts.unread(self.unread_from - self.base, at, section=self.section, reason=self.unread_reason or "unknown_line")
         self.unread_from = self.unread_reason = None
 
     def _lost_line(self, at: int) -> int:
@@ -209,12 +202,6 @@ class Reader:
         self._unread(at, len(self.window.text), reason)
         return len(self.window.text)
 
-    # rows
-
-    def _add(self, table: str, start: int, end: int, row: Row) -> None:
-        assert self.section is not None
-        self.rows[table].append({"section_id": self.section.section_id, "byte_offset": self.base + start, "length": end - start, **row})
-
     # lines of a log section
 
     def _log_line(self, at: int, section: Section) -> int:
@@ -236,7 +223,7 @@ class Reader:
         self._close_unread(at)
         if log_starting is not None:
             self.section = replace(section, log_starting=log_starting)
-        self.owned["preamble"] += behind - at
+        self.facts.own("preamble", at, behind)
         return behind
 
     def _group(self, at: int, line: BatchLine, section: Section) -> int:
@@ -244,31 +231,14 @@ class Reader:
         if taken is not None:
             self._close_unread(at)
             end, self.position = taken
-            self.owned["facts"] += end - at
+            self.facts.own("facts", at, end)
             return end
         group = read_group(self.window, at, line, profile(section, line))
         self._close_unread(at)
-        self._group_rows(group, section)
+        self.facts.group(group, section)
         self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))
         self.position = group.next_position
         return self._after_failure(group) if group.failure else group.end
-
-    def _group_rows(self, group: Group, section: Section) -> None:
-        self.rows["batches"].append(batch_row(group, section, self.base))
-        spoken = 0
-        for start, end, message in group.messages:
-            self._message_row(start, end, message, section)
-            spoken += end - start
-        self.owned["facts"] += group.end - group.start - spoken
-        if group.line.is_control:
-            return
-        for record in group.records:
-            self.rows["records"].append(record_row(record, group, section, self.base))
-            self.spans.append(hashed_spans(record, group))
-            self.ascii_lossy |= record.ending.ascii_lossy
-            decoded = decoded_row(record, group, section, self.base)
-            if decoded:
-                self.rows[decoded[0]].append(decoded[1])
 
     def _after_failure(self, group: Group) -> int:
         at, end = group.end, group.unread_end
@@ -317,26 +287,15 @@ class Reader:
             return self._cut(at, "truncated_line")
         if is_index_line(kind, line):
             self._close_unread(at)
-            self.owned["preamble"] += behind - at
+            self.facts.own("preamble", at, behind)
             return behind
         row = snapshot_row(line) if kind == "snapshot" else txnindex_row(line) if kind == "txnindex" else None
         if row is None:
             return self._message(at, section) or self._skip(at, "unknown_line")
-        self._entry(at, behind, section, dict(row))
-        return behind
-
-    def _entry(self, at: int, behind: int, section: Section, row: Row) -> None:
-        """A line of a snapshot or an index of aborted transactions."""
         self._close_unread(at)
-        named = section.identity.segment_base_offset
-        segment = -1 if named is None else named
-        row["replica_log_id"] = replica_log(section)
-        if section.identity.kind == "snapshot":
-            self._add("producer_snapshots", at, behind, row | {"snapshot_offset": segment})
-        else:
-            self._add("aborted_transactions", at, behind, row | {"segment_base_offset": segment, "entry_index": self.entries})
+        self.facts.entry(at, behind, section=section, row=dict(row), index=self.entries)
         self.entries += 1
-        self.owned["facts"] += behind - at
+        return behind
 
     def _outside(self, at: int, section: Section) -> int:
         """A line of messages, or of text that is no dump, until a log begins."""
@@ -352,13 +311,6 @@ class Reader:
         if found is None:
             return None
         self._close_unread(at)
-        self._message_row(at, *found, section)
+        self.facts.message(at, found[0], section=section, message=found[1])
         self.section = heard(section, found[1])
         return found[0]
-
-    def _message_row(self, at: int, end: int, message: Message, section: Section) -> None:
-        applies = section.section_id if speaks_of(message, section) else None
-        row: Row = {"text_kind": message.text_kind, "severity": message.severity, "applies_to_section": applies, "text": message.text}
-        self._add("tool_messages", at, end, row)
-        self.owned["tool_messages"] += end - at
-

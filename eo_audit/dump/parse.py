@@ -66,7 +66,7 @@ def parse_range(
         return RangeResult(stop, None, stop, None, {}, Ledger())
     reader = Reader(Window(text, final), context, base=base, state=state, fast=fast)
     end = base + reader.read(start - base, stop - base)
-    return RangeResult(start, state, end, reader.state(), _facts(reader), reader.ledger(), reader.window.crlf, reader.ascii_lossy)
+    return RangeResult(start, state, end, reader.state(), _facts(reader), reader.ledger(), reader.window.crlf, reader.facts.ascii_lossy)
 
 
 def _synchronised(text: bytes, *, base: int, start: int, stop: int, guess: State | None) -> tuple[int, State | None]:
@@ -83,12 +83,12 @@ def _synchronised(text: bytes, *, base: int, start: int, stop: int, guess: State
 
 
 def _facts(reader: Reader) -> dict[str, pa.Table]:
-    records = reader.rows.get("records", [])
+    records = reader.facts.rows.get("records", [])
     for side, name in enumerate(("key_hash", "value_hash")):
-        hashes = hashes_of(reader.window.text, [spans[side] for spans in reader.spans], reader.context.salt)
+        hashes = hashes_of(reader.window.text, [spans[side] for spans in reader.facts.spans], reader.context.salt)
         for row, value in zip(records, hashes, strict=True):
             row[name] = value
-    tables = _tables(reader.rows)
+    tables = _tables(reader.facts.rows)
     if reader.fast is not None:
         reader.fast.finish()
         for name, taken in reader.fast.tables.items():
