@@ -1,0 +1,82 @@
+"""Aborted transactions replayed from the log beside the entries of the `.txnindex` files: what S02 and S03 judge.
+
+An ABORT marker that closes data has an entry (producer id, first offset, marker offset) in the index of its segment, and every entry has
+such a marker (`ProducerStateManager`, `TransactionIndex`). Where that cannot be said, the row is `not_judged`, with the reason:
+index_not_dumped; compacted (entries outlive their data, and data its entries); below_start (the transaction began before the first
+dumped offset, or ended before the log start); hole; uncovered (behind a bad checksum, or beyond the end of the dump); empty_abort
+(before 2.8, KAFKA-10702, an ABORT that closes nothing has an entry too, with first = last).
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from eo_audit.history.index_view import index_entries
+from eo_audit.history.sections import columns_of, named
+
+_KEYS = ["replica_log_id", "producer_id", "marker_offset"]
+_MARKER = ["marker_type", "judged", "span_first_offset", "span_last_offset", "records", "marker_at"]
+_CLOSING = {
+    "span_first_offset": "first_offset",
+    "span_last_offset": "last_offset",
+    "marker_at": "struct(marker_section_id AS section_id, marker_byte_offset AS byte_offset, marker_length AS length)",
+}
+_EMPTY = {
+    "marker_offset": "base_offset",
+    "span_first_offset": "CAST(NULL AS BIGINT)",
+    "span_last_offset": "CAST(NULL AS BIGINT)",
+    "records": "CAST(NULL AS BIGINT)",
+    "marker_at": "struct(section_id, byte_offset, length)",
+}
+_ENTRY = {
+    "marker_offset": "last_offset",
+    "entry_first_offset": "first_offset",
+    "entry_last_stable_offset": "last_stable_offset",
+    "entry_at": "struct(section_id, byte_offset, length)",
+}
+_TELLS = "entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)"
+_FIRST = "least(entry_first_offset, span_first_offset)"
+_CLEANED_BELOW = "IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), 0L)"
+_IN_UNKNOWN = """
+    exists(segments, s -> array_contains(unknown_indexes, s.base_offset)
+           AND marker_offset >= s.base_offset AND marker_offset < s.end_offset)"""
+_ACROSS = f"exists(holes, h -> h.first_offset <= marker_offset AND h.last_offset >= {_FIRST})"
+# Why nothing can be said, were entry and marker not the same; null where it can.
+_WHY_NOT = f"""
+    CASE WHEN marker_at IS NOT NULL AND (NOT judged OR marker_type IS NULL) THEN 'uncovered'
+         WHEN marker_offset >= leo OR coalesce(marker_offset >= unjudged_from, false) THEN 'uncovered'
+         WHEN entry_at IS NULL AND {_IN_UNKNOWN} THEN 'index_not_dumped'
+         WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false) THEN 'below_start'
+         WHEN marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_first_offset = marker_offset THEN 'empty_abort'
+         WHEN {_ACROSS} THEN 'hole'
+         WHEN {_FIRST} < {_CLEANED_BELOW} THEN 'compacted' END"""
+_STATE = """
+    CASE WHEN marker_type = 'ABORT' AND judged AND span_first_offset = entry_first_offset THEN 'match'
+         WHEN why_not IS NOT NULL THEN 'not_judged'
+         WHEN entry_at IS NULL THEN 'missing'
+         WHEN marker_at IS NULL THEN 'extra'
+         WHEN marker_type = 'COMMIT' THEN 'marker_is_commit'
+         ELSE 'wrong_first' END"""
+_OF_LOG = ["log_start", "leo", "first_offset", "compacted", "uncleaned_from", "segments", "unknown_indexes", "holes", "unjudged_from"]
+_ADDRESS = {name: f"coalesce(marker_at, entry_at).{name}" for name in ("section_id", "byte_offset", "length")}
+
+
+def aborted_index(
+    rows: DataFrame, spans: DataFrame, aborted_transactions: DataFrame, *, visibility: DataFrame, section_status: DataFrame
+) -> DataFrame:
+    """One row per aborted transaction of the log and per index entry, joined where they are the same.
+
+    Args:
+        rows: producer_history up to span_id; only markers that close nothing are read.
+        spans: transaction_spans.
+        aborted_transactions: the table.
+        visibility: the table.
+        section_status: the table, for the index sections that are read.
+    """
+    columns = [*_KEYS, *_MARKER]
+    closing = spans.where("marker_offset IS NOT NULL").selectExpr(*[f"{_CLOSING.get(name, name)} AS {name}" for name in columns])
+    empty = rows.where("row_kind = 'marker' AND span_id IS NULL").selectExpr(*[f"{_EMPTY.get(name, name)} AS {name}" for name in columns])
+    entries = index_entries(aborted_transactions, section_status).selectExpr(*_KEYS[:2], *named(_ENTRY))
+    told = closing.union(empty).join(entries, _KEYS, "full").where(_TELLS)
+    known = told.join(F.broadcast(visibility.select("replica_log_id", *_OF_LOG)), "replica_log_id")
+    judged = known.selectExpr("*", f"{_WHY_NOT} AS why_not").selectExpr("*", f"{_STATE} AS state")
+    return judged.selectExpr(*columns_of("aborted_index", {"reason": "IF(state = 'not_judged', why_not, NULL)", **_ADDRESS}))

@@ -1,0 +1,136 @@
+"""Which offsets of each replica log the dumps show, and what breaks them.
+
+A stretch of batches without a hole is one `covered` row, up to the first bad checksum or offset disorder; behind that nothing is judged.
+Offsets missing where the cleaner has been are legal and do not end a stretch. A gap is a hole only in a topic that is known not to be
+compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from eo_audit.history.sections import columns_of, expressions
+
+_LOG = ["replica_log_id", "cluster", "broker", "topic", "partition"]
+_HERE = "struct(section_id, byte_offset, length)"
+_CLEANED = "coalesce(gap = 'compacted', false)"
+_ODD = "coalesce(gap = 'hole' AND judged, false) OR disorder OR crc_invalid"
+_SEEN = f"struct(previous_last_offset, base_offset, last_offset, gap, disorder, crc_invalid, {_HERE} AS at)"
+# One row per stretch without a hole, judged or not.
+_STRETCH = {
+    "first": "min(base_offset)",
+    "last": "max(last_offset)",
+    "at": f"min_by({_HERE}, position_in_log)",
+    "cleaned_first": f"min(IF({_CLEANED}, previous_last_offset + 1, NULL))",
+    "cleaned_last": f"max(IF({_CLEANED}, base_offset - 1, NULL))",
+    "cleaned": f"coalesce(sum(IF({_CLEANED}, base_offset - previous_last_offset - 1, NULL)), 0L)",
+    "cleaned_at": f"min_by({_HERE}, IF({_CLEANED}, position_in_log, NULL))",
+    "short": "count_if(count_short)",
+    "short_first": "min(IF(count_short, base_offset, NULL))",
+    "short_last": "max(IF(count_short, last_offset, NULL))",
+    "short_at": f"min_by({_HERE}, IF(count_short, position_in_log, NULL))",
+    "odd": f"collect_list(IF({_ODD}, {_SEEN}, NULL))",
+}
+
+
+def _part(first: str, last: str, *, state: str, reason: str, at: str, when: str = "true") -> str:
+    """SQL of a part, as an array of one or none."""
+    part = f"""struct({first} AS first_offset, {last} AS last_offset, {state} AS state, CAST({reason} AS STRING) AS reason,
+        {at}.section_id AS section_id, {at}.byte_offset AS byte_offset, {at}.length AS length)"""
+    return f"filter(array(IF(coalesce({when}, false), {part}, NULL)), part -> part IS NOT NULL)"
+
+
+_MISSING = "format_string('%d is followed by %d', odd.previous_last_offset, odd.base_offset)"
+_BACK = f"IF(odd.previous_last_offset >= odd.base_offset, {_MISSING}, 'it ends before it starts, or lies below its segment')"
+_OF_ODD = (
+    _part(
+        "odd.previous_last_offset + 1",
+        "odd.base_offset - 1",
+        state="IF(never_cleaned, 'hole', 'unexplained')",
+        reason=_MISSING,
+        at="odd.at",
+        when="odd.gap = 'hole' AND judged",
+    ),
+    _part("odd.base_offset", "odd.last_offset", state="'disorder'", reason=_BACK, at="odd.at", when="odd.disorder"),
+    _part("odd.base_offset", "odd.last_offset", state="'crc_invalid'", reason="'isvalid: false'", at="odd.at", when="odd.crc_invalid"),
+)
+_OF_STRETCH = (
+    _part(
+        "first",
+        "last",
+        state="IF(judged, 'covered', 'not_judged')",
+        reason="IF(judged, NULL, 'behind a bad checksum or an offset disorder')",
+        at="at",
+    ),
+    _part(
+        "cleaned_first",
+        "cleaned_last",
+        state="'compacted'",
+        reason="format_string('%d offsets removed by the cleaner', cleaned)",
+        at="cleaned_at",
+        when="cleaned > 0",
+    ),
+    _part(
+        "short_first",
+        "short_last",
+        state="'count_short'",
+        reason="format_string('%d batches hold fewer records than offsets, in a log that was not compacted there', short)",
+        at="short_at",
+        when="short > 0",
+    ),
+    f"flatten(transform(odd, odd -> concat({', '.join(_OF_ODD)})))",
+)
+_AT_HEADER = "struct(section_id, byte_offset, header_length AS length)"
+_END = "coalesce(incomplete_from, section_end + 1, segment_base_offset)"
+_IS_NEWEST = "segment_base_offset = newest_segment"
+_OF_SECTION = (
+    _part(
+        "missing_head_from",
+        "first_offset - 1",
+        state="'head_missing'",
+        reason="'older segments were not dumped'",
+        at=_AT_HEADER,
+        when="is_read AND segment_base_offset = first_offset AND missing_head_from IS NOT NULL",
+    ),
+    _part(
+        _END,
+        f"greatest({_END}, section_end, IF({_IS_NEWEST}, hw - 1, NULL))",
+        state="'truncated'",
+        reason="IF(end_reason = 'exception', 'the dump tool failed here', 'the dump ends here, the segment does not')",
+        at=_AT_HEADER,
+        when="is_read AND NOT tail_intact",
+    ),
+    _part(
+        "segment_base_offset",
+        "section_end",
+        state="'shallow'",
+        reason="'printed without --deep-iteration'",
+        at=_AT_HEADER,
+        when="is_read AND section_end IS NOT NULL AND NOT deep",
+    ),
+    _part(
+        "segment_base_offset",
+        "segment_base_offset",
+        state="'not_supported'",
+        reason="'printed by a kafka-dump-log older than 2.2'",
+        at=_AT_HEADER,
+        when="NOT supported AND superseded_by IS NULL AND coalesce(dir_kind, 'normal') = 'normal'",
+    ),
+)
+
+
+def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFrame) -> DataFrame:
+    """Runs of offsets of each replica log with their state, each with the line where it was seen.
+
+    Args:
+        ordered: what `in_log_order` returns.
+        section_status: the table.
+        replica_logs: the table.
+    """
+    never_cleaned = "uncleaned_from IS NOT NULL AND NOT coalesce(contains(cleanup_policy, 'compact'), false) AS never_cleaned"
+    newest = "array_max(segments.base_offset) AS newest_segment"
+    logs = F.broadcast(replica_logs.selectExpr(*_LOG, "hw", "first_offset", "missing_head_from", newest, never_cleaned))
+    stretches = ordered.groupBy("replica_log_id", "hole_at", "judged").agg(*expressions(_STRETCH))
+    of_batches = stretches.join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_STRETCH)}))")
+    sections = section_status.where("kind = 'log'").drop("first_offset", *_LOG[1:]).withColumnRenamed("last_offset", "section_end")
+    of_sections = sections.join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_SECTION)}))")
+    return of_batches.unionByName(of_sections).selectExpr(*columns_of("coverage", {}))

@@ -1,0 +1,167 @@
+"""Up to where each replica log may be read, what holds it back there, and what a read_committed consumer gets of it.
+
+The law is `eo_audit.model.lso`. What is open at the log's end comes from
+1. the `.snapshot` at LEO where there is one: up to 2.3 a broker forgets producers whose data is gone, which no replay can know;
+2. else the spans without a marker, and open transactions of the newest snapshot that began below the first dumped offset, unless a
+   marker of their producer follows.
+A closed transaction holds the LSO too while its marker is not below the high watermark.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from eo_audit.history.index_view import view_differences, with_difference
+from eo_audit.history.sections import columns_of, expressions, named
+from eo_audit.schemas import schema
+
+BROKEN = ("hole", "unexplained", "head_missing", "disorder", "crc_invalid", "not_judged", "truncated", "shallow", "not_supported")
+_OF_COVERAGE = {
+    "broken": f"bool_or(state IN {BROKEN})",
+    "missing": "collect_list(IF(state IN ('hole', 'unexplained'), struct(first_offset, last_offset), NULL))",
+    "unjudged_from": "min(IF(state = 'not_judged', first_offset, NULL))",
+}
+# What may hold the LSO of a log, and markers that closed what a snapshot calls open.
+_TRANSACTION = """struct({first} AS first_offset, producer_id, '{source}' AS source, {epoch} AS epoch, {clock} AS last_timestamp_ms,
+    {marker} AS marker_offset, {address}section_id AS section_id, {address}byte_offset AS byte_offset, {address}length AS length) AS txn"""
+_OF_SPAN = _TRANSACTION.format(
+    first="first_offset", source="span", epoch="last_epoch", clock="last_timestamp_ms", marker="marker_offset", address="data_"
+)
+_OF_SNAPSHOT = _TRANSACTION.format(
+    first="current_txn_first_offset", source="snapshot", epoch="producer_epoch", clock="last_timestamp_ms", marker="NULL", address=""
+)
+_OF_MARKER = _TRANSACTION.format(
+    first="base_offset", source="marker", epoch="producer_epoch", clock="max_timestamp_ms", marker="base_offset", address=""
+)
+_OF_SPANS = "filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NULL)"
+_SAME = "get(filter(of_spans, s -> s.producer_id = t.producer_id AND s.first_offset = t.first_offset), 0)"
+_CLOSED = "exists(transactions, m -> m.source = 'marker' AND m.producer_id = t.producer_id AND m.marker_offset >= snapshot_offset)"
+# A snapshot only knows that a transaction is open, its span knows its first batch.
+_OPEN_NOW = f"""
+    IF(by_snapshot, transform(filter(transactions, t -> t.source = 'snapshot'), t -> coalesce({_SAME}, t)),
+       array_sort(concat(of_spans, filter(transactions, t -> t.source = 'snapshot' AND NOT {_CLOSED}))))"""
+_UNREPLICATED = "filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NOT NULL)"
+_STABLE = "least({hw}, greatest(array_min({transactions}).first_offset, log_start))"
+_LSO = (
+    {"of_spans": _OF_SPANS, "by_snapshot": "coalesce(snapshot_offset = leo, false)"},
+    {"open_now": _OPEN_NOW, "unreplicated": _UNREPLICATED},
+    {
+        "blocker": "array_min(open_now)",
+        "lso": f"IF(size(open_now) + size(unreplicated) > 0, {_STABLE.format(hw='hw', transactions='concat(open_now, unreplicated)')}, hw)",
+        "lso_if_hw_is_leo": f"IF(size(open_now) > 0, {_STABLE.format(hw='leo', transactions='open_now')}, leo)",
+        "lso_source": "IF(by_snapshot, 'snapshot', 'replay')",
+    },
+)
+
+
+def truth(believed: str) -> str:
+    """SQL of what was decided about a data or plain row: the coordinator's word on its instance, else the marker that closes its span.
+
+    `believed` says whether that marker is really the one.
+    """
+    return f"""
+    CASE WHEN row_kind NOT IN ('data', 'plain') THEN NULL
+         WHEN NOT coalesce(is_transactional, false) THEN 'plain'
+         WHEN instance_decision = 'COMMIT' THEN 'committed'
+         WHEN instance_decision = 'ABORT' THEN 'aborted'
+         WHEN {believed} THEN coalesce(span_outcome, 'unknown')
+         ELSE 'unknown' END"""
+
+
+_RECORDS = "coalesce(count, last_offset - base_offset + 1)"
+_HELD_BACK = {
+    "held_back_records": f"sum(IF(truth IN ('committed', 'aborted', 'plain'), {_RECORDS}, 0L))",
+    "held_back_committed_records": f"sum(IF(truth IN ('committed', 'plain'), {_RECORDS}, 0L))",
+    "blocker_instance_id": "max(IF(producer_id = blocker.producer_id AND base_offset = blocker.first_offset, instance_id, NULL))",
+}
+_UNKNOWN_ENDS = "transform(filter(segments, s -> array_contains(unknown_indexes, s.base_offset)), s -> s.end_offset)"
+_COLUMNS = {
+    "blocker_producer_id": "blocker.producer_id",
+    "blocker_epoch": "blocker.epoch",
+    "blocker_first_offset": "blocker.first_offset",
+    "blocker_last_timestamp_ms": "blocker.last_timestamp_ms",
+    **{f"blocker_{name}": f"blocker.{name}" for name in ("section_id", "byte_offset", "length")},
+    "open_transactions": "size(open_now)",
+    "held_back_offsets": "hw - lso",
+    "held_back_records": "coalesce(held_back_records, 0L)",
+    "held_back_committed_records": "coalesce(held_back_committed_records, 0L)",
+    "index_known_from": f"coalesce(array_max({_UNKNOWN_ENDS}), 0L)",
+    "coverage": "CASE WHEN NOT supported THEN 'none' WHEN coalesce(broken, false) OR NOT whole THEN 'partial' ELSE 'full' END",
+    "holes": "coalesce(missing, array())",
+}
+
+
+def visibility(
+    rows: DataFrame,
+    spans: DataFrame,
+    producer_snapshots: DataFrame,
+    *,
+    replica_logs: DataFrame,
+    coverage: DataFrame,
+    clusters: DataFrame,
+) -> DataFrame:
+    """One row per replica log: log start, high watermark, LEO, LSO, and what is held back.
+
+    Args:
+        rows: producer_history up to marker_role.
+        spans: transaction_spans.
+        producer_snapshots: the table.
+        replica_logs: the table.
+        coverage: the table.
+        clusters: the table, for the audit's now.
+    """
+    opened = (
+        _transactions(rows, spans, producer_snapshots, replica_logs).groupBy("replica_log_id").agg(F.collect_list("txn").alias("opened"))
+    )
+    stable = replica_logs.join(F.broadcast(opened), "replica_log_id", "left").selectExpr("*", "coalesce(opened, array()) AS transactions")
+    for step in _LSO:
+        stable = stable.selectExpr("*", *named(step))
+    stuck = F.broadcast(stable.where("lso < hw").select("replica_log_id", "lso", "hw", "blocker"))
+    behind = rows.join(stuck, "replica_log_id").where("base_offset >= lso AND last_offset < hw")
+    held = behind.selectExpr("*", f"{truth('judged')} AS truth").groupBy("replica_log_id").agg(*expressions(_HELD_BACK))
+    covered = coverage.groupBy("replica_log_id").agg(*expressions(_OF_COVERAGE))
+    known = stable.join(F.broadcast(held), "replica_log_id", "left").join(F.broadcast(covered), "replica_log_id", "left")
+    now = F.broadcast(clusters.select("cluster", "as_of_ms", "as_of_source"))
+    return known.join(now, "cluster", "left").selectExpr(*columns_of("visibility", _COLUMNS))
+
+
+def _transactions(rows: DataFrame, spans: DataFrame, producer_snapshots: DataFrame, replica_logs: DataFrame) -> DataFrame:
+    """What may hold the LSO of each log, as `txn`."""
+    bounds = F.broadcast(replica_logs.select("replica_log_id", "hw"))
+    of_spans = spans.join(bounds, "replica_log_id").where("marker_offset IS NULL OR marker_offset >= hw")
+    newest = F.broadcast(replica_logs.selectExpr("snapshot_section_id AS section_id", "leo", "first_offset AS log_first_offset"))
+    opened = producer_snapshots.where("current_txn_first_offset IS NOT NULL").join(newest, "section_id")
+    told = opened.where("snapshot_offset = leo OR current_txn_first_offset < log_first_offset")
+    unseen = F.broadcast(told.where("snapshot_offset <> leo").select("replica_log_id", "producer_id"))
+    markers = rows.where("row_kind = 'marker'").join(unseen, ["replica_log_id", "producer_id"], "left_semi")
+    parts = [(of_spans, _OF_SPAN), (told, _OF_SNAPSHOT), (markers, _OF_MARKER)]
+    first, second, third = (part.selectExpr("replica_log_id", txn) for part, txn in parts)
+    return first.union(second).union(third)
+
+
+_IS_READ = "row_kind IN ('data', 'plain') AND judged AND last_offset < lso AND last_offset >= log_start"
+# Null outside of what a consumer reads, and where the index is not known.
+_RETURNED = f"""
+    CASE WHEN NOT coalesce({_IS_READ}, false) THEN NULL
+         WHEN NOT coalesce(is_transactional, false) THEN true
+         WHEN base_offset >= index_known_from THEN coalesce(span_outcome = 'aborted', false) = {{differs}} END"""
+_MARKED = {
+    "truth": truth("judged AND NOT unsure"),
+    "returned": _RETURNED.format(differs="bounded"),
+    "returned_from_segment": _RETURNED.format(differs="unbounded"),
+    "below_lso": "coalesce(last_offset < lso, false)",
+}
+
+
+def mark_visibility(rows: DataFrame, visibility: DataFrame, aborted_transactions: DataFrame, *, section_status: DataFrame) -> DataFrame:
+    """The table producer_history: rows with truth, returned, returned_from_segment and below_lso.
+
+    Args:
+        rows: producer_history up to marker_role.
+        visibility: the table.
+        aborted_transactions: the table.
+        section_status: the table, for the index sections that are read.
+    """
+    differences = view_differences(rows, aborted_transactions, visibility, section_status)
+    bounds = F.broadcast(visibility.select("replica_log_id", "log_start", "lso", "index_known_from"))
+    placed = with_difference(rows, differences).join(bounds, "replica_log_id", "left")
+    return placed.selectExpr(*[f"{_MARKED.get(name, name)} AS {name}" for name in schema("producer_history").columns])
