@@ -30,6 +30,11 @@ class Log:
         """The partition it is a replica of."""
         return self.cluster, self.topic, self.partition
 
+    @property
+    def ends_here(self) -> bool:
+        """The dump runs to the end of the log: what is open there is open, not cut off."""
+        return self.numbers.flag("tail_intact")
+
 
 @dataclass(frozen=True)
 class Context:
@@ -107,7 +112,8 @@ class Context:
 
     def hangs(self, log: Log, producer_id: int) -> bool:
         """Nobody will end what is open here: the coordinator is known not to list it, and no replica that reaches further shows an end."""
-        if (log.log_id, producer_id) not in self.open_spans or not self.knows(log.cluster, producer_id):
+        still_open = (log.log_id, producer_id) in self.open_spans and log.ends_here
+        if not still_open or not self.knows(log.cluster, producer_id):
             return False
         return not self.lists(log, producer_id) and not self.ended_elsewhere(log, producer_id)
 

@@ -33,11 +33,11 @@ class Reason:
 
 REASONS: Mapping[str, Reason] = {
     "unsupported_dialect": Reason(
-        "{places} was printed by a kafka-dump-log older than 2.2, which this release does not read",
+        "a kafka-dump-log older than 2.2, which this release does not read, printed {places}",
         "Print {places} again with kafka-dump-log of Kafka 2.2 or later (it reads older segments).",
     ),
     "not_judged": Reason(
-        "{places} is not judged behind a bad checksum or offsets that go back",
+        "nothing is judged behind a bad checksum or offsets that go back, in {places}",
         "Dump {places} from another replica, or the segment once more.",
     ),
     "missing_segments": Reason(
@@ -49,7 +49,7 @@ REASONS: Mapping[str, Reason] = {
         "Add the cleaner-offset-checkpoint of the broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
     ),
     "shallow": Reason(
-        "{places} was dumped without its records",
+        "there are no records in the dumps of {places}",
         "Dump {places} with --deep-iteration.",
     ),
     "cut_off": Reason(
@@ -85,14 +85,15 @@ def unknown(rule: "Rule", log: "Log", context: "Context") -> Unknown | None:
     for need in ("supported", *rule.needs):
         because = _NEEDS[need](log, context)
         if because is not None:
-            return Unknown(because, name(log) if because != "no_coordinator" else shown(log.cluster))
+            return Unknown(because, place_of(log, context) if because != "no_coordinator" else shown(log.cluster))
     return None
 
 
-def name(log: "Log") -> str:
-    """A replica log in words."""
+def place_of(log: "Log", context: "Context") -> str:
+    """A replica log in words; with its cluster where there are several."""
     broker = "" if log.broker is None else f" (broker {log.broker})"
-    return f"{shown(log.topic)}-{log.partition}{broker}"
+    cluster = f"{shown(log.cluster)}: " if len(context.clusters) > 1 else ""
+    return f"{cluster}{shown(log.topic)}-{log.partition}{broker}"
 
 
 def sentences(unknowns: "set[Unknown]") -> tuple[str, str]:

@@ -49,7 +49,7 @@ def duration(ms: int | None) -> str:
     if abs(ms) < 1_000:
         return f"{ms} ms"
     if abs(ms) < 60_000:
-        return f"{ms / 1_000:g} s"
+        return f"{round(ms / 1_000, 1):g} s"
     minutes = ms // 60_000
     if minutes < 60:
         return f"{minutes} min"

@@ -128,7 +128,7 @@ def test_a_clean_run_passes() -> None:
             "txnindex",
             "unknown",
         ),
-        (a_log(TRANSACTIONAL | {"unjudged_batch"}), True, "P01", "not judged behind a bad checksum", "another replica", "unknown"),
+        (a_log(TRANSACTIONAL | {"unjudged_batch"}), True, "P01", "nothing is judged behind a bad checksum", "another replica", "unknown"),
         (
             a_log(TRANSACTIONAL, states=("head_missing",)),
             True,

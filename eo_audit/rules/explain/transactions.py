@@ -64,7 +64,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
 
 
 def open(case: Case, context: "Context") -> Explanation | None:
-    if case.log is None or not context.lists(case.log, case.row.number("producer_id")):
+    if case.log is None or not case.log.ends_here or not context.lists(case.log, case.row.number("producer_id")):
         return None
     row = case.row
     last = context.unfinished(case.log.cluster, row.number("producer_id"))

@@ -15,13 +15,14 @@ GRACE_MS = 300_000  # the broker's own metric of late transactions counts from t
 def stuck(case: Case, context: "Context") -> Explanation | None:
     """L01: info while the blocker is open within its timeout, critical at any age when it hangs."""
     row, log = case.row, case.log
-    if log is None:
+    if log is None or not log.ends_here:
         return None
     producer = row.number("blocker_producer_id")
     hanging = context.hangs(log, producer)
     if not hanging and context.ended_elsewhere(log, producer):
         return None
     last = context.unfinished(log.cluster, producer)
+    known = last or context.last_of_producer.get((log.cluster, producer))
     severity = "critical" if hanging else _severity(case, context)
     held = f"{count(row.number('held_back_committed_records'), 'committed or plain record')} behind it"
     why = (
@@ -31,7 +32,7 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
         if last
         else "of which the dumps show no decision"
     )
-    who = f" ({shown(last.text('transactional_id'))})" if last else ""
+    who = f" ({shown(known.text('transactional_id'))})" if known else ""
     message = (
         f"The last stable offset stands at {row.maybe('lso')} of {row.maybe('hw')}: {held} "
         f"{'is' if row.number('held_back_committed_records') == 1 else 'are'} held back by the open "
@@ -52,7 +53,7 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
         severity=severity,
         remedy=_remedy(case, context, hanging=hanging),
         details=details,
-        transactional_id=last.text("transactional_id") if last else None,
+        transactional_id=known.text("transactional_id") if known else None,
         producer_id=producer,
         producer_epoch=row.maybe("blocker_epoch"),
         record_count=row.maybe("held_back_committed_records"),
