@@ -58,7 +58,7 @@ $(PACKAGES): requirements.lock pyproject.toml | java
 	"$$python" -m venv .venv
 	@awk '/^[a-z0-9]/ { uv = /^uv==/ } uv' requirements.lock > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
-	@UV_LINK_MODE=copy $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock \
+	@UV_LINK_MODE=copy $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
