@@ -19,7 +19,7 @@ from eo_audit import __version__
 from eo_audit.config import Config, load
 from eo_audit.dump.discovery import Discovery, look_through
 from eo_audit.errors import WarehouseError
-from eo_audit.ingest import ingest_files
+from eo_audit.ingest import check_brokers, ingest_files
 from eo_audit.session import Starting
 from eo_audit.tables import Step, Warehouse
 from eo_audit.tasks import Progress, Tasks, silent
@@ -73,23 +73,35 @@ def ingest(warehouse: Warehouse, dumps: Discovery, options: Options) -> None:
     here = stored_bytes(dumps) <= options.config.ingest_here_bytes
     tasks = Tasks(None if here else warehouse.session, options.progress)
     ingest_files(warehouse, dumps.files, range_bytes=options.config.range_bytes, tasks=tasks)
+    for warning in check_brokers(warehouse):
+        options.notice(warning)
     publish(warehouse, "ingest", options)
 
 
 def rebuild(warehouse: Warehouse, options: Options) -> None:
     """Facts to histories."""
+    from eo_audit.rebuild import rebuild_histories
+
     _need(warehouse, "ingest")
+    rebuild_histories(warehouse, as_of_ms=options.as_of_ms, small=warehouse.small, progress=options.progress)
+    publish(warehouse, "rebuild", options)
 
 
 def audit(warehouse: Warehouse, options: Options) -> None:
-    """Histories to findings and a verdict."""
+    """Histories to findings and a verdict; verdict.json is written last."""
+    from eo_audit import findings, judge, verdict
+
     _need(warehouse, "rebuild")
+    options.progress("judging", 0, 1)
+    judged = judge.judge(warehouse, policy=options.policy, inputs=inputs_of(warehouse), run_id=run_id(warehouse))
+    warehouse.overwrite_arrow("findings", findings.table(judged.findings))
+    findings.write(warehouse.out, judged.findings)
+    publish(warehouse, "audit", options, rule_set=str(judged.verdict["rule_set"]), verdict=str(judged.verdict["verdict"]))
+    verdict.write(warehouse.out, judged.verdict)
 
 
 @contextmanager
-def writing(
-    out: Path, options: Options, *, input_bytes: int = 0, spark: "Callable[[], SparkSession] | None" = None
-) -> Iterator[Warehouse]:
+def writing(out: Path, options: Options, *, input_bytes: int = 0, spark: "Callable[[], SparkSession] | None" = None) -> Iterator[Warehouse]:
     """The warehouse of an output folder, locked for this process, with Spark starting in the background.
 
     Args:
@@ -105,6 +117,7 @@ def writing(
     starting = spark or Starting(options.config, input_bytes=size)
     warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes)
     with warehouse.writing():
+        (warehouse.out / "verdict.json").unlink(missing_ok=True)  # nobody reads yesterday's verdict of a run that dies today
         if isinstance(starting, Starting):
             starting.begin()
         yield warehouse
@@ -115,22 +128,34 @@ def stored_bytes(dumps: Discovery) -> int:
     return sum(file.stored_bytes for file in dumps.files)
 
 
+def inputs_of(warehouse: Warehouse) -> list[dict[str, object]]:
+    """Path, digest, bytes and unread bytes of each input that the tables hold."""
+    columns = ["input_path", "dump_file_id", "text_bytes", "bytes_unread"]
+    files = warehouse.arrow("dump_files").select(columns).to_pylist()
+    inputs = []
+    for path in sorted({row["input_path"] for row in files}):
+        own = [row for row in files if row["input_path"] == path]
+        content = json.dumps(sorted(row["dump_file_id"] for row in own))
+        sizes = {"bytes": sum(row["text_bytes"] for row in own), "unread_bytes": sum(row["bytes_unread"] for row in own)}
+        inputs.append({"path": path, "digest": hashlib.sha256(content.encode()).hexdigest(), **sizes})
+    return inputs
+
+
+def run_id(warehouse: Warehouse) -> str:
+    """Id of a run: the same dumps read by the same code have the same one."""
+    about = json.dumps([__version__, [entry["digest"] for entry in inputs_of(warehouse)]])
+    return hashlib.sha256(about.encode()).hexdigest()[:16]
+
+
 def publish(warehouse: Warehouse, step: str, options: Options, *, rule_set: str | None = None, verdict: str | None = None) -> None:
     """Make what a step wrote visible to everyone."""
-    files = warehouse.arrow("dump_files").select(["input_path", "dump_file_id", "text_bytes"]).to_pylist()
-    inputs = [
-        {"path": path, "files": len(own), "bytes": sum(row["text_bytes"] for row in own)}
-        for path in sorted({row["input_path"] for row in files})
-        for own in [[row for row in files if row["input_path"] == path]]
-    ]
-    about = json.dumps([__version__, sorted(row["dump_file_id"] for row in files)])
     warehouse.publish(
         Step(
-            run_id=hashlib.sha256(about.encode()).hexdigest()[:16],
+            run_id=run_id(warehouse),
             step=step,
             finished_at_ms=time.time_ns() // 1_000_000,
             code_version=__version__,
-            inputs=json.dumps(inputs),
+            inputs=json.dumps(inputs_of(warehouse)),
             rule_set=rule_set,
             as_of_ms=options.as_of_ms,
             verdict=verdict,

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from eo_audit.dump.dialects import UNSUPPORTED
 from eo_audit.errors import InputError
 
 Row = Mapping[str, object]
@@ -49,6 +50,7 @@ def claims(dump_files: Iterable[Row], dump_sections: Iterable[Row]) -> list[Segm
         for row in sections
         if row["broker"] is None and row["replica_log_id"] is not None and row["segment_base_offset"] is not None
         if row["kind"] in ("log", "snapshot", "txnindex") and alone[row["dump_file_id"]] == 1
+        if row["dialect"] != UNSUPPORTED  # a shallow and a deep dump look alike there, and nothing of them is read
     ]
 
 
