@@ -1,205 +1,242 @@
-"""The three pictures of a report, each from plain rows of the history tables.
+"""Pictures of a partition, from plain rows of the history tables.
 
-1. `partition_chart`: offsets along the axis, one lane per producer id, batches coloured by outcome, markers, LSO and HW.
-2. `transactional_id_chart`: the states of one transactional id over time, with epochs and abort causes.
-3. `open_transactions_chart`: open transactions and the age of the oldest one, over the run.
+1. `partition_chart`: offsets along the axis, one lane per producer id with its batches, sequences, epochs, transaction spans and markers,
+   and the LSO and HW as lines.
+2. `overview_chart`: a whole log as one strip, for logs of which only parts are drawn in full.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.collections import PolyCollection
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from eo_audit.report.canvas import chart_style, new_axes, to_svg
-from eo_audit.report.palette import colour
+from eo_audit.report.canvas import INCHES_PER_LETTER, INCHES_WIDE, RIGHT, chart_style, new_axes, to_svg
+from eo_audit.report.palette import OUTCOMES, colour
+from eo_audit.report.values import Row, maybe, whole
 
-Row = Mapping[str, object]
-Times = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
 MAX_LANES = 12  # more producers than a reader can follow; the rest share one lane
-LANE_INCHES = 0.34
-INSTANTS = 401  # enough for the width of a page
-STATE_COLOUR = {
-    "Empty": "plain",
-    "Ongoing": "open",
-    "PrepareCommit": "committed",
-    "CompleteCommit": "committed",
-    "PrepareAbort": "aborted",
-    "CompleteAbort": "aborted",
-    "Tombstone": "unknown",
-}
+LANE_INCHES = 0.36
+LABEL_ROW = 0.42  # lanes
+MAX_LABEL_ROWS = 3
+_OPAQUE = frozenset({"committed", "plain"})  # the others are outlines, so that outcomes differ without colours too
+_LINE_STYLE: dict[str, object] = {"open": (0, (4, 2)), "unknown": (0, (1, 1.5))}
 
 
-def whole(row: Row, column: str) -> int:
-    """A column that holds a whole number, as an int (0 where it is null)."""
-    value = row.get(column)
-    return int(value) if isinstance(value, (int, float)) else 0
+@dataclass(frozen=True)
+class Concern:
+    """Offsets that findings are about, first to last, and the codes of their rules."""
+
+    first: int
+    last: int
+    rules: str
 
 
-def clock(ms: int) -> str:
-    """Milliseconds since the epoch as UTC hours, minutes, seconds and milliseconds."""
-    return datetime.fromtimestamp(ms / 1000, tz=UTC).strftime("%H:%M:%S.%f")[:-3]
+@dataclass(frozen=True)
+class Window:
+    """What one chart shows: offsets from `first` up to before `end`, over `inches` of paper."""
+
+    first: int
+    end: int
+    inches: float
+
+    def letters(self, offsets: float) -> float:
+        """How many small letters fit into a number of offsets."""
+        return offsets / max(self.end - self.first, 1) * self.inches / (INCHES_PER_LETTER * 0.8)
+
+    def offsets(self, letters: int) -> float:
+        """How many offsets a text is wide."""
+        return letters * INCHES_PER_LETTER * 0.8 / self.inches * max(self.end - self.first, 1)
 
 
-def partition_chart(rows: Sequence[Row], log: Row, findings: Sequence[tuple[int, int]]) -> str:
-    """One replica log, as SVG.
+def partition_chart(rows: Sequence[Row], log: Row, concerns: Sequence[Concern]) -> str:
+    """A stretch of one replica log, as SVG.
 
     Args:
-        rows: rows of `producer_history` of one replica log, in offset order; the window to draw.
+        rows: rows of `producer_history` of one replica log, in offset order.
         log: its row of `visibility`.
-        findings: (first, last) offsets that findings are about, shaded behind the lanes.
+        concerns: shaded behind the lanes.
     """
     lanes = _lanes(rows)
-    first, last = whole(rows[0], "base_offset"), max(whole(row, "last_offset") for row in rows) + 1
+    names = _lane_names(lanes)
+    left = max(0.6, 0.15 + max(map(len, names.values())) * INCHES_PER_LETTER)
+    first, end = whole(rows[0], "base_offset"), max(whole(row, "last_offset") for row in rows) + 1
+    window = Window(first, end, INCHES_WIDE - left - RIGHT)
+    here = [concern for concern in concerns if concern.first < end and concern.last >= first]
+    labels = _label_rows(here, window)
+    bottom = max(names) + 0.62 + LABEL_ROW * (max(labels.values(), default=-1) + 1)
     with chart_style():
-        figure, axes = new_axes(height=1.1 + LANE_INCHES * (max(lanes.values()) + 1))
-        for start, end in findings:
-            if start < last and end >= first:
-                axes.axvspan(max(start, first), min(end + 1, last), color=colour("finding"), alpha=0.16, lw=0)
-        for row in rows:
-            _draw_batch(axes, row, lane=lanes[whole(row, "producer_id")], span=last - first)
-        _offset_line(axes, log.get("lso"), name="LSO", role="lso", window=(first, last))
-        _offset_line(axes, log.get("hw"), name="HW", role="hw", window=(first, last))
-        _lane_axis(axes, lanes)
-        axes.set_xlim(first - 0.02 * (last - first), last + 0.02 * (last - first))
-        axes.set_xlabel("offset")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        name = f"{log.get('topic')}-{log.get('partition')}"
-        about = f"Offsets {first} to {last - 1}, {len(lanes)} producers, LSO {log.get('lso')}, HW {log.get('hw')}."
-        return to_svg(figure, title=f"Producers of {name} by offset", description=about)
+        figure, axes = new_axes(height=LANE_INCHES * (bottom + 1.55), left=left)
+        axes.set_xlim(first - 0.012 * (end - first), end + 0.012 * (end - first))
+        axes.set_ylim(bottom, -1.55)
+        _draw_concerns(axes, here, labels, window=window, below=max(names) + 0.62)
+        _draw_spans(axes, rows, lanes, window)
+        _draw_batches(axes, rows, lanes, window)
+        _draw_markers(axes, rows, lanes)
+        _offset_line(axes, log.get("lso"), name="LSO", row=-1.32, window=window)
+        _offset_line(axes, log.get("hw"), name="HW", row=-0.86, window=window)
+        axes.set_yticks(list(names), list(names.values()))
+        axes.tick_params(axis="y", length=0)
+        _offset_axis(axes)
+        about = f"Offsets {first} to {end - 1}, {len(lanes)} producers, LSO {log.get('lso')}, HW {log.get('hw')}."
+        return to_svg(figure, title=f"Producers of {log.get('topic')}-{log.get('partition')} by offset", description=about)
+
+
+def _offset_axis(axes: Axes) -> None:
+    axes.set_xlabel("offset")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def _lanes(rows: Sequence[Row]) -> dict[int, int]:
     """Producer id -> lane, in order of first appearance; producers beyond the last lane share it."""
     lanes: dict[int, int] = {}
     for row in rows:
-        lanes.setdefault(whole(row, "producer_id"), min(len(lanes), MAX_LANES))
+        lanes.setdefault(_producer(row), min(len(lanes), MAX_LANES))
     return lanes
 
 
-def _lane_axis(axes: Axes, lanes: Mapping[int, int]) -> None:
+def _producer(row: Row) -> int:
+    producer = maybe(row, "producer_id")
+    return -1 if producer is None else producer
+
+
+def _lane_names(lanes: Mapping[int, int]) -> dict[int, str]:
     names: dict[int, str] = {}
     for producer, lane in lanes.items():
         names[lane] = "more producers" if lane == MAX_LANES else ("no producer id" if producer < 0 else f"producer {producer}")
-    axes.set_yticks(list(names), list(names.values()))
-    axes.set_ylim(max(names) + 0.6, -0.9)
-    axes.tick_params(axis="y", length=0)
+    return names
 
 
-def _draw_batch(axes: Axes, row: Row, *, lane: int, span: int) -> None:
-    offset, width = whole(row, "base_offset"), whole(row, "last_offset") - whole(row, "base_offset") + 1
-    if row.get("row_kind") == "marker":
-        role = "committed" if row.get("marker_type") == "COMMIT" else "aborted"
-        axes.plot(
-            [offset + 0.5], [lane], marker="D" if role == "committed" else "X", ms=7, color=colour(role), mec=colour("paper"), mew=0.8
-        )
-        return
-    role = str(row.get("truth") or "unknown")
-    shape = Rectangle((offset, lane - 0.3), width, 0.6, fc=colour(role), ec=colour("paper"), lw=0.8, alpha=0.95)
-    if not row.get("is_transactional"):
-        shape.set_hatch("...")
-    axes.add_patch(shape)
-    label = _batch_label(row)
-    if width / max(span, 1) > 0.011 * len(label):
-        axes.text(offset + width / 2, lane, label, ha="center", va="center", fontsize=7.5, color=colour("on_fill"))
+def _label_rows(concerns: Sequence[Concern], window: Window) -> dict[int, int]:
+    """Index of each concern that is named -> the row of its name, so that no two names overlap."""
+    free: dict[int, float] = defaultdict(lambda: float(window.first) - 1)
+    rows = {}
+    for index in sorted(range(len(concerns)), key=lambda index: concerns[index].first):
+        start = max(concerns[index].first, window.first)
+        row = next((row for row in range(MAX_LABEL_ROWS) if free[row] <= start), None)
+        if row is not None:
+            rows[index] = row
+            free[row] = start + window.offsets(len(concerns[index].rules) + 2)
+    return rows
 
 
-def _batch_label(row: Row) -> str:
-    if whole(row, "producer_id") < 0:
+def _draw_concerns(axes: Axes, concerns: Sequence[Concern], labels: Mapping[int, int], *, window: Window, below: float) -> None:
+    for index, concern in enumerate(concerns):
+        start, end = max(concern.first, window.first), min(concern.last + 1, window.end)
+        axes.axvspan(start, end, color=colour("finding"), alpha=0.11, lw=0)
+        if index in labels:
+            y = below + LABEL_ROW * (labels[index] + 0.5)
+            late = start + window.offsets(len(concern.rules)) > window.end
+            style = {"fontsize": 7.5, "fontweight": "bold", "color": colour("finding"), "va": "center"}
+            axes.text(end if late else start, y, concern.rules, ha="right" if late else "left", **style)
+
+
+def _draw_spans(axes: Axes, rows: Sequence[Row], lanes: Mapping[int, int], window: Window) -> None:
+    """A line below the batches of each transaction, from its first offset to its marker; an open one runs on to an arrow."""
+    spans: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.get("span_id") is not None:
+            spans[_producer(row), whole(row, "span_id")].append(row)
+    for (producer, begin), members in spans.items():
+        role = next((str(row["span_outcome"]) for row in members if row.get("span_outcome")), None) or _outcome_of_marker(members[-1])
+        start, end = max(begin, window.first), max(whole(row, "last_offset") for row in members) + 1
+        y = lanes[producer] + 0.42
+        axes.plot([start, window.end if role == "open" else end], [y, y], color=colour(role), lw=2.2, solid_capstyle="butt")
+        if role == "open":
+            axes.plot([window.end], [y], marker=">", ms=6, color=colour(role), clip_on=False)
+
+
+def _outcome_of_marker(row: Row) -> str:
+    return {"COMMIT": "committed", "ABORT": "aborted"}.get(str(row.get("marker_type")), "unknown")
+
+
+def _draw_batches(axes: Axes, rows: Sequence[Row], lanes: Mapping[int, int], window: Window) -> None:
+    boxes: dict[str, list[list[tuple[float, float]]]] = defaultdict(list)
+    for row in rows:
+        if row.get("row_kind") in ("marker", "control"):
+            continue
+        role = str(row.get("truth") or "unknown")
+        start, end, lane = whole(row, "base_offset"), whole(row, "last_offset") + 1, lanes[_producer(row)]
+        boxes[role].append([(start, lane - 0.3), (end, lane - 0.3), (end, lane + 0.3), (start, lane + 0.3)])
+        label = _batch_label(row, window.letters(end - start))
+        if label:
+            on = colour("on-fill" if role in _OPAQUE else "ink")
+            axes.text((start + end) / 2, lane, label, ha="center", va="center", fontsize=7.5, color=on)
+    for role, corners in boxes.items():
+        opaque = role in _OPAQUE
+        edge, style = colour("paper" if opaque else role), _LINE_STYLE.get(role, "-")
+        face = colour(role) if opaque else "none"
+        if not opaque:
+            axes.add_collection(PolyCollection(corners, facecolors=colour(role), alpha=0.16, linewidths=0), autolim=False)
+        axes.add_collection(PolyCollection(corners, facecolors=face, edgecolors=edge, linewidths=1.0, linestyles=[style]), autolim=False)
+
+
+def _batch_label(row: Row, letters: float) -> str:
+    """Epoch and sequences of a batch, as far as there is room."""
+    if _producer(row) < 0 or maybe(row, "base_sequence") is None:
         return ""
-    return f"e{row.get('producer_epoch')} s{row.get('base_sequence')}–{row.get('last_sequence')}"
+    first, last = row.get("base_sequence"), row.get("last_sequence")
+    sequences = f"s{first}" if first == last else f"s{first}–{last}"
+    return next((label for label in (f"e{row.get('producer_epoch')} {sequences}", sequences) if len(label) + 1 <= letters), "")
 
 
-def _offset_line(axes: Axes, value: object, *, name: str, role: str, window: tuple[int, int]) -> None:
-    if not isinstance(value, int) or not window[0] <= value <= window[1]:
+def _draw_markers(axes: Axes, rows: Sequence[Row], lanes: Mapping[int, int]) -> None:
+    shapes = {"COMMIT": ("D", "committed", 6), "ABORT": ("X", "aborted", 8)}
+    for kind in ("COMMIT", "ABORT", None):
+        found = [row for row in rows if row.get("row_kind") in ("marker", "control") and row.get("marker_type") == kind]
+        shape, role, size = shapes.get(str(kind), ("o", "unknown", 5))
+        x, y = [whole(row, "base_offset") + 0.5 for row in found], [lanes[_producer(row)] for row in found]
+        if found:
+            axes.plot(x, y, ls="", marker=shape, ms=size, color=colour(role), mec=colour("paper"), mew=0.7)
+
+
+def _offset_line(axes: Axes, value: object, *, name: str, row: float, window: Window) -> None:
+    """LSO or HW, named above the lanes; each in a row of its own, so that the two names never overlap."""
+    if not isinstance(value, int) or not window.first <= value <= window.end:
         return
-    axes.axvline(value, color=colour(role), lw=1.6, ls="-" if name == "LSO" else "--")
-    axes.text(
-        value, -0.62, f" {name} {value}", color=colour(role), fontsize=8.5, fontweight="bold", ha="left" if name == "LSO" else "right"
-    )
+    role, late = name.lower(), value > (window.first + window.end) / 2
+    axes.plot([value, value], [row, axes.get_ylim()[0]], color=colour(role), lw=1.6, ls="-" if name == "LSO" else "--")
+    text = f"{name} {value:,} " if late else f" {name} {value:,}"
+    axes.text(value, row, text, color=colour(role), fontsize=8.5, fontweight="bold", ha="right" if late else "left", va="center")
 
 
-def transactional_id_chart(entries: Sequence[Row], instances: Sequence[Row]) -> str:
-    """The states of one transactional id over time, as SVG.
+def overview_chart(shares: Mapping[str, Counts], log: Row, *, drawn: Sequence[tuple[int, int]], concerns: Sequence[Concern]) -> str:
+    """A whole replica log as one strip, as SVG: what became of the records of each stretch.
 
     Args:
-        entries: its rows of `coordinator_history`, in entry order.
-        instances: its rows of `transaction_instances` (for abort causes).
+        shares: outcome (of `palette.OUTCOMES`) -> records in each of as many stretches of equal length from log start to log end.
+        log: its row of `visibility`.
+        drawn: (first, last) offsets that charts of their own show.
+        concerns: offsets of findings.
     """
-    times = [whole(entry, "batch_timestamp_ms") for entry in entries]
-    start, end = min(times), max(times)
-    tail = max((end - start) // 20, 1)
+    start, end = whole(log, "log_start"), max(whole(log, "leo"), whole(log, "log_start") + 1)
+    stretches = max((len(counts) for counts in shares.values()), default=1)
+    edges = np.linspace(start, end, stretches + 1)
+    total = np.maximum(sum((shares[role] for role in shares), np.zeros(stretches, np.int64)), 1)
     with chart_style():
-        figure, axes = new_axes(height=1.5)
-        for entry, begin, until in zip(entries, times, [*times[1:], end + tail], strict=True):
-            status = "Tombstone" if entry.get("tombstone") else str(entry.get("status"))
-            width = max(until - begin, (end + tail - start) / 300)
-            axes.add_patch(
-                Rectangle(
-                    (begin - start, 0.2),
-                    width,
-                    0.6,
-                    fc=colour(STATE_COLOUR.get(status, "unknown")),
-                    ec=colour("paper"),
-                    lw=0.8,
-                    alpha=0.55 if status.startswith("Prepare") else 0.95,
-                )
-            )
-        _epoch_labels(axes, entries, [time - start for time in times], end + tail - start)
-        for instance in instances:
-            if instance.get("abort_cause") and instance.get("decided_at_ms"):
-                axes.text(
-                    whole(instance, "decided_at_ms") - start,
-                    0.02,
-                    str(instance["abort_cause"]).replace("_", " "),
-                    fontsize=7.5,
-                    color=colour("aborted"),
-                    va="top",
-                )
-        axes.set_xlim(0, end + tail - start)
-        axes.set_ylim(-0.35, 1.3)
+        figure, axes = new_axes(height=0.78)
+        below = np.zeros(stretches)
+        for role in OUTCOMES:
+            if role in shares and shares[role].any():
+                top = below + shares[role] / total
+                axes.stairs(top, edges, baseline=below, fill=True, color=colour(role), lw=0)
+                below = top
+        for first, last in drawn:
+            axes.plot([first, max(last, first + (end - start) / 300)], [-0.14, -0.14], color=colour("ink"), lw=3, solid_capstyle="butt")
+        axes.plot([c.first for c in concerns], [1.14] * len(concerns), ls="", marker="v", ms=6, color=colour("finding"), mew=0)
+        for name in ("lso", "hw"):
+            if (value := maybe(log, name)) is not None:
+                axes.plot([value, value], [-0.25, 1.0], color=colour(name), lw=1.6, ls="-" if name == "lso" else "--")
+        axes.set_xlim(start - 0.012 * (end - start), end + 0.012 * (end - start))
+        axes.set_ylim(-0.28, 1.3)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        axes.set_xlabel(f"milliseconds after {clock(start)} UTC")
-        states = ", ".join(f"{entry.get('status') or 'tombstone'} epoch {entry.get('producer_epoch')}" for entry in entries[-6:])
-        return to_svg(figure, title=f"States of {entries[0].get('transactional_id')} over time", description=f"Last states: {states}.")
-
-
-def _epoch_labels(axes: Axes, entries: Sequence[Row], times: Sequence[int], span: int) -> None:
-    """The epoch above the first state of each epoch, where there is room for it."""
-    previous, free_from = None, -span
-    for entry, time in zip(entries, times, strict=True):
-        epoch = entry.get("producer_epoch")
-        if epoch != previous and epoch is not None and time >= free_from:
-            axes.text(time, 0.9, f"epoch {epoch}", fontsize=8, color=colour("ink"))
-            free_from = time + span * 0.06
-        previous = epoch
-
-
-def open_transactions_chart(begins: Times, ends: Times) -> str:
-    """Open transactions over the time that the dumps cover, and the age of the oldest, as SVG.
-
-    Args:
-        begins: when each transaction span began, ms.
-        ends: when it ended, ms; the audit's now where it is still open.
-    """
-    start, end = int(begins.min()), int(max(ends.max(), begins.max() + 1))
-    instants = np.linspace(start, end, INSTANTS).astype(np.int64)
-    opened = [(begins <= time) & ((ends > time) | (ends == end)) for time in instants]
-    ages = [int(time - begins[now].min()) / 1000 if now.any() else 0.0 for time, now in zip(instants, opened, strict=True)]
-    seconds = (instants - start) / 1000
-    with chart_style():
-        figure, axes = new_axes(height=1.9)
-        axes.fill_between(seconds, ages, step="post", color=colour("open"), alpha=0.25, lw=0)
-        axes.step(seconds, ages, where="post", color=colour("open"), lw=1.4)
-        axes.set_ylabel("age of oldest\nopen transaction (s)")
-        axes.set_xlabel(f"seconds after {clock(start)} UTC")
-        right = axes.twinx()
-        right.step(seconds, [int(now.sum()) for now in opened], where="post", color=colour("lso"), lw=1.2)
-        right.set_ylabel("open transactions", color=colour("lso"))
-        right.set_ylim(bottom=0)
-        axes.set_ylim(bottom=0)
-        about = f"The oldest open transaction reached an age of {max(ages):.1f} seconds."
-        return to_svg(figure, title="Open transactions over time", description=about)
+        _offset_axis(axes)
+        about = f"Offsets {start} to {end - 1}; {len(drawn)} stretches are drawn in full below."
+        return to_svg(figure, title=f"The whole log of {log.get('topic')}-{log.get('partition')}", description=about)
