@@ -1,0 +1,116 @@
+"""Did every partition of a transaction get its marker? Transaction instance x registered partition x replica log.
+
+A missing marker says something only where the dump shows the place at which it should stand: past the completion of the transaction,
+above the log's start, not in a hole, and not where the cleaner may have removed it (which it does only after the transaction's data).
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from eo_audit.schemas import schema
+
+_ADDRESS = "section_id, byte_offset, length"
+_MARKER = f"""struct(base_offset, marker_type, producer_epoch, marker_coordinator_epoch, max_timestamp_ms, {_ADDRESS})"""
+_OWN_DATA = "row_kind = 'data' AND late = 'no'"
+_SEEN = {
+    "data_first_offset": f"min(IF({_OWN_DATA}, base_offset, NULL))",
+    "data_last_offset": f"max(IF({_OWN_DATA}, last_offset, NULL))",
+    "data_records": f"sum(IF({_OWN_DATA}, count, NULL))",
+    "data": f"min_by(struct({_ADDRESS}), IF({_OWN_DATA}, base_offset, NULL))",
+    "closing": f"min_by({_MARKER}, IF(marker_role IN ('closing', 'empty'), base_offset, NULL))",
+    "contradictory": f"min_by({_MARKER}, IF(marker_role = 'contradictory', base_offset, NULL))",
+    "manual": f"min_by({_MARKER}, IF(marker_role = 'manual', base_offset, NULL))",
+    "duplicate_markers": "CAST(count_if(marker_role = 'duplicate') AS INT)",
+}
+# Where nothing can be said of the log at all, and offsets of which nothing is known.
+_BROKEN = "state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow')"
+_HOLE = "state IN ('hole', 'unexplained', 'truncated')"
+
+
+def instance_partitions(
+    instances: DataFrame, rows: DataFrame, *, coverage: DataFrame, replica_logs: DataFrame, clusters: DataFrame
+) -> DataFrame:
+    """One row per instance, partition in its list, and dumped replica log of that partition (one without a log where none was dumped).
+
+    Args:
+        instances: the table transaction_instances.
+        rows: what `assign_instances` returns (the table producer_history will do).
+        coverage: the table.
+        replica_logs: the table.
+        clusters: the table, for dumped_at_ms and skew_ms.
+
+    Returns:
+        Rows of the table `instance_partitions`.
+    """
+    seen = rows.where("instance_id IS NOT NULL").groupBy("instance_id", "replica_log_id").agg(*_named(_SEEN))
+    logs = F.broadcast(_logs(replica_logs, coverage, rows))
+    expected = _expected(instances, clusters).join(logs, ["cluster", "topic", "partition"], "left")
+    found = expected.join(seen, ["instance_id", "replica_log_id"], "left")
+    renamed = {name: f"{of}.{name.removeprefix(of + '_')}" for of in ("data", "marker") for name in _addresses(of)}
+    marker = {"marker_offset": "base_offset", "marker_epoch": "producer_epoch", "marker_timestamp_ms": "max_timestamp_ms"}
+    renamed |= {name: f"marker.{field}" for name, field in marker.items()}
+    renamed |= {name: f"marker.{name}" for name in ("marker_type", "marker_coordinator_epoch")}
+    renamed |= {"duplicate_markers": "coalesce(duplicate_markers, 0)"}
+    return (
+        found.withColumn("marker", F.coalesce("contradictory", "manual", "closing"))
+        .withColumn("coverage", F.expr(_covered()))
+        .withColumn("marker_match", F.expr(_match()))
+        .selectExpr(*(f"{renamed.get(name, name)} AS {name}" for name in schema("instance_partitions").columns))
+    )
+
+
+def _named(columns: dict[str, str]) -> list[Column]:
+    return [F.expr(f"{sql} AS {name}") for name, sql in columns.items()]
+
+
+def _addresses(of: str) -> list[str]:
+    return [f"{of}_{name}" for name in _ADDRESS.split(", ")]
+
+
+def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
+    known = clusters.select("cluster", "dumped_at_ms", "skew_ms")
+    listed = instances.selectExpr(
+        *("instance_id", "cluster", "transactional_id", "producer_id", "decision", "is_last", "last_status", "decided_at_ms"),
+        "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
+        "explode(partitions) AS listed",
+    )
+    return listed.selectExpr("*", "listed.topic", "listed.partition").join(F.broadcast(known), "cluster", "left")
+
+
+def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> DataFrame:
+    """Per replica log: what bounds the offsets that can be judged."""
+    gaps = coverage.groupBy("replica_log_id").agg(
+        F.expr(f"bool_or({_BROKEN}) AS broken"), F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap")
+    )
+    markers = rows.where("row_kind = 'marker'").groupBy("replica_log_id").agg(F.min("max_timestamp_ms").alias("oldest_marker_ms"))
+    kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "uncleaned_from")
+    return (
+        replica_logs.select(*kept, "newest_broker_clock_ms")
+        .join(F.broadcast(gaps), "replica_log_id", "left")
+        .join(F.broadcast(markers), "replica_log_id", "left")
+    )
+
+
+def _covered() -> str:
+    """Whether the place of the marker was dumped."""
+    past_end = "ended_ms + skew_ms <= greatest(dumped_at_ms, newest_broker_clock_ms)"
+    head_seen = "first_offset = 0 OR data_first_offset IS NOT NULL OR oldest_marker_ms + skew_ms < decided_at_ms"
+    return f"""CASE
+        WHEN replica_log_id IS NULL THEN 'not_dumped'
+        WHEN marker IS NOT NULL THEN 'covered'
+        WHEN coalesce(broken, false) THEN 'not_judged'
+        WHEN NOT (tail_intact AND coalesce({past_end}, false)) THEN 'tail'
+        WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
+        WHEN NOT coalesce({head_seen}, false) THEN 'below_start'
+        WHEN NOT coalesce(uncleaned_from = 0, false) AND data_first_offset IS NULL THEN 'compacted'
+        ELSE 'covered' END"""
+
+
+def _match() -> str:
+    return """CASE
+        WHEN contradictory IS NOT NULL THEN 'contradictory'
+        WHEN manual IS NOT NULL THEN 'manual'
+        WHEN closing IS NOT NULL THEN 'closing'
+        WHEN is_last AND last_status NOT IN ('CompleteCommit', 'CompleteAbort') THEN 'pending'
+        WHEN decision IS NOT NULL AND coverage = 'covered' THEN 'missing'
+        ELSE 'unknown' END"""

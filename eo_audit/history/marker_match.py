@@ -1,0 +1,182 @@
+"""Which marker ended which transaction instance, in each replica log.
+
+Under TV2 the producer id and the marker's epoch name the instance. Under TV0 and TV1 many instances share them, so markers are matched
+in two ways. By time: a marker is written between the decision and the completion of its instance. Where that contradicts itself (two
+markers for one instance, a COMMIT for an aborted one), as it does when clocks of brokers lie further apart than transactions, by rank:
+the last marker belongs to the last instance, and so on backwards, if one common offset of the clocks explains all the pairs.
+
+A match needs the decision's type and a coordinator epoch between the leader epochs of PrepareX and CompleteX.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+OPEN_END = 2**62  # the place of what no marker has ended yet
+ROUNDING_MS = 10  # clocks of two brokers drift this much within a group of markers
+
+_LOG = "replica_log_id, producer_id"
+_GROUP = f"{_LOG}, epoch"
+_BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+_EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+_ONWARD = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"
+
+_INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_id', instance_id, 'protocol', protocol,
+    'data_epoch', data_epoch, 'decision', decision, 'start_ms', IF(start_source = 'upper_bound', NULL, start_ms),
+    'decided_at_ms', decided_at_ms, 'until_ms', coalesce(completed_at_ms, next_at_ms, 4611686018427387904L),
+    'prepare_leader_epoch', prepare_leader_epoch, 'complete_leader_epoch', complete_leader_epoch)"""
+_INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, decision: string,
+    start_ms: bigint, decided_at_ms: bigint, until_ms: bigint, prepare_leader_epoch: int, complete_leader_epoch: int>"""
+_MARKER = """named_struct('type', marker_type, 'epoch', producer_epoch, 'coordinator_epoch', marker_coordinator_epoch,
+    'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch)"""
+_MARKER_TYPE = "struct<type: string, epoch: int, coordinator_epoch: int, at_ms: bigint, closes: boolean, data_epoch: int>"
+_SPAN = """named_struct('span_id', span_id, 'first_epoch', first_epoch, 'last_epoch', last_epoch,
+    'first_ms', first_timestamp_ms, 'last_ms', last_timestamp_ms, 'complete_past', complete_past)"""
+_SPAN_TYPE = "struct<span_id: bigint, first_epoch: int, last_epoch: int, first_ms: bigint, last_ms: bigint, complete_past: boolean>"
+
+
+def matched(rows: DataFrame, spans: DataFrame, instances: DataFrame, *, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Markers and spans of each producer in each replica log, with the instances they may belong to.
+
+    Args:
+        rows: what `sequences.producer_rows` returns.
+        spans: the table transaction_spans.
+        instances: the table transaction_instances.
+        replica_logs: the table, for topic and partition of each log.
+        clusters: the table, for skew_ms.
+
+    Returns:
+        replica_log_id, producer_id, cluster, log (topic and partition), first_offset (of the log), skew_ms, place (in the log);
+        marker (null on a span), span (null on a marker);
+        match (closing, duplicate, contradictory or null) and instance (the one matched, or null) of the marker, on a span those of
+        the marker that closes it, which is `closer` (null while open); marker_before: the producer's previous marker;
+        candidates: the instances that list the partition, from the last one that some marker ended before (`before`) up to the one
+        that the next marker ends, which stands at ends_candidate.
+    """
+    logs = replica_logs.select("replica_log_id", "cluster", "topic", "partition", "first_offset")
+    skews = F.broadcast(clusters.select("cluster", "skew_ms"))
+    log = F.struct("topic", "partition").alias("log")
+    known = F.broadcast(logs.select("replica_log_id", "cluster", log, "first_offset").join(skews, "cluster"))
+    events = _expected(instances, logs.drop("first_offset")).unionAll(_markers(rows)).unionAll(_spans(spans)).join(known, "replica_log_id")
+    paired = _by_time_and_rank(events.repartition("replica_log_id", "producer_id"))
+    return _with_candidates(_claimed(paired))
+
+
+def _expected(instances: DataFrame, logs: DataFrame) -> DataFrame:
+    """Instance x partition x replica log: each must see one marker there once it is decided."""
+    listed = instances.selectExpr("cluster", "producer_id", "marker_epoch", f"{_INSTANCE} AS own", "explode(partitions) AS listed")
+    found = listed.selectExpr("*", "listed.topic", "listed.partition").join(F.broadcast(logs), ["cluster", "topic", "partition"])
+    return found.selectExpr(
+        *("replica_log_id", "producer_id", "0 AS kind", "marker_epoch AS epoch", "own.decided_at_ms AS at_ms"),
+        *("own.first_entry_offset AS place", "own", f"CAST(NULL AS {_MARKER_TYPE}) AS marker", f"CAST(NULL AS {_SPAN_TYPE}) AS span"),
+    )
+
+
+def _markers(rows: DataFrame) -> DataFrame:
+    return rows.where("row_kind = 'marker' AND judged AND marker_type IS NOT NULL").selectExpr(
+        *("replica_log_id", "producer_id", "2 AS kind", "producer_epoch AS epoch", "max_timestamp_ms AS at_ms", "base_offset AS place"),
+        *(f"CAST(NULL AS {_INSTANCE_TYPE}) AS own", f"{_MARKER} AS marker", f"CAST(NULL AS {_SPAN_TYPE}) AS span"),
+    )
+
+
+def _spans(spans: DataFrame) -> DataFrame:
+    """Spans stand just before the marker that closes them."""
+    return spans.where("judged").selectExpr(
+        *("replica_log_id", "producer_id", "1 AS kind", "CAST(NULL AS INT) AS epoch", "CAST(NULL AS BIGINT) AS at_ms"),
+        f"coalesce(marker_offset, {OPEN_END}L) AS place",
+        *(f"CAST(NULL AS {_INSTANCE_TYPE}) AS own", f"CAST(NULL AS {_MARKER_TYPE}) AS marker", f"{_SPAN} AS span"),
+    )
+
+
+def _by_time_and_rank(events: DataFrame) -> DataFrame:
+    """Adds `found`: the instance of each marker, by time or by rank."""
+    in_time = f"PARTITION BY {_GROUP} ORDER BY at_ms, kind, place"
+    in_log = f"PARTITION BY {_GROUP}, kind ORDER BY place"
+    from_end = f"PARTITION BY {_GROUP}, kind, again ORDER BY place DESC"
+    kept = "kind = 2 AND NOT again"
+    off = "kind = 2 AND (nearest IS NULL OR nearest.decision <> marker.type OR rivals > 1)"
+    return (
+        events.selectExpr(
+            "*",
+            f"last(own, true) OVER ({in_time} {_BACK}) AS earlier",
+            f"first(own, true) OVER ({in_time} {_ONWARD}) AS later",
+            f"coalesce(kind = 2 AND NOT marker.closes AND lag(marker.type) OVER ({in_log}) = marker.type, false) AS again",
+        )
+        .selectExpr("*", f"IF(kind = 2, {_nearest()}, NULL) AS nearest", f"row_number() OVER ({from_end}) AS rank")
+        .selectExpr(
+            "*",
+            f"first(own, true) OVER (PARTITION BY {_GROUP}, again, rank) AS partner",
+            f"count_if({kept}) OVER (PARTITION BY {_GROUP}, nearest.instance_id) AS rivals",
+        )
+        .selectExpr(
+            "*",
+            f"bool_or({kept} AND {off}) OVER (PARTITION BY {_GROUP}) AS doubtful",
+            f"max(IF({kept}, at_ms - partner.until_ms, NULL)) OVER (PARTITION BY {_GROUP}) AS least_offset",
+            f"min(IF({kept}, at_ms - partner.decided_at_ms, NULL)) OVER (PARTITION BY {_GROUP}) AS most_offset",
+        )
+        .withColumn("found", F.expr(f"IF(doubtful AND coalesce({_explained()}, false), IF({kept}, partner, NULL), nearest)"))
+    )
+
+
+def _nearest() -> str:
+    """The instance whose time from decision to completion holds the marker, else one of the right type within the tolerance."""
+    after, ahead = "at_ms - earlier.until_ms", "later.decided_at_ms - at_ms"
+    return f"""CASE
+        WHEN coalesce(earlier.protocol, later.protocol) = 'tv2' THEN coalesce(earlier, later)
+        WHEN {after} <= 0 THEN earlier
+        WHEN {after} <= skew_ms AND earlier.decision = marker.type
+            AND NOT coalesce({ahead} < {after} AND later.decision = marker.type, false) THEN earlier
+        WHEN {ahead} <= skew_ms AND later.decision = marker.type THEN later END"""
+
+
+def _explained() -> str:
+    """One offset of the clocks, within the tolerance, explains the pairs by rank."""
+    return f"least_offset <= most_offset + {ROUNDING_MS} AND least_offset <= skew_ms AND most_offset >= -skew_ms"
+
+
+def _claimed(paired: DataFrame) -> DataFrame:
+    """Adds `match`, and `claims`: the place of the marker that ends the instance, on both."""
+    of_instance = f"PARTITION BY {_GROUP}, coalesce(own.instance_id, found.instance_id)"
+    in_range = """coalesce(marker.coordinator_epoch >= found.prepare_leader_epoch, true)
+        AND coalesce(marker.coordinator_epoch <= found.complete_leader_epoch, true)"""
+    fits = f"kind = 2 AND found.decision = marker.type AND {in_range}"
+    odd = "kind = 2 AND found.decision <> marker.type"
+    return (
+        paired.selectExpr("*", f"coalesce({fits}, false) AS fits", f"coalesce({odd}, false) AS odd")
+        .selectExpr(
+            "*",
+            f"min(IF(fits, place, NULL)) OVER ({of_instance}) AS first_fit",
+            f"min(IF(odd, place, NULL)) OVER ({of_instance}) AS first_odd",
+        )
+        .selectExpr(
+            "*",
+            """CASE WHEN fits AND place = first_fit THEN 'closing' WHEN fits THEN 'duplicate'
+                WHEN odd AND first_fit IS NULL AND place = first_odd THEN 'contradictory' END AS match""",
+        )
+        .selectExpr(
+            "*",
+            """CASE WHEN own IS NOT NULL THEN coalesce(first_fit, first_odd)
+                WHEN match IN ('closing', 'contradictory') THEN place END AS claims""",
+        )
+    )
+
+
+def _with_candidates(claimed: DataFrame) -> DataFrame:
+    """Each marker and span with what lies between the instances that ended before and the one that ends next."""
+    side = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place, kind"
+    known = "named_struct('marker', marker, 'match', match, 'instance', IF(match IS NULL, NULL, found))"
+    ends = "IF(match IN ('closing', 'contradictory'), found, NULL)"
+    return (
+        claimed.selectExpr(
+            *("replica_log_id", "producer_id", "cluster", "log", "first_offset", "skew_ms", "kind", "place", "own", "marker", "span"),
+            f"coalesce(first(claims, true) OVER ({side} {_ONWARD}), {OPEN_END}L) AS ends_candidate",
+            f"last({ends}, true) OVER ({side} {_EARLIER}) AS before",
+            f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
+            f"first(IF(kind = 2, {known}, NULL), true) OVER ({side} {_ONWARD}) AS closing",
+        )
+        .selectExpr("*", f"sort_array(collect_list(own) OVER (PARTITION BY {_LOG}, ends_candidate)) AS candidates")
+        .where("kind > 0")
+        .selectExpr(
+            *("replica_log_id", "producer_id", "cluster", "log", "first_offset", "skew_ms", "place", "marker", "span", "before"),
+            *("marker_before", "ends_candidate", "candidates", "closing.marker AS closer", "closing.match", "closing.instance"),
+        )
+    )
