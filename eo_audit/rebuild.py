@@ -75,7 +75,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
     )
     told()
     seen = _visibility(warehouse, frame, assigned=assigned, spans=spans, covered=covered)
-    partitions = instance_partitions(instances, assigned, spans, coverage=covered, replica_logs=frame.logs, clusters=frame.clusters)
+    partitions = instance_partitions(instances, assigned, coverage=covered, replica_logs=frame.logs, clusters=frame.clusters)
     warehouse.overwrite("instance_partitions", partitions)
     told()
     history = mark_visibility(assigned, seen, warehouse.read("aborted_transactions"), section_status=frame.sections)
