@@ -20,15 +20,21 @@ _STYLE = {
     "font.family": "sans-serif",
     "font.size": 9.0,
     "axes.edgecolor": colour("faint"),
-    "axes.labelcolor": colour("ink"),
-    "xtick.color": colour("ink"),
-    "ytick.color": colour("ink"),
+    "axes.labelcolor": colour("soft-ink"),
+    "xtick.color": colour("faint"),
+    "xtick.labelcolor": colour("soft-ink"),
+    "ytick.color": colour("faint"),
+    "ytick.labelcolor": colour("ink"),
     "text.color": colour("ink"),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": False,
+    "path.simplify": True,
 }
 INCHES_WIDE = 9.6
+INCHES_PER_LETTER = 0.075
+BELOW, ABOVE, RIGHT = 0.52, 0.06, 0.15  # inches: room for the axis and its label; a little air
+_GROUP_ID = re.compile(r'(<g) id="[^"]*"')
 
 
 @contextmanager
@@ -38,11 +44,20 @@ def chart_style() -> Iterator[None]:
         yield
 
 
-def new_axes(*, height: float) -> tuple[Figure, Axes]:
-    """A transparent figure of the page's width and `height` inches, with one set of axes."""
-    figure = Figure(figsize=(INCHES_WIDE, height), layout="constrained")
+def new_axes(*, height: float, left: float = 0.6, right: float = RIGHT) -> tuple[Figure, Axes]:
+    """A transparent figure of the page's width with one set of axes.
+
+    Margins are given and not found: laying a chart out by its texts takes as long as drawing it.
+
+    Args:
+        height: of the axes, inches.
+        left: room for the labels of the vertical axis, inches.
+        right: the same on the other side.
+    """
+    figure = Figure(figsize=(INCHES_WIDE, height + BELOW + ABOVE))
     figure.patch.set_alpha(0.0)
-    axes = figure.add_subplot()
+    whole = height + BELOW + ABOVE
+    axes = figure.add_axes((left / INCHES_WIDE, BELOW / whole, (INCHES_WIDE - left - right) / INCHES_WIDE, height / whole))
     axes.patch.set_alpha(0.0)
     return figure, axes
 
@@ -54,8 +69,9 @@ def to_svg(figure: Figure, *, title: str, description: str) -> str:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\b(width|height)="[0-9.]+pt"', "", svg, count=2)
+    svg = _GROUP_ID.sub(r"\1", svg)  # the same in every chart, and a page may have an id only once
     opening, rest = svg.split(">", 1)
     label, about = html.escape(title, quote=True), html.escape(description)
-    named = f'{opening} role="img" aria-label="{label}"><title>{label}</title><desc>{about}</desc>'
-    return themed(named + rest)
+    return themed(f'{opening} role="img" aria-label="{label}"><title>{label}</title><desc>{about}</desc>{rest}')
