@@ -57,7 +57,7 @@ REASONS: Mapping[str, Reason] = {
         "Dump {places} again, to its end.",
     ),
     "no_coordinator": Reason(
-        "not every partition of __transaction_state of {places} was dumped",
+        "not every partition of __transaction_state of {places} was dumped whole and decoded",
         "Dump all partitions of __transaction_state of {places}: "
         "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files *.log`",
     ),

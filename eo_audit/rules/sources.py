@@ -39,7 +39,8 @@ _SOURCES = (
         row="""row_kind base_offset last_offset count producer_id producer_epoch base_sequence last_sequence is_transactional
             partition_leader_epoch max_timestamp_ms marker_type marker_coordinator_epoch previous_epoch max_epoch_before expected_sequence
             skipped_sequences same_identity_offset data_batches_since_same same_identity_timestamp_ms same_identity_leader_epoch
-            overlaps_offset leader_epoch_before span_id span_outcome instance_id instance_decision registration late marker_role truth""",
+            overlaps_offset leader_epoch_before span_id span_outcome instance_id instance_decision registration late marker_role truth
+            returned returned_from_segment""",
     ),
     Source(
         table="transaction_spans",

@@ -14,6 +14,9 @@ from eo_audit.rules.explain import visibility as words_of
 from eo_audit.rules.rule import Docs, Rule
 
 SEEN = "row_kind IN ('data', 'plain') AND below_lso AND coalesce(count, 1) > 0"
+# Two readers: one that reads from the log start on, and one whose fetch starts at the segment and looks further ahead in its index.
+SOMEBODY_GETS = "(coalesce(returned, false) OR coalesce(returned_from_segment, false))"
+SOMEBODY_MISSES = "(NOT coalesce(returned, true) OR NOT coalesce(returned_from_segment, true))"
 
 L01 = Rule(
     "L01",
@@ -39,7 +42,7 @@ L02 = Rule(
     "critical",
     ("producer_history",),
     "transactional_batch",
-    where=f"{SEEN} AND truth = 'aborted' AND returned",
+    where=f"{SEEN} AND truth = 'aborted' AND {SOMEBODY_GETS}",
     explain=words_of.aborted_visible,
     needs=("order", "past", "index"),
     docs=Docs(
@@ -58,7 +61,7 @@ L03 = Rule(
     "critical",
     ("producer_history",),
     "transactional_batch",
-    where=f"{SEEN} AND truth IN ('committed', 'plain') AND NOT returned",
+    where=f"{SEEN} AND truth IN ('committed', 'plain') AND {SOMEBODY_MISSES}",
     explain=words_of.committed_hidden,
     needs=("order", "past", "index"),
     docs=Docs(

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from eo_audit.rules import commands
 from eo_audit.rules.explain import transactions
 from eo_audit.rules.rule import Case, Explanation
 from eo_audit.rules.words import count, offsets, shown
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context
+    from eo_audit.rules.context import Context, Log
 
 GRACE_MS = 300_000  # the broker's own metric of late transactions counts from the maximum timeout + 5 min
 
@@ -25,18 +26,12 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
     known = last or context.last_of_producer.get((log.cluster, producer))
     severity = "critical" if hanging else _severity(case, context)
     held = f"{count(row.number('held_back_committed_records'), 'committed or plain record')} behind it"
-    why = (
-        "which nobody will end (T01)"
-        if hanging
-        else f"which the coordinator knows ({last.word('last_status')})"
-        if last
-        else "of which the dumps show no decision"
-    )
+    why, sure = _why(log, context, producer), row.text("hw_source") == "checkpoint"
     who = f" ({shown(known.text('transactional_id'))})" if known else ""
     message = (
         f"The last stable offset stands at {row.maybe('lso')} of {row.maybe('hw')}: {held} "
         f"{'is' if row.number('held_back_committed_records') == 1 else 'are'} held back by the open "
-        f"transaction of producer {producer}{who}, {why}"
+        f"transaction of producer {producer}{who}, {why}{'' if sure else ' (the high watermark is assumed)'}"
     )
     details = {
         "lso": row.maybe("lso"),
@@ -51,6 +46,7 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
     return Explanation(
         message,
         severity=severity,
+        certainty="definite" if sure else "likely",
         remedy=_remedy(case, context, hanging=hanging),
         details=details,
         transactional_id=known.text("transactional_id") if known else None,
@@ -58,6 +54,17 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
         producer_epoch=row.maybe("blocker_epoch"),
         record_count=row.maybe("held_back_committed_records"),
     )
+
+
+def _why(log: "Log", context: "Context", producer_id: int) -> str:
+    last = context.unfinished(log.cluster, producer_id)
+    if context.hangs(log, producer_id):
+        return "which nobody will end (T01)"
+    if last is not None:
+        return f"which the coordinator knows ({last.word('last_status')})"
+    if (log.log_id, producer_id) not in context.open_spans:
+        return "which only the producer snapshot shows as open"
+    return "of which the dumps show no decision"
 
 
 def _age(case: Case, context: "Context") -> int | None:
@@ -86,6 +93,9 @@ def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
             "Nothing to do while it is within its timeout; past it, follow C01 (initTransactions() with the same id) or C02. Do not "
             "abort it by hand: the coordinator still lists it."
         )
+    if (log.log_id, row.number("blocker_producer_id")) not in context.open_spans:
+        asked = commands.describe_producers(log.topic or "", log.partition or 0)
+        return f"Ask the broker whether it is still open, before anything is aborted: {asked}."
     return "Dump __transaction_state to learn whether the coordinator still knows this transaction, before anything is aborted."
 
 
@@ -99,7 +109,8 @@ def aborted_visible(case: Case, context: "Context") -> Explanation:
         f"{row.maybe('producer_id')} at "
         f"{offsets(case.first, case.last)} {'is' if case.records == 1 else 'are'} returned to read_committed consumers: {why}"
     )
-    return Explanation(message, details={"batches": case.hits, "closed_by": closed, "records": case.records})
+    details = {"batches": case.hits, "closed_by": closed, "records": case.records, "from_log_start": row.flag("returned")}
+    return Explanation(message, details=details)
 
 
 def committed_hidden(case: Case, _context: "Context") -> Explanation:
