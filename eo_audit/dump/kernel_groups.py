@@ -148,8 +148,8 @@ class Groups:
         reach = self.end + room
         warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
         in_view = (reach < self._text.size) | (to_end & (self._batches.codec != 0))
-        alone = chained & (warning >= reach) & in_view
-        sure: Bits = (self.next != NONE) & (room >= 0) & ((room < MIN_FORGED) | alone)
+        alone = (room < MIN_FORGED) | ((warning >= reach) & in_view)
+        sure: Bits = (self.next != NONE) & chained & (room >= 0) & alone
         return sure
 
     # groups that need a second look

@@ -176,10 +176,19 @@ def read_records(text: Text, starts: Ints, dialect: Dialect) -> RecordColumns:
     headers = close - line.at - 1
     marks, marker, epoch, marker_end = _markers(text, close, line.ok & (headers == 0), dialect)
     key, value, end, plain = _payloads(text, close, key_size, value_size, dialect)
+    if dialect.crlf:  # a CRLF inside a payload may stand for two bytes or for one: the exact reader decides
+        plain &= _line_ends(text, starts) == end
     end = np.where(marks, marker_end, end)
     return RecordColumns(
         starts, line.ok, offset, timestamp, key_size, value_size, sequence, headers, key, value, end, plain & line.ok, marks, marker, epoch
     )
+
+
+def _line_ends(text: Text, starts: Ints) -> Ints:
+    """Behind the first line end of each line."""
+    newlines = np.append(np.flatnonzero(text.bytes[: text.size] == ord("\n")), text.size)
+    behind: Ints = newlines[np.searchsorted(newlines[:-1], starts)] + 1
+    return behind
 
 
 def _header_ends(text: Text, line: Cursors) -> Ints:

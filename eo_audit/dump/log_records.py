@@ -78,6 +78,7 @@ class Rules:
         header_limit: most bytes of header keys that are looked through.
         decoder: reads the text of a topic decoder, on the internal topics.
         by_lines: no record of the section was ever delimited by its lengths, so an end may be taken from what follows.
+        one_line: only header keys without a line feed are considered.
     """
 
     printed: bool | None
@@ -87,6 +88,7 @@ class Rules:
     header_limit: int
     decoder: Decoder | None = None
     by_lines: bool = True
+    one_line: bool = False
 
 
 def endings(window: Window, line: RecordLine, rules: Rules, worst: Proof) -> Iterator[Ending]:
@@ -103,11 +105,11 @@ def endings(window: Window, line: RecordLine, rules: Rules, worst: Proof) -> Ite
     if rules.decoder is not None and rules.printed is not False:
         yield from _decoded(window, line, rules.decoder)
     for form in _forms(line, rules):
-        for close in _header_ends(window, line, rules.header_limit, _BEHIND_HEADERS[form]):
+        for close in _header_ends(window, line, rules, _BEHIND_HEADERS[form]):
             yield from _exact(window, line, rules, close, form)
     if worst >= Proof.LOSSY:
         for form in (form for form in _forms(line, rules) if any(form)):
-            for close in _header_ends(window, line, rules.header_limit, _BEHIND_HEADERS[form]):
+            for close in _header_ends(window, line, rules, _BEHIND_HEADERS[form]):
                 yield from _lossy(window, line, close, form)
     if worst >= Proof.LINE and rules.by_lines:
         yield from _lines(window, line)
@@ -119,12 +121,15 @@ def cut_by_exception(window: Window, line: RecordLine) -> int | None:
     return at if window.text.startswith(_EXCEPTION, at) and window.text.startswith(b"]", at - 1) else None
 
 
-def _header_ends(window: Window, line: RecordLine, room: int, behind: bytes) -> Iterator[int]:
+def _header_ends(window: Window, line: RecordLine, rules: Rules, behind: bytes) -> Iterator[int]:
     """Where header keys may end: behind each `]` before what comes next. Magic 0 and 1 have none."""
     if line.sequence is None:
         yield line.end
         return
-    limit = line.end + room + len(behind)
+    limit = line.end + rules.header_limit + len(behind)
+    if rules.one_line:
+        newline = window.text.find(b"\n", line.end, limit)
+        limit = newline if newline >= 0 else limit
     close = window.text.find(behind, line.end, limit)
     while close >= 0:
         yield close + 1
@@ -150,11 +155,11 @@ def _shows(line: RecordLine, rules: Rules, form: Form) -> bool | None:
 
 
 def _exact(window: Window, line: RecordLine, rules: Rules, close: int, form: Form) -> Iterator[Ending]:
-    key = _span(window, _KEY, close, line.key_size) if form[0] else None
+    key = _exact_span(window, _KEY, close, line.key_size) if form[0] else None
     if form[0] and key is None:
         return
     behind = close if key is None else key[1]
-    value = _span(window, _PAYLOAD, behind, line.value_size) if form[1] else None
+    value = _exact_span(window, _PAYLOAD, behind, line.value_size) if form[1] else None
     if form[1] and value is None:
         return
     at = behind if value is None else value[1]
@@ -174,6 +179,16 @@ def _span(window: Window, separator: bytes, at: int, size: int) -> Span | None:
     return at + len(separator), at + len(separator) + size
 
 
+def _exact_span(window: Window, separator: bytes, at: int, size: int) -> Span | None:
+    """The same where these bytes can be no others: a CRLF in a file whose lines end in CRLF may stand for two bytes or for one."""
+    span = _span(window, separator, at, size)
+    return None if span is not None and _may_have_grown(window, span) else span
+
+
+def _may_have_grown(window: Window, span: Span) -> bool:
+    return window.crlf and window.text.find(b"\r\n", span[0], span[1] + 1) >= 0
+
+
 def _headers(line: RecordLine, close: int) -> int:
     return close - line.end - 1 if line.sequence is not None else 0
 
@@ -185,9 +200,10 @@ def _lossy(window: Window, line: RecordLine, close: int, form: Form) -> Iterator
         behind = close if key is None else key[1]
         for value in _lossy_spans(window, _PAYLOAD, behind, line.value_size, b"\n") if with_value else [None]:
             end = window.line_end(behind if value is None else value[1])
-            reading = _lossy_ending(line, close, end, key, value) if end is not None else None
-            if reading is not None and (reading.key, reading.value) != (key, value):  # else it is exact, and was yielded as that
-                yield reading
+            same = _unchanged(window, key, line.key_size), _unchanged(window, value, line.value_size)
+            if end is not None and same != (key, value):  # else it is exact, and was yielded as that
+                shorter = any(span and span[1] - span[0] < size for span, size in ((key, line.key_size), (value, line.value_size)))
+                yield Ending(end, Proof.LOSSY, _headers(line, close), *same, printed=True, ascii_lossy=shorter)
 
 
 def _lossy_spans(window: Window, separator: bytes, at: int, size: int, mark: bytes) -> list[Span | None]:
@@ -195,12 +211,9 @@ def _lossy_spans(window: Window, separator: bytes, at: int, size: int, mark: byt
     return [] if found is None else [(found[0], cut) for cut in lossy_cuts(window, found[0], size=size, mark=mark)]
 
 
-def _lossy_ending(line: RecordLine, close: int, end: int, key: Span | None, value: Span | None) -> Ending:
-    """Only a span of exactly the stated size is kept: other text is not the bytes it stands for."""
-    shorter = (key is not None and key[1] - key[0] < line.key_size) or (value is not None and value[1] - value[0] < line.value_size)
-    exact_key = key if key and key[1] - key[0] == line.key_size else None
-    exact_value = value if value and value[1] - value[0] == line.value_size else None
-    return Ending(end, Proof.LOSSY, _headers(line, close), exact_key, exact_value, True, ascii_lossy=shorter)
+def _unchanged(window: Window, span: Span | None, size: int) -> Span | None:
+    """A span of text that is the bytes it stands for; other text is not kept."""
+    return span if span is not None and span[1] - span[0] == size and not _may_have_grown(window, span) else None
 
 
 def _lines(window: Window, line: RecordLine) -> Iterator[Ending]:

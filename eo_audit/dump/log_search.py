@@ -6,6 +6,7 @@ the next position, but collides with the genuine line that claims it too, furthe
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from eo_audit.dump.dialects import PREAMBLE, BatchLine, batch_line, record_line
 from eo_audit.dump.framing import (
@@ -26,11 +27,24 @@ from eo_audit.dump.log_records import Proof, Rules, endings
 from eo_audit.dump.log_text import Window
 
 MIN_FORGED = 200  # bytes: no forged batch line with its record line is shorter
-_STEPS = 20_000  # readings tried before an ambiguous batch is given up
+_STEPS = 2_000  # readings tried beyond four per record, before an ambiguous batch is given up
 _CLOSING = frozenset({Follower.BATCH, Follower.DUMPING, Follower.MESSAGE, Follower.END})
 _ENDING = _CLOSING - {Follower.BATCH}
+_ON = frozenset({Follower.BATCH})
 
 Closes = Callable[[int], bool]
+
+
+class Effort(NamedTuple):
+    """What readings are tried: the least proof, and whether header keys may have line feeds."""
+
+    worst: Proof
+    one_line: bool
+
+
+_EXACT, _EXACT_LINES = Effort(Proof.EXACT, True), Effort(Proof.EXACT, False)
+_LOSSY, _LOSSY_LINES = Effort(Proof.LOSSY, True), Effort(Proof.LOSSY, False)
+_BY_LINES = Effort(Proof.LINE, True)
 
 
 def read_group(window: Window, start: int, line: BatchLine, profile: Profile) -> Group:
@@ -40,33 +54,52 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
         NeedMore: the group, or what proves its end, goes on behind the window.
     """
     group = greedy_group(window, start, line, profile)
-    if group.shallow or group.failure in (Failure.MISSING, Failure.EXCEPTION):
+    if group.shallow or group.failure is Failure.EXCEPTION:
         return group
+    with_headers = any(record.ending.headers for record in group.records)
     if group.failure is not None:
-        return _recovered(window, group, profile)
+        return _recovered(window, group, profile) if with_headers or group.failure is not Failure.MISSING else group
     closed = follower(window, group.end, group.next_position)
-    if closed is Follower.NOTHING:
-        return _reading(window, group, profile, Proof.EXACT, _follows(window, group, _CLOSING)) or group
+    if closed is Follower.NOTHING or (closed is Follower.OTHER_BATCH and with_headers):
+        found = _reading(window, group, profile, (_EXACT, _LOSSY, _EXACT_LINES), _follows(window, group, _ON))
+        return found or _reading(window, group, profile, (_EXACT, _EXACT_LINES), _follows(window, group, _ENDING)) or group
+    if closed in _ENDING and any(_has_line_feed(window, record) for record in group.records):
+        return _unswallowed(window, group, profile) or _proven(window, group, profile, closed)
     return _proven(window, group, profile, closed)
+
+
+def _has_line_feed(window: Window, record: Record) -> bool:
+    """Do the record's header keys contain a line feed?"""
+    headers = record.ending.headers
+    return headers > 0 and window.text.find(b"\n", record.line.end, record.line.end + headers) >= 0
+
+
+def _unswallowed(window: Window, group: Group, profile: Profile) -> Group | None:
+    """Header keys that swallow the rest of the section may be a record that printing changed: a batch line at the next position says so."""
+    other = _reading(window, group, profile, (_LOSSY,), _follows(window, group, _ON))
+    if other is not None:
+        other.verified = False
+    return other
 
 
 def _follows(window: Window, group: Group, wanted: frozenset[Follower]) -> Closes:
     return lambda end: follower(window, end, group.next_position) in wanted
 
 
-def _reading(window: Window, group: Group, profile: Profile, worst: Proof, closes: Closes) -> Group | None:
-    """The first other reading that closes, unverified if there is a second one."""
-    at = group.line_end
-    found = readings(window, group.line, at, profile.rules(group.line), worst=worst, closes=closes)
-    first = next(found, None)
-    if first is None:
-        return None
-    other = Group(group.line, group.start, group.line_end, first[-1].ending.end, first)
-    if worst > Proof.EXACT:
-        rules = replace(profile.rules(group.line), header_limit=_headers_allowed(group.line, first))
-        several = list(_first(2, readings(window, group.line, at, rules, worst=worst, closes=closes)))
-        other.verified = len(several) == 1 and all(record.ending.proof < Proof.LINE for record in first)
-    return other
+def _reading(window: Window, group: Group, profile: Profile, efforts: tuple[Effort, ...], closes: Closes) -> Group | None:
+    """The first reading that closes, of the least effort; unverified if there is a second one."""
+    for effort in efforts:
+        rules = replace(profile.rules(group.line), one_line=effort.one_line)
+        first = next(readings(window, group.line, group.line_end, rules, worst=effort.worst, closes=closes), None)
+        if first is None:
+            continue
+        other = Group(group.line, group.start, group.line_end, first[-1].ending.end, first)
+        if effort.worst > Proof.EXACT:
+            rules = replace(rules, header_limit=_headers_allowed(group.line, first))
+            several = list(_first(2, readings(window, group.line, group.line_end, rules, worst=effort.worst, closes=closes)))
+            other.verified = len(several) == 1 and all(record.ending.proof < Proof.LINE for record in first)
+        return other
+    return None
 
 
 def _first(count: int, found: Iterator[list[Record]]) -> Iterator[list[Record]]:
@@ -96,7 +129,7 @@ def readings(
     owed = owed_records(line)
     chosen: list[Record] = []
     stack = [_candidates(window, line, at, chosen, rules, worst)]
-    for _ in range(_STEPS):
+    for _ in range(_STEPS + 4 * (owed or 0)):
         record = next(stack[-1], None)
         if record is None:
             stack.pop()
@@ -128,12 +161,12 @@ def _candidates(window: Window, line: BatchLine, at: int, chosen: list[Record], 
 def _recovered(window: Window, group: Group, profile: Profile) -> Group:
     """A record has no exact ending: text that lost bytes in printing, text of a decoder nobody knows, the end of a cut file, or damage."""
     overshoot = window.overshoot or _cut_in_headers(window, group)
-    closes = _follows(window, group, _CLOSING)
-    for worst in (Proof.EXACT, Proof.LOSSY) if overshoot else (Proof.EXACT, Proof.LOSSY, Proof.LINE):
-        found = _reading(window, group, profile, worst, closes)
-        if found is not None:
-            return found if worst is Proof.LINE else _proven(window, found, profile, follower(window, found.end, found.next_position))
-    if overshoot and group.failed_at is not None:
+    efforts = (_EXACT, _LOSSY, _EXACT_LINES, _LOSSY_LINES) if overshoot else (_EXACT, _LOSSY, _EXACT_LINES, _LOSSY_LINES, _BY_LINES)
+    found = _reading(window, group, profile, efforts, _follows(window, group, _CLOSING))
+    if found is not None:
+        by_lines = any(record.ending.proof is Proof.LINE for record in found.records)
+        return found if by_lines else _proven(window, found, profile, follower(window, found.end, found.next_position))
+    if overshoot and group.failure is Failure.UNDELIMITED and group.failed_at is not None:
         group.fail(Failure.TRUNCATED, group.failed_at, len(window.text))
     return group
 
@@ -165,7 +198,7 @@ def _proven(window: Window, group: Group, profile: Profile, closed: Follower) ->
     collision = next(claims(window, behind, group.next_position, group.end + room), None)
     if collision is not None:
         if not passes_over(window, group.end, collision, profile):
-            return _reading(window, group, profile, Proof.EXACT, lambda end: end == collision) or group
+            return _reading(window, group, profile, (_EXACT, _EXACT_LINES), lambda end: end == collision) or group
         return group
     return _at_section_end(window, group, profile, room)
 
@@ -177,7 +210,7 @@ def _at_section_end(window: Window, group: Group, profile: Profile, room: int) -
     if group.line.codec != "none" or not ends:
         return group
     end = group.end
-    other = _reading(window, group, profile, Proof.EXACT, lambda at: at > end and _follows(window, group, _ENDING)(at))
+    other = _reading(window, group, profile, (_EXACT, _EXACT_LINES), lambda at: at > end and _follows(window, group, _ENDING)(at))
     if other is None:
         return group
     if any(record.ending.headers for record in group.records):

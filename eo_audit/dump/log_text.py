@@ -86,7 +86,7 @@ def lossy_cuts(window: Window, start: int, *, size: int, mark: bytes) -> list[in
     Text is longer than its bytes where U+FFFD stands for one or two of them or CRLF for a line feed, and shorter where `?` stands for a
     character outside ASCII.
     """
-    limit = start + 4 * size + len(mark)
+    limit = start + 4 * size + len(mark) + 1
     window.reach(limit)
     text, cuts = window.text, []
     shortest = longest = 0

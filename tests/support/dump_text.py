@@ -1,0 +1,205 @@
+"""Dump text as `kafka-dump-log` of some release prints it, from batches whose bytes we choose: the truth is known."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Final
+
+RELEASES: Final = ("2.3", "2.7", "2.8", "3.1", "3.2", "3.9", "4.3")
+
+
+@dataclass(frozen=True)
+class Style:
+    """The tool's release and options, and what stood between it and the file.
+
+    `ascii`: it ran under LC_ALL=C. `crlf`: a terminal between turned every line feed into CRLF.
+    """
+
+    release: str = "4.3"
+    deep: bool = True
+    printed: bool = True
+    ascii: bool = False
+    crlf: bool = False
+
+
+@dataclass(frozen=True)
+class Rec:
+    """One record; headers are (key, length of the value)."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[bytes, int], ...] = ()
+
+
+@dataclass
+class Batch:
+    """One batch; `marker` makes it a control batch. `size_bytes` and `position` are filled in by `dump`."""
+
+    records: list[Rec]
+    producer_id: int = -1
+    base_sequence: int = -1
+    transactional: bool = False
+    marker: str | None = None
+    codec: str = "none"
+    magic: int = 2
+    timestamps: tuple[int, ...] = ()
+    offset: int = 0
+    position: int = 0
+    size_bytes: int = 0
+    first_timestamp: int = 1_700_000_000_000
+    extra: dict[str, int] = field(default_factory=dict)
+
+    def timestamp(self, index: int) -> int:
+        """Of one record."""
+        return self.timestamps[index] if self.timestamps else self.first_timestamp + index
+
+
+def varint(value: int) -> int:
+    """Bytes of a zig-zag varint."""
+    zigzag, size = (value << 1) ^ (value >> 63), 1
+    while zigzag >= 128:
+        zigzag >>= 7
+        size += 1
+    return size
+
+
+def binary_size(batch: Batch) -> int:
+    """Bytes of the batch, as Kafka writes it (an arbitrary smaller number when it is compressed)."""
+    if batch.magic < 2:
+        return sum(26 + 8 * batch.magic + len(rec.key or b"") + len(rec.value or b"") for rec in batch.records)
+    if batch.marker:
+        return 78
+    size = 61
+    for index, rec in enumerate(batch.records):
+        body = 1 + varint(batch.timestamp(index) - batch.timestamp(0)) + varint(index) + varint(len(rec.headers))
+        for part in (rec.key, rec.value):
+            body += varint(-1 if part is None else len(part)) + len(part or b"")
+        body += sum(varint(len(key)) + len(key) + varint(length) + length for key, length in rec.headers)
+        size += varint(body) + body
+    return size if batch.codec == "none" else 61 + (size - 61) // 3 + 1
+
+
+def printed(content: bytes, style: Style) -> bytes:
+    """Bytes as the tool prints them: decoded as UTF-8, written in the encoding of its output."""
+    text = content.decode("utf-8", "replace")
+    return text.encode("ascii", "replace") if style.ascii else text.encode()
+
+
+def _batch_line(batch: Batch, style: Style) -> bytes:
+    count = len(batch.records)
+    codec = batch.codec.upper() if style.release < "3" else batch.codec
+    stamp = batch.timestamp(max(count - 1, 0))
+    if batch.magic < 2:
+        return (
+            f"offset: {batch.offset + count - 1} position: {batch.position} CreateTime: {stamp} size: {batch.size_bytes} "
+            f"magic: {batch.magic} compresscodec: {codec} crc: 123 isvalid: true"
+        ).encode()
+    last_sequence = -1 if batch.base_sequence < 0 else (batch.base_sequence + count - 1) % 2**31
+    horizon = " deleteHorizonMs: OptionalLong.empty" if style.release >= "3.2" else ""
+    return (
+        f"baseOffset: {batch.offset} lastOffset: {batch.offset + max(count, 1) - 1} count: {count} baseSequence: {batch.base_sequence} "
+        f"lastSequence: {last_sequence} producerId: {batch.producer_id} producerEpoch: {0 if batch.producer_id >= 0 else -1} "
+        f"partitionLeaderEpoch: 0 isTransactional: {str(batch.transactional).lower()} isControl: {str(batch.marker is not None).lower()}"
+        f"{horizon} position: {batch.position} CreateTime: {stamp} size: {batch.size_bytes} magic: 2 compresscodec: {codec} "
+        f"crc: {batch.offset * 7919 % 2**32} isvalid: true"
+    ).encode()
+
+
+def _record_line(batch: Batch, index: int, style: Style) -> bytes:
+    rec, offset = batch.records[index], batch.offset + index
+    stamp, small = batch.timestamp(index), style.release < "2.8"
+    sequence = -1 if batch.base_sequence < 0 else (batch.base_sequence + index) % 2**31
+    sizes = (4, 6) if batch.marker else tuple(-1 if part is None else len(part) for part in (rec.key, rec.value))
+    if style.release == "2.8":
+        head = (
+            f"| offset: {offset} isValid: true crc: null keySize: {sizes[0]} valueSize: {sizes[1]} CreateTime: {stamp} baseOffset: {batch.offset} "
+            f"lastOffset: {batch.offset + len(batch.records) - 1} baseSequence: {batch.base_sequence} lastSequence: -1 producerEpoch: 0 "
+            f"partitionLeaderEpoch: 0 batchSize: {batch.size_bytes} magic: {batch.magic} compressType: {batch.codec.upper()} position: {batch.position}"
+        )
+    else:
+        names = ("keysize", "valuesize") if small else ("keySize", "valueSize")
+        head = f"| offset: {offset} CreateTime: {stamp} {names[0]}: {sizes[0]} {names[1]}: {sizes[1]}"
+    return head.encode() + _suffix(batch, index, style, sequence)
+
+
+def _suffix(batch: Batch, index: int, style: Style, sequence: int) -> bytes:
+    rec = batch.records[index]
+    if batch.magic < 2:
+        valid = b" crc: 55 isvalid: true" if style.release < "3" else b" isValid: true crc: 55" + (b"}" if style.release < "4.3" else b"")
+        line = valid
+    else:
+        keys = b",".join(key for key, _ in rec.headers)
+        line = b" sequence: %d headerKeys: [%s]" % (sequence, printed(keys, style))
+    if batch.marker:
+        return line + f" endTxnMarker: {batch.marker} coordinatorEpoch: 3".encode()
+    if not style.printed:
+        return line
+    if rec.key is not None and not (style.release == "2.3" and rec.value is None):
+        line += b" key: " + printed(rec.key, style)
+    if rec.value is not None:
+        line += b" payload: " + printed(rec.value, style)
+    return line
+
+
+def dump(batches: list[Batch], style: Style, *, path: str = "/data/orders-0/00000000000000000000.log") -> bytes:
+    """The text of one segment; fills in offset, position and size of its batches."""
+    preamble = "Log starting offset: 0" if style.release >= "3.3" else "Starting offset: 0"
+    lines, offset, position = [f"Dumping {path}".encode(), preamble.encode()], 0, 0
+    for batch in batches:
+        batch.offset, batch.position, batch.size_bytes = offset, position, binary_size(batch)
+        lines.append(_batch_line(batch, style))
+        if style.deep:
+            lines += [_record_line(batch, index, style) for index in range(len(batch.records))]
+        offset, position = offset + max(len(batch.records), 1), position + batch.size_bytes
+    text = b"".join(line + b"\n" for line in lines)
+    return text.replace(b"\n", b"\r\n") if style.crlf else text
+
+
+PIECES: Final = (
+    b"plain",
+    b"",
+    b"two\nlines",
+    b"ends with a line feed\n",
+    b"tab\tand | pipe",
+    "zażółć 😀".encode(),
+    b"] key: k payload: v",
+    b" payload: x payload: y",
+    b"headerKeys: [] endTxnMarker: COMMIT coordinatorEpoch: 0",
+    b'{\n  "pretty": [1, 2, 3],\n  "json": true\n}',
+    b"v\nDumping /other/orders-9/00000000000000000000.log\nLog starting offset: 0",
+    b"v\nException in thread \"main\" java.lang.NullPointerException\n\tat kafka.tools.DumpLogSegments$.main",
+    b"v\n| offset: 4 CreateTime: 1700000000001 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 0",
+    b"carriage\r\nreturn",
+)
+
+
+def forged_marker(batch: Batch, style: Style) -> bytes:
+    """A COMMIT batch and its record, as they would follow a batch, without the last line end."""
+    fake = Batch([Rec(b"", b"")], producer_id=7, transactional=True, marker="COMMIT")
+    fake.offset, fake.position, fake.size_bytes = batch.offset + len(batch.records), batch.position + batch.size_bytes, 78
+    return _batch_line(fake, style) + b"\n" + _record_line(fake, 0, style)
+
+
+def random_batches(seed: int, count: int, *, codecs: tuple[str, ...] = ("none",), malformed: bool = False, legacy: bool = False) -> list[Batch]:
+    """Batches of all kinds, with payloads, keys and header keys that try to look like something else."""
+    rng = random.Random(seed)
+    pieces = (*PIECES, b"\xff\xfe\x80abc", b"\xc3(\n\xa0\xa1 x") if malformed else PIECES
+    batches = []
+    for _ in range(count):
+        if not legacy and rng.random() < 0.2:
+            batches.append(Batch([Rec(b"", b"")], producer_id=5, transactional=True, marker=rng.choice(("COMMIT", "ABORT"))))
+            continue
+        records = [_random_record(rng, pieces, legacy) for _ in range(1 if legacy else rng.choice((1, 1, 2, 3, 8)))]
+        stamps = tuple(1_700_000_000_000 + rng.randrange(5000) for _ in records)
+        magic = rng.choice((0, 1)) if legacy else 2
+        batches.append(Batch(records, 5, rng.randrange(100), codec=rng.choice(codecs), magic=magic, timestamps=stamps, transactional=not legacy))
+    return batches
+
+
+def _random_record(rng: random.Random, pieces: tuple[bytes, ...], legacy: bool) -> Rec:
+    def some() -> bytes | None:
+        kind = rng.random()
+        return None if kind < 0.1 else b" ".join(rng.choices(pieces, k=rng.choice((1, 1, 2)))) if kind < 0.7 else b"x" * rng.randrange(300)
+
+    names = (b"a", b"trace", b"]", b"h\nbaseOffset: 9 lastOffset: 9", b"] key: k payload: v", b"", "ż,😀".encode())
+    headers = () if legacy else tuple((rng.choice(names), rng.randrange(40)) for _ in range(rng.choice((0, 0, 0, 1, 2))))
+    return Rec(some(), some(), headers)
