@@ -177,7 +177,7 @@ def _partition(log: Log) -> dict[str, object]:
         "lso": row.maybe("lso"),
         "lso_source": row.text("lso_source"),
         "blocker": None if blocker is None else {"producer_id": blocker, "first_offset": row.maybe("blocker_first_offset")},
-        "held_back_records": row.maybe("held_back_records"),
+        "held_back_records": row.maybe("held_back_committed_records"),
         "coverage": row.text("coverage"),
         "index_state": row.text("index_state"),
     }

@@ -194,7 +194,7 @@ def _transaction_rows(verdict: Row) -> Iterator[Cells]:
     causes = Counter(str(row.get("abort_cause") or "unknown cause").replace("_", " ") for row in aborted)
     unfinished = [row for row in transactions if row.get("decision") not in ("ABORT", "COMMIT")]
     if causes:
-        yield "aborts", "", "", f"{causes.total()}: " + ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
+        yield "aborts", "", "", ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
     if unfinished:
         ids = _some([plain(row.get("transactional_id")) for row in unfinished])
         yield "not finished", "", "", f"{len(unfinished)}: {ids}"
@@ -211,7 +211,9 @@ def _input_rows(verdict: Row) -> Iterator[Cells]:
 
 
 def _results(out: Path) -> Text:
-    return Text(f"Results in {plain(out)}: report.html to read, findings.jsonl and verdict.json for programs, warehouse/ to query.")
+    purposes = {"report.html": "to read", "findings.jsonl": "and", "verdict.json": "for programs", "warehouse": "to query"}
+    there = [f"{name} {purpose}" for name, purpose in purposes.items() if (out / name).exists()]
+    return Text(f"Results in {plain(out)}: {', '.join(there).replace(' and,', ' and')}.")
 
 
 def _next_steps(content: Content, out: Path) -> Iterator[RenderableType]:
@@ -225,6 +227,7 @@ def _next_steps(content: Content, out: Path) -> Iterator[RenderableType]:
         yield Text(f"\n{row['rule']} {plain(where)}", "bold")
         yield from _remedy(str(row["remedy"]))
         for evidence in incident.cause.evidence[:1]:
+            yield from _prose("The line that shows it:")
             command = ["eo-audit", "show", evidence.address, "--cluster", str(row["cluster"]), "--out", str(out)]
             yield _command(shlex.join(command))
 

@@ -25,7 +25,7 @@ NUMBERS = {
     "leo": 14,
     "lso": 6,
     "lso_source": "snapshot",
-    "held_back_records": 3,
+    "held_back_committed_records": 3,
     "coverage": "full",
 }
 
