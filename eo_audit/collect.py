@@ -22,6 +22,7 @@ from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example, Rule
 from eo_audit.rules.sources import SOURCES
 from eo_audit.rules.subjects import names_of, subjects
+from eo_audit.unlisted_aborts import unlisted_aborts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +56,7 @@ class Collected:
         crashed: a sentence for each rule that could not be run, by code.
         paths: dump file (relative to its input) of each section.
         not_dumped: partitions that transactions list and of which no replica was dumped: cluster, topic, partition.
-        transactions: every abort, and what is not finished, in the order of cluster, id and entry.
+        transactions: every abort, and what is not finished, in the order of cluster, id and entry; then the aborts that only data shows.
     """
 
     cases: tuple[Case, ...]
@@ -85,7 +86,10 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         crashed=crashed,
         paths={section["section_id"]: section["path"] for section in sections},
         not_dumped=tuple(sorted(_place(row.not_dumped) for row in bits if row.not_dumped)),
-        transactions=_transactions(histories["transaction_instances"]),
+        transactions=(
+            *_transactions(histories["transaction_instances"]),
+            *unlisted_aborts(histories, {log.log_id: log.cluster for log in logs.values()}),
+        ),
     )
 
 

@@ -1,0 +1,38 @@
+"""Aborts that no dumped coordinator log tells of: found by their markers in data partitions, their causes guessed from epochs alone."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from eo_audit.model.abort_in_data import cause_from_epochs
+from eo_audit.rules.row import Row
+
+_FOLLOWING = "lead(first_epoch) OVER (PARTITION BY replica_log_id, producer_id ORDER BY span_id) AS next_epoch"
+_KEY = ["replica_log_id", "producer_id", "last_epoch", "marker_epoch", "next_epoch"]
+
+
+def unlisted_aborts(histories: Mapping[str, DataFrame], cluster_of: Mapping[int, str]) -> tuple[Row, ...]:
+    """One row per cluster, producer id, data epoch and cause, with the columns of verdict.json's `transactions`.
+
+    Under transaction versions 0 and 1 many transactions share an epoch: they are one row here.
+
+    Args:
+        histories: producer_history and transaction_spans.
+        cluster_of: cluster of each replica log.
+    """
+    untold = histories["producer_history"].where("marker_role = 'unknown' AND marker_type = 'ABORT' AND in_open_transaction")
+    markers = untold.selectExpr("replica_log_id", "base_offset AS marker_offset")
+    spans = histories["transaction_spans"].selectExpr("*", _FOLLOWING).join(markers, ["replica_log_id", "marker_offset"], "left_semi")
+    found = spans.select(*_KEY).distinct().collect()
+    rows = {
+        (
+            cluster_of[row.replica_log_id],
+            row.producer_id,
+            row.last_epoch,
+            *cause_from_epochs(row.last_epoch, row.marker_epoch, row.next_epoch),
+        )
+        for row in found
+        if row.replica_log_id in cluster_of
+    }
+    names = ("cluster", "producer_id", "data_epoch", "abort_cause", "abort_cause_certainty")
+    return tuple(Row({**dict(zip(names, row, strict=True)), "transactional_id": None, "decision": "ABORT"}) for row in sorted(rows))
