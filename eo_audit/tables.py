@@ -116,9 +116,17 @@ class Warehouse:
 
     def find(self, name: str, **bounds: tuple[int, int]) -> pa.Table:
         """Rows whose columns lie within (lowest, highest), without Spark; row groups that cannot hold one are not read."""
-        wanted = schema(name).arrow()
-        parts = [rows for path, _ in self._files(name) for rows in _find(pq.ParquetFile(path), bounds)]
-        return pa.concat_tables([rows.cast(wanted) for rows in parts]) if parts else pa.Table.from_batches([], schema=wanted)
+        parts = list(self.scan(name, (), **bounds))
+        return pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=schema(name).arrow())
+
+    def scan(self, name: str, columns: Sequence[str] = (), **bounds: tuple[int, int]) -> Iterator[pa.Table]:
+        """The same in parts, with all columns or only those named: for rows that do not fit the memory of this process."""
+        whole = schema(name).arrow()
+        wanted = pa.schema([whole.field(column) for column in columns or whole.names])
+        read = [*wanted.names, *(bound for bound in bounds if bound not in wanted.names)]
+        for path, _ in self._files(name):
+            for rows in _find(pq.ParquetFile(path), bounds, read):
+                yield rows.select(wanted.names).cast(wanted)
 
     def overwrite(self, name: str, rows: "DataFrame") -> "DataFrame":
         """Replace a table by rows that have exactly its columns, and return what was written.
@@ -296,16 +304,16 @@ def _data_files(table: DeltaTable) -> list[tuple[Path, int]]:
 def _arrow(name: str, files: Sequence[tuple[Path, int]]) -> pa.Table:
     wanted = schema(name).arrow()
     tables = [pq.ParquetFile(path).read().cast(wanted) for path, _ in files]
-    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=wanted)
+    return pa.concat_tables(tables) if tables else wanted.empty_table()
 
 
-def _find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]]) -> Iterator[pa.Table]:
+def _find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]], columns: Sequence[str]) -> Iterator[pa.Table]:
     for group in range(file.num_row_groups):
         chunks = [file.metadata.row_group(group).column(index) for index in range(file.metadata.num_columns)]
         found = {chunk.path_in_schema: chunk.statistics for chunk in chunks if chunk.path_in_schema in bounds}
         if any(s is not None and s.has_min_max and (s.max < bounds[name][0] or s.min > bounds[name][1]) for name, s in found.items()):
             continue
-        rows = file.read_row_group(group)
+        rows = file.read_row_group(group, columns=columns)
         for name, (lowest, highest) in bounds.items():
             rows = rows.filter(pc.and_(pc.greater_equal(rows[name], _int64(lowest)), pc.less_equal(rows[name], _int64(highest))))
         yield rows
