@@ -52,7 +52,8 @@ class Record(NamedTuple):
 class Group:
     """A batch line (up to `line_end`) and what was read behind it, up to `end`.
 
-    `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `failed_at` is where the
+    `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `unproven`: it may end
+    further on, so nothing behind it in its section is proof. `failed_at` is where the
     text begins that belongs to the batch but could not be read, up to `unread_end` (None: as far as the damage goes).
     """
 
@@ -67,6 +68,7 @@ class Group:
     failed_at: int | None = None
     unread_end: int | None = None
     verified: bool | None = True
+    unproven: bool = False
 
     def fail(self, failure: Failure, at: int, unread_end: int | None) -> None:
         """The batch ends here, with fewer records than its line says."""

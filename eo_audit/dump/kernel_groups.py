@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from eo_audit.dump.dialects import record_line
+from eo_audit.dump.dialects import LONGEST_LINE, record_line
 from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
 from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
 from eo_audit.dump.kernel_scan import Bits, Ints, Text
@@ -145,9 +145,9 @@ class Groups:
         if len(starts) == 0:
             return np.zeros(0, dtype=bool)
         chained = numbers["position"][self.next] == numbers["position"] + numbers["size_bytes"]
-        reach = self.end + room
+        reach = self.end + room + self.end - starts
         warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
-        in_view = (reach < self._text.size) | (to_end & (self._batches.codec != 0))
+        in_view = (reach + LONGEST_LINE < self._text.size) | (to_end & (self._batches.codec != 0))
         alone = (room < MIN_FORGED) | ((warning >= reach) & in_view)
         sure: Bits = (self.next != NONE) & chained & (room >= 0) & alone
         return sure

@@ -72,6 +72,7 @@ class Reader:
         self.section = state.section
         self.position = state.position
         self.entries = state.entries
+        self.unproven = state.unproven
         self.lost = state.lost
         self.mid_line = state.mid_line
         self.unread_from = state.unread_from
@@ -91,7 +92,15 @@ class Reader:
     def state(self) -> State:
         """The state reached."""
         return State(
-            self.section, self.position, self.entries, self.lost, self.mid_line, self.unread_from, self.unread_reason, self.window.crlf
+            section=self.section,
+            position=self.position,
+            entries=self.entries,
+            unproven=self.unproven,
+            lost=self.lost,
+            mid_line=self.mid_line,
+            unread_from=self.unread_from,
+            unread_reason=self.unread_reason,
+            crlf=self.window.crlf,
         )
 
     def ledger(self) -> Ledger:
@@ -145,7 +154,7 @@ class Reader:
     def _open(self, at: int, section: Section) -> None:
         self._close_section(at, "next")
         self.section, self.position, self.entries = section, 0, 0
-        self.lost = self.mid_line = False
+        self.lost = self.mid_line = self.unproven = False
 
     def _close_section(self, at: int, end_reason: str) -> None:
         self._close_unread(at)
@@ -227,13 +236,15 @@ class Reader:
         return behind
 
     def _group(self, at: int, line: BatchLine, section: Section) -> int:
-        taken = self.fast.take(at, self._stop, section) if self.fast else None
+        taken = self.fast.take(at, self._stop, section) if self.fast and not self.unproven else None
         if taken is not None:
             self._close_unread(at)
             end, self.position = taken
             self.facts.own("facts", at, end)
             return end
         group = read_group(self.window, at, line, profile(section, line))
+        self.unproven |= group.unproven
+        group.verified = group.verified and not self.unproven
         self._close_unread(at)
         self.facts.group(group, section)
         self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))

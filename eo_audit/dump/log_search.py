@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from eo_audit.dump.dialects import PREAMBLE, BatchLine, batch_line, record_line
+from eo_audit.dump.dialects import LONGEST_LINE, PREAMBLE, BatchLine, batch_line, record_line
 from eo_audit.dump.framing import (
     HEADERS_SEARCHED,
     Failure,
@@ -194,30 +194,40 @@ def _proven(window: Window, group: Group, profile: Profile, closed: Follower) ->
     room = _room(group, profile)
     if room < MIN_FORGED:
         return group
+    reach = group.end + room + group.end - group.start  # behind forged header keys, the record's own key and payload
     behind = window.after_line(group.end) if closed is Follower.BATCH else group.end
-    collision = next(claims(window, behind, group.next_position, group.end + room), None)
+    collision = next(claims(window, behind, group.next_position, reach), None)
     if collision is not None:
         if not passes_over(window, group.end, collision, profile):
             return _reading(window, group, profile, (_EXACT, _EXACT_LINES), lambda end: end == collision) or group
         return group
-    return _at_section_end(window, group, profile, room)
+    if group.line.codec == "none":
+        return _at_section_end(window, group, profile, reach)
+    if closed in _ENDING and not profile.printed:
+        group.verified = False  # neither lengths nor a line behind it prove where it ends
+    return group
 
 
-def _at_section_end(window: Window, group: Group, profile: Profile, room: int) -> Group:
-    """Behind the last batches no genuine line can collide: there an uncompressed batch's room for header keys decides."""
-    text = window.text
-    ends = (window.final and group.end + room >= len(text)) or text.find(b"\nDumping ", group.end - 1, group.end + room) >= 0
-    if group.line.codec != "none" or not ends:
+def _at_section_end(window: Window, group: Group, profile: Profile, reach: int) -> Group:
+    """Behind the last batches no genuine line can collide. There the room that an uncompressed batch has for header keys tells a forgery.
+
+    It does when none were printed; else the group is kept, but it and all behind it are no proof.
+    """
+    if not _section_ends(window, group.end, reach):
         return group
-    end = group.end
-    other = _reading(window, group, profile, (_EXACT, _EXACT_LINES), lambda at: at > end and _follows(window, group, _ENDING)(at))
+    start = group.end
+    other = _reading(window, group, profile, (_EXACT, _EXACT_LINES), lambda at: at > start and _follows(window, group, _ENDING)(at))
     if other is None:
         return group
-    if any(record.ending.headers for record in group.records):
-        group.verified = False
-        return group
-    other.verified = False
-    return other
+    found = group if any(record.ending.headers for record in group.records) else other
+    found.verified = False
+    found.unproven = found is group
+    return found
+
+
+def _section_ends(window: Window, start: int, stop: int) -> bool:
+    """May the section end in a stretch of text?"""
+    return (window.final and stop >= len(window.text)) or window.text.find(b"\nDumping ", start - 1, stop) >= 0
 
 
 def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int]:
@@ -226,15 +236,15 @@ def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int
     Raises:
         NeedMore: the stretch goes on behind the window.
     """
-    needle = b" position: %d " % position
-    at = window.text.find(needle, start, stop)
+    needle, last = b" position: %d " % position, stop + LONGEST_LINE
+    at = window.text.find(needle, start, last)
     while at >= 0:
         begin = window.text.rfind(b"\n", 0, at) + 1
-        line = batch_line(window.text, begin) if begin >= start else None
+        line = batch_line(window.text, begin) if start <= begin < stop else None
         if line is not None and line.position == position:
             yield begin
-        at = window.text.find(needle, at + 1, stop)
-    window.reach(stop)
+        at = window.text.find(needle, at + 1, last)
+    window.reach(last)
 
 
 def passes_over(window: Window, at: int, target: int, profile: Profile) -> bool:

@@ -65,6 +65,7 @@ class State:
         section: the section in force; None before the first.
         position: what the next batch line must print as its position; None where nothing is known.
         entries: rows so far of a sidecar section.
+        unproven: a group before may have ended further on, so its text is no proof (`framing.Group`).
         lost: damage was met and no line has been found yet that can be believed.
         mid_line: the byte is inside a line of unread text.
         unread_from: first byte of the unread span that is still growing, with `unread_reason`.
@@ -74,6 +75,7 @@ class State:
     section: Section | None = None
     position: int | None = None
     entries: int = 0
+    unproven: bool = False
     lost: bool = False
     mid_line: bool = False
     unread_from: int | None = None

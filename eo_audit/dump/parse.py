@@ -123,4 +123,5 @@ def probe_section(head: Buffer, *, context: FileContext, base: int) -> State:
     text = head if isinstance(head, bytes) else bytes(head)
     reader = Reader(Window(text, final=False), context, base=base, state=State.initial())
     reader.read(0, len(text))
-    return replace(reader.state(), position=None, entries=0, lost=False, mid_line=False, unread_from=None, unread_reason=None)
+    state = reader.state()
+    return State(section=state.section, crlf=state.crlf)
