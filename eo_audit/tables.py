@@ -162,7 +162,7 @@ class Warehouse:
     def materialise(self, rows: "DataFrame") -> "DataFrame":
         """Rows computed once, for rows that several tables are made from. Gone when the writer has finished."""
         if self.small:
-            return self.session().createDataFrame(rows.toArrow(), schema=rows.schema)
+            return self.session().createDataFrame(_with_chunks(rows.toArrow()), schema=rows.schema)
         scratch = self.folder / "_scratch" / uuid.uuid4().hex
         rows.write.parquet(str(scratch))
         return self.session().read.schema(rows.schema).parquet(str(scratch))
@@ -218,7 +218,7 @@ class Warehouse:
         return path.read_bytes()
 
     def _from_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
-        return self.session().createDataFrame(rows, schema=schema(name).spark())
+        return self.session().createDataFrame(_with_chunks(rows), schema=schema(name).spark())
 
     def _files(self, name: str) -> list[tuple[Path, int]]:
         if not self.exists(name):
@@ -305,6 +305,11 @@ def _arrow(name: str, files: Sequence[tuple[Path, int]]) -> pa.Table:
     wanted = schema(name).arrow()
     tables = [pq.ParquetFile(path).read().cast(wanted) for path, _ in files]
     return pa.concat_tables(tables) if tables else wanted.empty_table()
+
+
+def _with_chunks(rows: pa.Table) -> pa.Table:
+    """A table without rows may have no chunks either; Spark takes no such table."""
+    return rows if rows.num_rows else rows.schema.empty_table()
 
 
 def _find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]], columns: Sequence[str]) -> Iterator[pa.Table]:
