@@ -73,7 +73,7 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
     """
     screen.print()
     screen.print(summary(content, out))
-    for block in (_results(out), *_next_steps(content, out)):
+    for block in (_results(out), *_next_steps(content, out, many=_many_clusters(content))):
         screen.print(block, soft_wrap=isinstance(block, Text))
 
 
@@ -91,15 +91,15 @@ def summary(content: Content, out: Path) -> Table:
     """The one table: verdict, incidents, what is held back, what was not covered."""
     verdict = str(content.verdict["verdict"])
     title = Text.assemble((verdict.upper(), STYLES[verdict]), "  ", plain(content.headline))
-    clusters = {str(row["cluster"]) for row in content.partitions}
+    many = _many_clusters(content)
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", expand=True, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold", max_width=26)
     table.add_column(overflow="fold", max_width=17)
     table.add_column(overflow="fold", ratio=1)
     sections = (
-        _incident_rows(content, out, many=len(clusters) > 1),
-        _held_back_rows(content.partitions, many=len(clusters) > 1),
+        _incident_rows(content, out, many=many),
+        _held_back_rows(content.partitions, many=many),
         _blind_rows(content),
         _transaction_rows(content.verdict),
         _input_rows(content.verdict),
@@ -109,6 +109,10 @@ def summary(content: Content, out: Path) -> Table:
             table.add_row(*cells)
         table.add_section()
     return table
+
+
+def _many_clusters(content: Content) -> bool:
+    return len({row["cluster"] for row in (*content.partitions, *(incident.cause.row for incident in content.incidents))}) > 1
 
 
 Cells = tuple[RenderableType, ...]
@@ -216,7 +220,7 @@ def _results(out: Path) -> Text:
     return Text(f"Results in {plain(out)}: {', '.join(there).replace(' and,', ' and')}.")
 
 
-def _next_steps(content: Content, out: Path) -> Iterator[RenderableType]:
+def _next_steps(content: Content, out: Path, *, many: bool) -> Iterator[RenderableType]:
     """For the gravest incidents: the remedy with its commands, and the command that shows the evidence."""
     grave = [incident for incident in content.incidents if incident.severity != "info"]
     if grave:
@@ -228,8 +232,8 @@ def _next_steps(content: Content, out: Path) -> Iterator[RenderableType]:
         yield from _remedy(str(row["remedy"]))
         for evidence in incident.cause.evidence[:1]:
             yield from _prose("The line that shows it:")
-            command = ["eo-audit", "show", evidence.address, "--cluster", str(row["cluster"]), "--out", str(out)]
-            yield _command(shlex.join(command))
+            whose = ["--cluster", str(row["cluster"])] if many else []
+            yield _command(shlex.join(["eo-audit", "show", evidence.address, *whose, "--out", str(out)]))
 
 
 def _remedy(remedy: str) -> Iterator[RenderableType]:

@@ -58,7 +58,7 @@ def test_a_hanging_transaction() -> None:
 def test_commands_are_whole_and_the_rest_fits() -> None:
     lines = printed(verdict(), finding("a", "T01")).splitlines()
     assert f"    {COMMAND}" in lines
-    assert "    eo-audit show 'broker 1/orders-0/00000000000000000000.log.txt@2931' --cluster eu --out out" in lines
+    assert "    eo-audit show 'broker 1/orders-0/00000000000000000000.log.txt@2931' --out out" in lines
     assert not [line for line in lines if len(line.rstrip()) > 100 and not line.startswith(("    ", "Results in"))]
 
 
@@ -82,6 +82,7 @@ def test_replicas_that_agree_share_a_row_and_clusters_are_named() -> None:
     assert words.count("held back") == 2
     assert "eu:orders-0" in words
     assert "us:orders-0" in words
+    assert "--cluster eu --out out" in words
 
 
 def test_aborts_and_unfinished_transactions() -> None:
