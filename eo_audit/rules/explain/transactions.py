@@ -71,7 +71,7 @@ def open(case: Case, context: "Context") -> Explanation | None:
     if last is None:
         return None
     now, start = context.now(case.log.cluster), last.maybe("start_ms")
-    open_for = None if now is None or start is None else now - start
+    open_for = None if now is None or start is None else max(0, now - start)
     message = (
         f"The transaction of {shown(last.text('transactional_id'))} (producer {row.maybe('producer_id')}) is open since offset "
         f"{row.maybe('first_offset')} with "
@@ -111,12 +111,16 @@ def missing(case: Case, context: "Context") -> Explanation | None:
     decisions = {context.decision(example.row.word("instance_id")) for example in case.examples}
     commit = "COMMIT" in decisions
     epochs = sorted({epoch for example in case.examples if (epoch := example.row.maybe("marker_epoch")) is not None})
-    data = f"its {count(case.records, 'record')} from offset {case.first} on" if case.records else "no data of it"
+    data = (
+        f"its {count(case.records, 'record')} from offset {case.first} on "
+        f"{'has' if case.records == 1 else 'have'} no end of {'its' if case.records == 1 else 'their'} own"
+        if case.records
+        else "no data of it is in the log either"
+    )
+    done = some(sorted(decision or "undecided" for decision in decisions))
     message = (
-        f"The coordinator completed {count(case.hits, 'transaction')} of {shown(row.text('transactional_id'))} (producer "
-        f"{row.maybe('producer_id')}, "
-        f"{some(sorted(decision or 'undecided' for decision in decisions))}), but the partition has no marker of "
-        f"{'it' if case.hits == 1 else 'them'}, and {data}"
+        f"The coordinator completed {count(case.hits, 'transaction')} of {shown(row.text('transactional_id'))} "
+        f"(producer {row.maybe('producer_id')}, {done}), but the partition has no marker of {'it' if case.hits == 1 else 'them'}: {data}"
     )
     return Explanation(
         message,
