@@ -1,0 +1,93 @@
+"""One audit of every real dump that the tests hold, against what happened and what the brokers answered."""
+
+import importlib.util
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pyspark.sql import SparkSession
+
+import eo_audit
+from eo_audit import pipeline
+from eo_audit.report.export import export
+from eo_audit.results import Results
+from eo_audit.rules.catalogue import RULES
+
+CORPUS = Path(__file__).parent / "data" / "corpus"
+INPUTS = sorted(path for path in (CORPUS / "dumps").iterdir() if path.is_dir())
+OLD_TOOLS = ("@0.11.0.3", "@1.1.1", "@2.0.1")  # dialects before 2.2: named, and nothing of them lost, but not read yet
+SAME = ("found", "lso_equal", "hw_equal", "visible_equal", "causes_right")
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
+    out = tmp_path_factory.mktemp("corpus")
+    pipeline.run(out, INPUTS, pipeline.Options(), spark=lambda: spark)
+    yield eo_audit.open(out)
+
+
+@pytest.fixture(scope="module")
+def score() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("score", CORPUS / "score.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def truth_of(path: Path) -> dict[str, object]:
+    """What is true of an input, less the brokers' answers about partitions of which the input holds no dump."""
+    truth = json.loads((CORPUS / "truth" / f"{path.name}.json").read_text())
+    for oracle in truth["oracles"].values():
+        if isinstance(oracle, dict) and "partitions" in oracle:
+            oracle["partitions"] = [p for p in oracle["partitions"] if any(path.rglob(f"{p['topic']}-{p['partition']}/*.log*"))]
+    return truth
+
+
+def of(rows: list[dict[str, object]], cluster: str) -> list[dict[str, object]]:
+    return [row for row in rows if row["cluster"] == cluster]
+
+
+def test_the_audit_says_what_happened(results: Results, score: ModuleType) -> None:
+    visible = [json.loads(line) for line in export("visible_ranges", results.warehouse)]
+    only = {rule.code for rule in RULES}
+    total, notes = Counter(), []
+    for path in INPUTS:
+        if not path.name.endswith(OLD_TOOLS):
+            findings = [f for f in of(results.findings, path.name) if f["rule"] in only]
+            partitions, transactions = (of(results.verdict[name], path.name) for name in ("partitions", "transactions"))
+            counts, said = score.score_input(truth_of(path), findings, partitions, transactions, of(visible, path.name), only)
+            total.update(counts)
+            notes += [f"{path.name}: {note}" for note in said]
+    assert notes == []
+    assert total["expected"] >= 40 and total["visible_asked"] >= 400 and total["causes_asked"] >= 17, "the corpus asks less than it did"
+    assert [total[name] for name in SAME] == [total[n] for n in ("expected", "lso_asked", "hw_asked", "visible_asked", "causes_asked")]
+    assert (total["false"], total["broken"]) == (0, 0)
+
+
+def test_dumps_of_old_tools_are_unknown_and_never_pass(results: Results) -> None:
+    old = [path.name for path in INPUTS if path.name.endswith(OLD_TOOLS)]
+    dialects = {row["dialect"] for row in results.rows("dump_sections", kind="log") if row["cluster"] in old}
+    assert dialects == {"0.11-2.1", None}, "None: the tool died before its first line"
+    assert not [f for f in results.findings if f["cluster"] in old and f["severity"] != "info"]
+    told = results.verdict["rules"]["P04"]
+    assert "2.2" in f"{told['unknown_why']} {told['bring']}"
+
+
+def test_every_byte_has_one_owner(results: Results) -> None:
+    files = results.rows("dump_files")
+    assert sum(row["text_bytes"] for row in files) == sum(p.stat().st_size for path in INPUTS for p in path.rglob("*") if p.is_file())
+    owners = ("bytes_preamble", "bytes_facts", "bytes_tool_messages", "bytes_unread")
+    assert [row["path"] for row in files if sum(row[owner] for owner in owners) != row["text_bytes"]] == []
+
+
+def test_the_same_dumps_again_add_nothing_and_change_nothing(results: Results, spark: SparkSession) -> None:
+    facts = {name: results.warehouse.arrow(name).num_rows for name in ("batches", "records", "dump_sections", "unread_spans")}
+    written = {name: (results.out / name).read_bytes() for name in ("findings.jsonl", "verdict.json")}
+    pipeline.run(results.out, INPUTS, pipeline.Options(), spark=lambda: spark)
+    again = eo_audit.open(results.out)
+    assert {name: again.warehouse.arrow(name).num_rows for name in facts} == facts
+    assert {name: (results.out / name).read_bytes() for name in written} == written
