@@ -1,36 +1,55 @@
 """The results of an audit, for a notebook: `eo_audit.open(out)` gives the verdict, the findings, the tables and the pictures. No Spark."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from eo_audit.errors import ArgumentError, WarehouseError
-from eo_audit.report.quote import dump_path, quotable, text_at
+from eo_audit.report.quote import Address, address_of, dump_path, quotable, texts_at
+from eo_audit.report.values import whole
 from eo_audit.schemas import schema, table_names
 from eo_audit.tables import Warehouse
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 Row = dict[str, object]
 
 
-class Picture:
-    """An SVG that a notebook draws by itself."""
+# What a chart of a partition is drawn from.
+_DRAWN = (
+    *("base_offset", "last_offset", "row_kind", "producer_id", "producer_epoch", "base_sequence", "last_sequence"),
+    *("truth", "marker_type", "span_id", "span_outcome"),
+)
 
-    def __init__(self, svg: str) -> None:
-        """Keep the text of one `<svg>` element."""
-        self.svg = svg
+
+# What the chart of a transactional id is drawn from.
+_STEPS = (
+    *("cluster", "transactional_id", "entry_offset", "batch_timestamp_ms", "status", "tombstone", "producer_epoch", "previous_epoch"),
+    *("step", "step_reason", "epoch_step", "field_change"),
+)
+_MOST_STEPS = 400
+
+
+class Picture:
+    """SVGs that a notebook draws by itself."""
+
+    def __init__(self, *charts: str) -> None:
+        """Keep the text of `<svg>` elements."""
+        self.charts = charts
 
     def _repr_html_(self) -> str:
-        return self.svg
+        from eo_audit.report.palette import standing_alone
+
+        return "".join(f'<div style="max-width: 60rem">{standing_alone(chart)}</div>' for chart in self.charts)
 
 
 class Results:
@@ -101,7 +120,39 @@ class Results:
     def window(self, replica_log_id: int, *, first_offset: int, last_offset: int) -> list[Row]:
         """Rows of `producer_history` of one replica log that begin in an offset range, in offset order."""
         bounds = {"replica_log_id": (replica_log_id, replica_log_id), "base_offset": (first_offset, last_offset)}
-        return list(self.warehouse.find("producer_history", **bounds).sort_by("base_offset").to_pylist())
+        parts = [row for rows in self.warehouse.scan("producer_history", _DRAWN, **bounds) for row in rows.to_pylist()]
+        return sorted(parts, key=lambda row: row["base_offset"])
+
+    def shares(self, replica_log_id: int, *, start: int, end: int, stretches: int) -> dict[str, npt.NDArray[np.int64]]:
+        """Outcome -> records in each of some stretches of equal length of one replica log, from offset `start` up to before `end`."""
+        found: dict[str, npt.NDArray[np.int64]] = {}
+        columns = ("base_offset", "last_offset", "truth")
+        for rows in self.warehouse.scan("producer_history", columns, replica_log_id=(replica_log_id, replica_log_id)):
+            for outcome in pc.unique(rows["truth"].drop_null()).to_pylist():
+                batches = rows.filter(pc.field("truth") == outcome)
+                first, last = batches["base_offset"].to_numpy(), batches["last_offset"].to_numpy()
+                stretch = np.clip((first - start) * stretches // max(end - start, 1), 0, stretches - 1)
+                counts = np.bincount(stretch, weights=last - first + 1, minlength=stretches).astype(np.int64)
+                found[outcome] = found.get(outcome, np.zeros(stretches, np.int64)) + counts
+        return found
+
+    def steps(self, ids: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[list[Row], list[Row]]]:
+        """(cluster, transactional id) -> its rows of `coordinator_history` in order, the newest 400 or those around its last odd step,
+        and the rows of `transaction_instances` of its aborts; only ids that have any."""
+        names = pa.array(sorted({name for _, name in ids}))
+        entries = self._of_ids("coordinator_history", _STEPS, names)
+        aborts = self._of_ids("transaction_instances", ("cluster", "transactional_id", "prepare_offset", "abort_cause"), names)
+        found = {}
+        for cluster, name in ids:
+            of_id = (pc.field("cluster") == cluster) & (pc.field("transactional_id") == name)
+            own = entries.filter(of_id).sort_by("entry_offset")
+            if own.num_rows:
+                found[cluster, name] = (_telling(own).to_pylist(), aborts.filter(of_id).to_pylist())
+        return found
+
+    def _of_ids(self, table: str, columns: tuple[str, ...], names: "pa.Array") -> "pa.Table":
+        parts = [rows.filter(pc.is_in(rows["transactional_id"], names)) for rows in self.warehouse.scan(table, columns)]
+        return pa.concat_tables([schema(table).arrow().empty_table().select(columns), *parts])
 
     def open_intervals(self, as_of_ms: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """When each transaction span began and ended, ms; one that is still open ends at `as_of_ms`."""
@@ -120,16 +171,31 @@ class Results:
         Returns:
             The text, or None where the dump is no longer where it was read.
         """
-        dump_file = self._dump_files.get((cluster, str(evidence["dump_file"])))
+        return self.quotes([(cluster, evidence)])[address_of(cluster, evidence)]
+
+    def quotes(self, wanted: Iterable[tuple[str, Mapping[str, object]]]) -> dict[Address, str | None]:
+        """The same for much evidence (cluster, item): each dump file is opened once and read forward, for many of them are packed.
+
+        Returns:
+            `address_of` each item -> the text, or None.
+        """
+        places = sorted({address_of(cluster, item): whole(item, "length") for cluster, item in wanted}.items())
+        found: dict[Address, str | None] = {}
+        for (cluster, dump_file), here in groupby(places, key=lambda place: place[0][:2]):
+            spans = [(address[2], length) for address, length in here]
+            texts = self._texts(self._dump_files.get((cluster, dump_file)), spans)
+            for (offset, _), text in zip(spans, texts, strict=True):
+                found[cluster, dump_file, offset] = None if text is None else "\n".join(quotable(text))
+        return found
+
+    @staticmethod
+    def _texts(dump_file: Row | None, spans: list[tuple[int, int]]) -> list[bytes] | list[None]:
         if dump_file is None:
-            return None
-        offset, length = evidence["byte_offset"], evidence["length"]
-        assert isinstance(offset, int) and isinstance(length, int)
+            return [None] * len(spans)
         try:
-            text = text_at(dump_path(dump_file), byte_offset=offset, length=length, compression=str(dump_file["compression"]))
+            return texts_at(dump_path(dump_file), spans, compression=str(dump_file["compression"]))
         except OSError:
-            return None
-        return "\n".join(quotable(text))
+            return [None] * len(spans)
 
     def partition_picture(self, topic: str, partition: int, *, cluster: str | None = None, broker: int | None = None) -> Picture:
         """Offsets, producers, transactions and markers of one partition.
@@ -139,17 +205,12 @@ class Results:
         """
         from eo_audit.report.pictures import picture_of_partition
 
-        wanted = {
-            "topic": topic,
-            "partition": partition,
-            **({"cluster": cluster} if cluster else {}),
-            **({} if broker is None else {"broker": broker}),
-        }
-        logs = self.rows("visibility", **wanted)
+        wanted: dict[str, object] = {"topic": topic, "partition": partition, "cluster": cluster, "broker": broker}
+        logs = self.rows("visibility", **{name: value for name, value in wanted.items() if value is not None})
         if not logs:
             raise ArgumentError(f"the dumps hold no partition {topic}-{partition}")
         here = [f for f in self.findings if (f["cluster"], f["topic"], f["partition"]) == (logs[0]["cluster"], topic, partition)]
-        return Picture(picture_of_partition(logs[0], here, self))
+        return Picture(*picture_of_partition(logs[0], here, self).charts)
 
     def id_picture(self, transactional_id: str, *, cluster: str | None = None) -> Picture:
         """States of one transactional id over time, with its epochs and abort causes.
@@ -157,13 +218,13 @@ class Results:
         Raises:
             ArgumentError: the dumps hold no such id.
         """
-        from eo_audit.report.charts import transactional_id_chart
+        from eo_audit.report.time_charts import transactional_id_chart
 
-        wanted = {"transactional_id": transactional_id, **({"cluster": cluster} if cluster else {})}
-        entries = self.rows("coordinator_history", **wanted)
-        if not entries:
+        clusters = {str(row["cluster"]) for row in self.rows("clusters")} if cluster is None else {cluster}
+        found = self.steps([(name, transactional_id) for name in sorted(clusters)])
+        if not found:
             raise ArgumentError(f"the dumps hold no transactional id {transactional_id}")
-        return Picture(transactional_id_chart(entries, self.rows("transaction_instances", **wanted)))
+        return Picture(*(transactional_id_chart(entries, aborts) for entries, aborts in found.values()))
 
     @cached_property
     def _dump_files(self) -> dict[tuple[str, str], Row]:
@@ -171,7 +232,17 @@ class Results:
 
     def _selected(self, table: str, equal: Mapping[str, object]) -> "pa.Table":
         numbers = {name: (value, value) for name, value in equal.items() if isinstance(value, int) and not isinstance(value, bool)}
-        rows = self.warehouse.find(table, **numbers) if numbers else self.warehouse.arrow(table)
+        parts = list(self.warehouse.scan(table, (), **numbers))
         for name, value in equal.items():
-            rows = rows.filter(pc.field(name).is_null() if value is None else pc.field(name) == value)
+            parts = [rows.filter(pc.field(name).is_null() if value is None else pc.field(name) == value) for rows in parts]
+        rows = pa.concat_tables([schema(table).arrow().empty_table(), *parts])
         return rows.sort_by([(name, "ascending") for name in schema(table).key])
+
+
+def _telling(entries: pa.Table) -> pa.Table:
+    """The newest entries of a transactional id; where an odd one lies before them, those around it."""
+    wrong_epoch = pc.is_in(entries["epoch_step"], pa.array(["regression", "jump", "pid_change_epoch_not_zero"]))
+    odd = pc.or_(pc.or_(pc.is_in(entries["step"], pa.array(["illegal", "ghost"])), wrong_epoch), pc.is_valid(entries["field_change"]))
+    newest = max(entries.num_rows - _MOST_STEPS, 0)
+    places = np.flatnonzero(odd.to_numpy(zero_copy_only=False))
+    return entries.slice(min(newest, max(int(places[-1]) - _MOST_STEPS // 2, 0)) if len(places) else newest, _MOST_STEPS)

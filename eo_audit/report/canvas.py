@@ -44,7 +44,7 @@ def chart_style() -> Iterator[None]:
         yield
 
 
-def new_axes(*, height: float, left: float = 0.6, right: float = RIGHT) -> tuple[Figure, Axes]:
+def new_axes(*, height: float, left: float = 0.6, right: float = RIGHT, below: float = BELOW) -> tuple[Figure, Axes]:
     """A transparent figure of the page's width with one set of axes.
 
     Margins are given and not found: laying a chart out by its texts takes as long as drawing it.
@@ -53,11 +53,12 @@ def new_axes(*, height: float, left: float = 0.6, right: float = RIGHT) -> tuple
         height: of the axes, inches.
         left: room for the labels of the vertical axis, inches.
         right: the same on the other side.
+        below: room for the horizontal axis, inches.
     """
-    figure = Figure(figsize=(INCHES_WIDE, height + BELOW + ABOVE))
+    figure = Figure(figsize=(INCHES_WIDE, height + below + ABOVE))
     figure.patch.set_alpha(0.0)
-    whole = height + BELOW + ABOVE
-    axes = figure.add_axes((left / INCHES_WIDE, BELOW / whole, (INCHES_WIDE - left - right) / INCHES_WIDE, height / whole))
+    whole = height + below + ABOVE
+    axes = figure.add_axes((left / INCHES_WIDE, below / whole, (INCHES_WIDE - left - right) / INCHES_WIDE, height / whole))
     axes.patch.set_alpha(0.0)
     return figure, axes
 

@@ -133,8 +133,13 @@ def _draw_concerns(axes: Axes, concerns: Sequence[Concern], labels: Mapping[int,
         if index in labels:
             y = below + LABEL_ROW * (labels[index] + 0.5)
             late = start + window.offsets(len(concern.rules)) > window.end
-            style = {"fontsize": 7.5, "fontweight": "bold", "color": colour("finding"), "va": "center"}
-            axes.text(end if late else start, y, concern.rules, ha="right" if late else "left", **style)
+            _name(axes, concern.rules, (end if late else start, y), role="finding", late=late, size=7.5)
+
+
+def _name(axes: Axes, text: str, place: tuple[float, float], *, role: str, late: bool, size: float) -> None:
+    """A name beside a line or an edge, on its left side where it is late in the chart."""
+    style = {"fontsize": size, "fontweight": "bold", "color": colour(role), "va": "center", "ha": "right" if late else "left"}
+    axes.annotate(text, place, xytext=(-3 if late else 3, 0), textcoords="offset points", annotation_clip=False, **style)
 
 
 def _draw_spans(axes: Axes, rows: Sequence[Row], lanes: Mapping[int, int], window: Window) -> None:
@@ -202,8 +207,7 @@ def _offset_line(axes: Axes, value: object, *, name: str, row: float, window: Wi
         return
     role, late = name.lower(), value > (window.first + window.end) / 2
     axes.plot([value, value], [row, axes.get_ylim()[0]], color=colour(role), lw=1.6, ls="-" if name == "LSO" else "--")
-    text = f"{name} {value:,} " if late else f" {name} {value:,}"
-    axes.text(value, row, text, color=colour(role), fontsize=8.5, fontweight="bold", ha="right" if late else "left", va="center")
+    _name(axes, f"{name} {value:,}", (value, row), role=role, late=late, size=8.5)
 
 
 def overview_chart(shares: Mapping[str, Counts], log: Row, *, drawn: Sequence[tuple[int, int]], concerns: Sequence[Concern]) -> str:

@@ -4,11 +4,11 @@ Everything comes from verdict.json, the finding rows and a `Reader` of the histo
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from eo_audit.report.wording import SEVERITIES, Row, headline, place
+from eo_audit.report.wording import SEVERITIES, Row, acceptance, headline, place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +30,14 @@ class Reader(Protocol):
         """Rows of `producer_history` of one replica log that begin in an offset range, in offset order."""
         ...
 
+    def steps(self, ids: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[Sequence[Row], Sequence[Row]]]:
+        """(cluster, transactional id) -> its telling rows of `coordinator_history` and the `transaction_instances` of its aborts."""
+        ...
+
+    def shares(self, replica_log_id: int, *, start: int, end: int, stretches: int) -> "Mapping[str, npt.NDArray[np.int64]]":
+        """Outcome -> records in each of some stretches of equal length of one replica log, from offset `start` up to before `end`."""
+        ...
+
     def open_intervals(self, as_of_ms: int) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]":
         """When each transaction span began and ended, ms; one that is still open ends at `as_of_ms`."""
         ...
@@ -45,12 +53,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Shown:
-    """One finding with what a reader needs to check it."""
+    """One finding with what a reader needs to check it; `accepted` says who accepted it, if anybody did."""
 
     row: Row
     place: str
     evidence: tuple[Evidence, ...]
     more_evidence: int
+    accepted: str | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +84,17 @@ class Blind:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """The charts of one partition or one transactional id: its title, SVGs, and what is not drawn."""
+
+    title: str
+    charts: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Content:
-    """A whole report. `partition_charts` and `id_charts` map an anchor to (title, SVG)."""
+    """A whole report. `partition_charts` and `id_charts` map an anchor to a picture; `accepted` holds what people accepted."""
 
     verdict: Row
     headline: str
@@ -86,8 +104,9 @@ class Content:
     topics: tuple[str, ...]
     rules: tuple[str, ...]
     partitions: tuple[Row, ...] = ()
-    partition_charts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    id_charts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    accepted: tuple[Row, ...] = ()
+    partition_charts: Mapping[str, Picture] = field(default_factory=dict)
+    id_charts: Mapping[str, Picture] = field(default_factory=dict)
     run_chart: str | None = None
 
 
@@ -105,18 +124,24 @@ def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Conten
         findings: all finding rows.
         quote: (cluster, evidence struct) -> the quoted text, or None where the dump cannot be read any more.
     """
-    ordered = sorted(findings, key=rank)
-    incidents = _incidents(ordered, quote)
-    stuck = [p for p in _rows(verdict, "partitions") if _is_stuck(p, ordered)]
+    accepted = _rows(verdict, "accepted")
+    muted = {entry["finding_id"] for entry in accepted if not entry["expired"]}
+    ordered = sorted(findings, key=lambda finding: (finding["finding_id"] in muted, rank(finding)))
+    counting = [finding for finding in ordered if finding["finding_id"] not in muted]
+    said = {entry["finding_id"]: acceptance(entry) for entry in accepted}
+    incidents = _incidents(ordered, quote, said)
+    stuck = [p for p in _rows(verdict, "partitions") if _is_stuck(p, counting)]
+    blind = _blind_spots(verdict)
     return Content(
         verdict=verdict,
-        headline=headline(verdict, ordered, stuck),
+        headline=headline(verdict, counting, stuck, blind[0].why if blind else None),
         counts={severity: sum(f["severity"] == severity for f in ordered) for severity in SEVERITIES},
         incidents=incidents,
-        blind=_blind_spots(verdict),
+        blind=blind,
         topics=tuple(sorted({topic for incident in incidents for topic in incident.topics})),
         rules=tuple(sorted({str(f["rule"]) for f in ordered})),
         partitions=tuple(_rows(verdict, "partitions")),
+        accepted=tuple(accepted),
     )
 
 
@@ -133,19 +158,19 @@ def _is_stuck(partition: Row, findings: Sequence[Row]) -> bool:
     return held and isinstance(partition.get("lso"), int)
 
 
-def _incidents(ordered: Sequence[Row], quote: Quote) -> tuple[Incident, ...]:
+def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, str]) -> tuple[Incident, ...]:
     groups: dict[str, list[Row]] = defaultdict(list)
     for finding in ordered:
         groups[str(finding["incident_id"])].append(finding)
-    return tuple(_incident(incident_id, members, quote) for incident_id, members in groups.items())
+    return tuple(_incident(incident_id, members, quote, said=said) for incident_id, members in groups.items())
 
 
-def _incident(incident_id: str, members: Sequence[Row], quote: Quote) -> Incident:
+def _incident(incident_id: str, members: Sequence[Row], quote: Quote, *, said: Mapping[object, str]) -> Incident:
     cause = next((f for f in members if f["finding_id"] == incident_id), members[0])
     effects = [f for f in members if f is not cause]
     return Incident(
-        cause=_shown(cause, quote),
-        effects=tuple(_shown(effect, quote) for effect in effects),
+        cause=_shown(cause, quote, said),
+        effects=tuple(_shown(effect, quote, said) for effect in effects),
         severity=min((str(f["severity"]) for f in members), key=SEVERITIES.index),
         topics=tuple(sorted({str(f["topic"]) for f in members if f.get("topic")})),
         rules=tuple(sorted({str(f["rule"]) for f in members})),
@@ -153,11 +178,15 @@ def _incident(incident_id: str, members: Sequence[Row], quote: Quote) -> Inciden
     )
 
 
-def _shown(finding: Row, quote: Quote) -> Shown:
-    found = finding.get("evidence")
-    items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+def _shown(finding: Row, quote: Quote, said: Mapping[object, str]) -> Shown:
+    items = evidence_of(finding)
     quoted = [Evidence(f"{e['dump_file']}@{e['byte_offset']}", quote(str(finding["cluster"]), e)) for e in items[:MAX_EVIDENCE]]
-    return Shown(finding, place(finding), tuple(quoted), len(items) - len(quoted))
+    return Shown(finding, place(finding), tuple(quoted), len(items) - len(quoted), said.get(finding["finding_id"]))
+
+
+def evidence_of(finding: Row) -> list[Row]:
+    """The evidence of a finding row."""
+    return _rows(finding, "evidence")
 
 
 def _blind_spots(verdict: Row) -> tuple[Blind, ...]:
@@ -167,4 +196,5 @@ def _blind_spots(verdict: Row) -> tuple[Blind, ...]:
     for code, result in rules.items() if isinstance(rules, Mapping) else ():
         if result.get("unknown_why"):
             groups[result["unknown_why"], result.get("bring")].append(code)
-    return tuple(Blind(why, bring, tuple(sorted(codes))) for (why, bring), codes in sorted(groups.items(), key=str))
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), str(item)))
+    return tuple(Blind(why, bring, tuple(sorted(codes))) for (why, bring), codes in ordered)

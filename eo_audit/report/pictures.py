@@ -1,21 +1,28 @@
 """Which pictures a report holds, and from which rows each is drawn.
 
-Only partitions and transactional ids that a finding is about get a picture, the gravest first; a long history is drawn around its findings,
-so the size of a report follows from its findings and never from the size of the logs.
+Partitions and transactional ids that findings are about come first, the gravest first, then the partitions that are held back or of which
+there are few. A short log is drawn whole; of a long one there is a strip of the whole, and the batches around each finding.
+The size of a report follows from its findings, never from the size of the logs.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from eo_audit.report.charts import open_transactions_chart, partition_chart, transactional_id_chart, whole
-from eo_audit.report.content import Content, Reader, rank
+from eo_audit.report.charts import Concern, overview_chart, partition_chart
+from eo_audit.report.content import Content, Picture, Reader, rank
 from eo_audit.report.html import anchor
-from eo_audit.report.wording import Row, place
+from eo_audit.report.time_charts import open_transactions_chart, transactional_id_chart
+from eo_audit.report.values import Row, maybe, whole
+from eo_audit.report.wording import counted, place, visible
 
-MAX_PARTITION_CHARTS = 24
-MAX_ID_CHARTS = 16
-MAX_BATCHES = 90  # batches that stay readable across one page
-WINDOW_OFFSETS = 3_000  # looked at on either side of a finding in a long log
+MAX_PARTITIONS = 24
+MAX_QUIET_PARTITIONS = 6  # that no finding is about
+MAX_IDS = 16
+MAX_BATCHES = 80  # that stay readable across one page
+AROUND = 24  # batches drawn on either side of a finding in a long log
+MAX_STRETCHES = 4  # of one partition
+STRETCHES_OF_STRIP = 180
+_REACHES = (200, 2_000, 20_000, 200_000, 2_000_000)
 
 
 def with_pictures(content: Content, findings: Sequence[Row], reader: Reader) -> Content:
@@ -23,8 +30,8 @@ def with_pictures(content: Content, findings: Sequence[Row], reader: Reader) -> 
     ordered = sorted(findings, key=rank)
     return replace(
         content,
-        partition_charts=_partition_charts(ordered, reader),
-        id_charts=_id_charts(ordered, reader),
+        partition_charts=_partition_pictures(content, ordered, reader),
+        id_charts=_id_pictures(ordered, reader),
         run_chart=_run_chart(content, reader),
     )
 
@@ -33,69 +40,118 @@ def _firsts(keys: Iterable[tuple[object, ...]], most: int) -> list[tuple[object,
     return list(dict.fromkeys(keys))[:most]
 
 
-def _partition_charts(ordered: Sequence[Row], reader: Reader) -> dict[str, tuple[str, str]]:
-    charts = {}
-    named = [f for f in ordered if f.get("topic") is not None and f.get("partition") is not None]
-    for cluster, topic, partition in _firsts(((f["cluster"], f["topic"], f["partition"]) for f in named), MAX_PARTITION_CHARTS):
-        here = [f for f in named if (f["cluster"], f["topic"], f["partition"]) == (cluster, topic, partition)]
-        log = _shown_replica(reader.rows("visibility", cluster=cluster, topic=topic, partition=partition), here[0])
-        if log and (svg := picture_of_partition(log, here, reader)):
-            where = "" if log.get("broker") is None else f" on broker {log['broker']}"
-            charts[anchor(cluster, topic, partition)] = (f"{place(log)}{where}, cluster {cluster}", svg)
-    return charts
+def _key(row: Row) -> tuple[object, ...]:
+    return row.get("cluster"), row.get("topic"), row.get("partition")
 
 
-def picture_of_partition(log: Row, findings: Sequence[Row], reader: Reader) -> str:
-    """One replica log around its gravest finding, as SVG; empty where it has no batches.
+def _partition_pictures(content: Content, ordered: Sequence[Row], reader: Reader) -> dict[str, Picture]:
+    pictures = {}
+    named = [finding for finding in ordered if finding.get("partition") is not None]
+    quiet = sorted((p for p in content.partitions if not str(p["topic"]).startswith("__")), key=lambda p: -whole(p, "held_back_records"))
+    concerned = _firsts(map(_key, named), MAX_PARTITIONS)
+    others = [key for key in _firsts(map(_key, quiet), MAX_PARTITIONS) if key not in set(concerned)]
+    for cluster, topic, partition in [*concerned, *others[: min(MAX_QUIET_PARTITIONS, MAX_PARTITIONS - len(concerned))]]:
+        here = [finding for finding in named if _key(finding) == (cluster, topic, partition)]
+        log = _shown_replica(reader.rows("visibility", cluster=cluster, topic=topic, partition=partition), here)
+        picture = picture_of_partition(log, here, reader) if log else Picture("", ())
+        if picture.charts:
+            pictures[anchor(cluster, topic, partition)] = picture
+    return pictures
+
+
+def _shown_replica(logs: Sequence[Row], findings: Sequence[Row]) -> Row | None:
+    """The replica that the gravest finding names first, else the first one."""
+    brokers = findings[0].get("brokers") if findings else None
+    wanted = brokers[0] if isinstance(brokers, list) and brokers else None
+    return next((log for log in logs if log.get("broker") == wanted), logs[0] if logs else None)
+
+
+def picture_of_partition(log: Row, findings: Sequence[Row], reader: Reader) -> Picture:
+    """One replica log; without charts where it has no batches.
 
     Args:
         log: its row of `visibility`.
         findings: the findings about it, the gravest first.
         reader: where its history is read.
     """
-    rows = _window(log, findings, reader)
-    return partition_chart(rows, log, _ranges(findings)) if rows else ""
+    concerns = _concerns(findings)
+    middles = [concern.first for concern in concerns] or [whole(log, "lso" if maybe(log, "lso") is not None else "leo")]
+    stretches, left_out = _stretches(log, middles, reader)
+    drawn = [(whole(rows[0], "base_offset"), whole(rows[-1], "last_offset")) for rows in stretches]
+    charts = [partition_chart(rows, log, concerns) for rows in stretches]
+    if drawn and (drawn[0][0] > whole(log, "log_start") or drawn[-1][1] + 1 < whole(log, "leo") or len(drawn) > 1):
+        start, end = whole(log, "log_start"), whole(log, "leo")
+        shares = reader.shares(whole(log, "replica_log_id"), start=start, end=end, stretches=min(STRETCHES_OF_STRIP, max(end - start, 1)))
+        charts.insert(0, overview_chart(shares, log, drawn=drawn, concerns=concerns))
+    where = "" if log.get("broker") is None else f" on broker {log['broker']}"
+    note = f"{counted(left_out, 'more place')} with findings are in the tables." if left_out else ""
+    return Picture(visible(f"{place(log)}{where}, cluster {log.get('cluster')}"), tuple(charts), note)
 
 
-def _shown_replica(logs: Sequence[Row], finding: Row) -> Row | None:
-    """The replica that the gravest finding names first, else the first one."""
-    brokers = finding.get("brokers")
-    wanted = brokers[0] if isinstance(brokers, list) and brokers else None
-    return next((log for log in logs if log.get("broker") == wanted), logs[0] if logs else None)
+def _concerns(findings: Sequence[Row]) -> list[Concern]:
+    """Offsets with the rules that speak of them, in the order of the findings."""
+    rules: dict[tuple[int, int], list[str]] = {}
+    for finding in findings:
+        first, last = maybe(finding, "first_offset"), maybe(finding, "last_offset")
+        if first is not None:
+            rules.setdefault((first, first if last is None else last), []).append(str(finding["rule"]))
+    return [Concern(first, last, " ".join(dict.fromkeys(codes))) for (first, last), codes in rules.items()]
 
 
-def _ranges(findings: Sequence[Row]) -> list[tuple[int, int]]:
-    return [
-        (whole(f, "first_offset"), whole(f, "last_offset" if f.get("last_offset") is not None else "first_offset"))
-        for f in findings
-        if f.get("first_offset") is not None
-    ]
+def _stretches(log: Row, middles: Sequence[int], reader: Reader) -> tuple[list[list[dict[str, object]]], int]:
+    """Batches to draw in full, in offset order, and how many places are left out: the whole of a short log, else around each place."""
+    rows, is_whole = _around(log, middles[0], reader)
+    if is_whole and len(rows) <= MAX_BATCHES:
+        return ([rows] if rows else []), 0
+    found: list[tuple[int, int]] = []
+    left_out = 0
+    for middle in middles:
+        if any(first <= middle <= last for first, last in found):
+            continue
+        if len(found) == MAX_STRETCHES:
+            left_out += 1
+            continue
+        near = _nearest(_around(log, middle, reader)[0], middle)
+        if near:
+            found = _joined([*found, (whole(near[0], "base_offset"), whole(near[-1], "last_offset"))])
+    log_id = whole(log, "replica_log_id")
+    return [reader.window(log_id, first_offset=first, last_offset=last)[: 2 * MAX_BATCHES] for first, last in found], left_out
 
 
-def _window(log: Row, findings: Sequence[Row], reader: Reader) -> list[dict[str, object]]:
-    """The batches to draw: all of a short log, else those around its gravest finding that has offsets."""
-    ranges = _ranges(findings)
-    first, last = ranges[0] if ranges else (whole(log, "log_start"), whole(log, "log_start"))
-    rows = reader.window(whole(log, "replica_log_id"), first_offset=first - WINDOW_OFFSETS, last_offset=last + WINDOW_OFFSETS)
-    if len(rows) <= MAX_BATCHES:
-        return rows
-    middle = next((at for at, row in enumerate(rows) if whole(row, "last_offset") >= first), 0)
-    begin = max(0, min(middle - MAX_BATCHES // 3, len(rows) - MAX_BATCHES))
-    return rows[begin : begin + MAX_BATCHES]
+def _around(log: Row, middle: int, reader: Reader) -> tuple[list[dict[str, object]], bool]:
+    """Enough batches around an offset, and whether they are all of the log."""
+    start, end = whole(log, "log_start"), whole(log, "leo")
+    rows: list[dict[str, object]] = []
+    for reach in (*_REACHES, end - start + 1):
+        rows = reader.window(whole(log, "replica_log_id"), first_offset=middle - reach, last_offset=middle + reach)
+        is_whole = middle - reach <= start and middle + reach >= end
+        if is_whole or len(rows) > MAX_BATCHES:
+            return rows, is_whole
+    return rows, True
 
 
-def _id_charts(ordered: Sequence[Row], reader: Reader) -> dict[str, tuple[str, str]]:
-    charts = {}
-    keys = _firsts(((f["cluster"], f["transactional_id"]) for f in ordered if f.get("transactional_id")), MAX_ID_CHARTS)
-    for cluster, transactional_id in keys:
-        entries = reader.rows("coordinator_history", cluster=cluster, transactional_id=transactional_id)[-MAX_BATCHES:]
-        if entries:
-            instances = reader.rows("transaction_instances", cluster=cluster, transactional_id=transactional_id)
-            charts[anchor(cluster, transactional_id)] = (
-                f"{transactional_id}, cluster {cluster}",
-                transactional_id_chart(entries, instances),
-            )
-    return charts
+def _nearest(rows: Sequence[Row], middle: int) -> Sequence[Row]:
+    at = next((at for at, row in enumerate(rows) if whole(row, "last_offset") >= middle), len(rows) - 1)
+    return rows[max(0, at - AROUND) : at + AROUND]
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges in order, with those put together that overlap or touch."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _id_pictures(ordered: Sequence[Row], reader: Reader) -> dict[str, Picture]:
+    named = dict.fromkeys((str(f["cluster"]), str(f["transactional_id"])) for f in ordered if f.get("transactional_id"))
+    return {
+        anchor(*key): Picture(visible(f"{key[1]}, cluster {key[0]}"), (transactional_id_chart(entries, aborts),))
+        for key, (entries, aborts) in reader.steps(list(named)[:MAX_IDS]).items()
+    }
 
 
 def _run_chart(content: Content, reader: Reader) -> str | None:

@@ -2,8 +2,11 @@
 
 import gzip
 import re
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from eo_audit.report.values import Row, whole
 
 # What stands before these words on a record line are numbers and names of the dump tool; behind them stand other people's bytes.
 _PRIVATE = re.compile(rb"(?<=headerKeys: \[)| key: | payload: ")
@@ -14,6 +17,12 @@ _TOOL_LINE = re.compile(
 )
 _MARKER_LINE = re.compile(rb"\| [\w:. -]+ headerKeys: \[\] endTxnMarker: (?:COMMIT|ABORT) coordinatorEpoch: -?\d+\r?")
 MOST_BYTES = 64 << 10
+Address = tuple[str, str, int]  # cluster, dump file, byte offset
+
+
+def address_of(cluster: str, evidence: Row) -> Address:
+    """What one piece of evidence points at."""
+    return cluster, str(evidence["dump_file"]), whole(evidence, "byte_offset")
 
 
 def dump_path(dump_file: Mapping[str, object]) -> Path:
@@ -34,9 +43,24 @@ def text_at(path: Path, *, byte_offset: int, length: int, compression: str = "no
     Raises:
         OSError: the file is not there, or is not what it was.
     """
-    with gzip.open(path) if compression == "gzip" else path.open("rb") as file:
-        file.seek(byte_offset)
-        return file.read(min(length, MOST_BYTES))
+    return texts_at(path, [(byte_offset, length)], compression=compression)[0]
+
+
+def texts_at(path: Path, spans: Sequence[tuple[int, int]], *, compression: str = "none") -> list[bytes]:
+    """The same for several (byte offset, length), in the order of their offsets: a packed file is then read once.
+
+    Raises:
+        OSError: the file is not there, or is not what it was.
+    """
+    texts = []
+    try:
+        with gzip.open(path) if compression == "gzip" else path.open("rb") as file:
+            for byte_offset, length in spans:
+                file.seek(byte_offset)
+                texts.append(file.read(min(length, MOST_BYTES)))
+    except (EOFError, zlib.error) as error:
+        raise OSError(f"{path} cannot be unpacked: {error}") from error
+    return texts
 
 
 def quotable(text: bytes, *, known: bool = False) -> list[str]:

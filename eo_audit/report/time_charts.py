@@ -18,7 +18,7 @@ from eo_audit.report.values import Row, maybe, whole
 from eo_audit.report.wording import duration, visible
 
 Times = npt.NDArray[np.int64]
-MAX_STEPS = 10  # states whose names fit side by side
+MAX_STEPS = 8  # states whose names fit side by side
 INSTANTS = 401  # enough for the width of a page
 STATE_ROLE = {
     "Empty": "plain",
@@ -50,16 +50,13 @@ def transactional_id_chart(entries: Sequence[Row], instances: Sequence[Row]) -> 
     until = [maybe(entry, "batch_timestamp_ms") for entry in entries[begin + 1 : begin + MAX_STEPS + 1]]
     causes = {whole(i, "prepare_offset"): str(i["abort_cause"]) for i in instances if i.get("abort_cause") and i.get("prepare_offset")}
     with chart_style():
-        figure, axes = new_axes(height=1.16, left=0.15)
+        figure, axes = new_axes(height=1.22, left=0.05, right=0.05, below=0.04)
+        axes.set_axis_off()
+        axes.set_xlim(0, MAX_STEPS)
+        axes.set_ylim(-0.95, 1.1)
         for place, (entry, end) in enumerate(zip(shown, [*until, None], strict=False)):
             _draw_step(axes, entry, place=place, end_ms=end, note=causes.get(whole(entry, "entry_offset")))
-        axes.set_xlim(0, MAX_STEPS)
-        axes.set_ylim(-0.62, 1.3)
-        axes.set_yticks([])
-        axes.set_xticks(range(len(shown)), [clock(whole(entry, "batch_timestamp_ms")) for entry in shown], ha="left", fontsize=7.5)
-        for side in ("left", "bottom"):
-            axes.spines[side].set_visible(False)
-        axes.set_xlabel(_when(entries, begin, len(shown)))
+        axes.text(0.02, -0.82, _when(entries, begin, len(shown)), fontsize=7.8, va="center", color=colour("soft-ink"))
         states = ", ".join(f"{_status(entry)} epoch {entry.get('producer_epoch')}" for entry in shown)
         name = visible(entries[0].get("transactional_id"))
         return to_svg(figure, title=f"States of {name} over time", description=f"Steps shown: {states}.")
@@ -86,27 +83,26 @@ def _draw_step(axes: Axes, entry: Row, *, place: int, end_ms: int | None, note: 
     role = STATE_ROLE.get(status, "unknown")
     passing = status.startswith("Prepare") or role == "unknown"
     box = {"fc": "none" if passing else colour(role), "ec": colour("finding" if odd else role), "lw": 2.4 if odd else 1.0}
-    axes.add_patch(Rectangle((place + 0.02, 0.25), 0.94, 0.62, **box))
-    on, middle = colour("ink" if passing else "on-fill"), place + 0.49
-    axes.text(middle, 0.66, status, fontsize=7.8, fontweight="bold", ha="center", va="center", color=on)
+    axes.add_patch(Rectangle((place + 0.02, 0.25), 0.95, 0.58, **box))
+    on, middle = colour("ink" if passing else "on-fill"), place + 0.495
+    axes.text(middle, 0.64, status, fontsize=8.2, ha="center", va="center", color=on)
     lasted = "" if end_ms is None else duration(max(end_ms - whole(entry, "batch_timestamp_ms"), 0))
-    axes.text(middle, 0.42, lasted, fontsize=7.5, ha="center", va="center", color=on)
+    axes.text(middle, 0.41, lasted, fontsize=7.6, ha="center", va="center", color=on)
     epoch = entry.get("producer_epoch")
     if epoch is not None and (place == 0 or epoch != entry.get("previous_epoch")):
-        axes.text(place + 0.03, 1.06, f"epoch {epoch}", fontsize=7.8, va="center", color=colour("ink"))
-    reason = str(entry.get("step_reason") or entry.get("step")) if entry.get("step") in _ODD_STEPS else entry.get("field_change")
-    told = [(str(reason), "finding")] if odd and reason else []
+        axes.text(place + 0.02, 0.97, f"epoch {epoch}", fontsize=8, va="center", color=colour("ink"))
+    told = [(clock(whole(entry, "batch_timestamp_ms")), "soft-ink")]
+    reason = entry.get("step_reason") or entry.get("field_change") or entry.get("epoch_step")
+    told += [(str(reason), "finding")] if odd else []
     told += [(note, "aborted")] if note else []
     for line, (text, colour_of) in enumerate(told):
-        axes.text(place + 0.03, 0.02 - 0.26 * line, text.replace("_", " "), fontsize=7.5, va="center", color=colour(colour_of))
+        axes.text(place + 0.02, 0.1 - 0.27 * line, text.replace("_", " "), fontsize=7.6, va="center", color=colour(colour_of))
 
 
 def _when(entries: Sequence[Row], begin: int, count: int) -> str:
     day = datetime.fromtimestamp(whole(entries[begin], "batch_timestamp_ms") / 1000, tz=UTC).strftime("%Y-%m-%d")
-    earlier = f"{begin} earlier" if begin else ""
-    later = f"{len(entries) - begin - count} later" if len(entries) > begin + count else ""
-    rest = " and ".join(part for part in (earlier, later) if part)
-    return f"time of each step, UTC, {day}" + (f"; {rest} steps are in coordinator_history" if rest else "")
+    more = "; earlier and later steps are in the table coordinator_history" if len(entries) > count else ""
+    return f"{day}, times in UTC: when each state was written, and how long it lasted{more}"
 
 
 def open_transactions_chart(begins: Times, ends: Times) -> str:
@@ -125,11 +121,11 @@ def open_transactions_chart(begins: Times, ends: Times) -> str:
         time, age_unit = (instants - start) / size, _unit(int(ages.max()))
         axes.fill_between(time, ages / age_unit[0], step="post", color=colour("open"), alpha=0.22, lw=0)
         axes.step(time, ages / age_unit[0], where="post", color=colour("open"), lw=1.4)
-        axes.set_ylabel(f"age of the oldest\nopen transaction ({age_unit[1]})")
+        axes.set_ylabel(f"age of oldest ({age_unit[1]})")
         axes.set_xlabel(f"{unit} after {datetime.fromtimestamp(start / 1000, tz=UTC).strftime('%Y-%m-%d')} {clock(start)} UTC")
         right = axes.twinx()
         right.step(time, counts, where="post", color=colour("lso"), lw=1.2, ls=(0, (3, 1.5)))
-        right.set_ylabel("open transactions (dashed)", color=colour("lso"))
+        right.set_ylabel("open (dashed)", color=colour("lso"))
         right.yaxis.get_major_locator().set_params(integer=True, nbins=4)
         for side in (axes, right):
             side.set_ylim(bottom=0)

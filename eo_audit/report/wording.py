@@ -1,10 +1,17 @@
 """Sentences that a person reads first: the verdict, a place, a moment, a number."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 Row = Mapping[str, object]
 SEVERITIES = ("critical", "error", "warning", "info")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+def visible(text: object) -> str:
+    """Text with control and direction-changing characters spelled out, so that none of them acts on the reader's screen."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", str(text))
 
 
 def moment(ms: object) -> str:
@@ -49,20 +56,58 @@ def stuck_sentence(partition: Row, findings: Sequence[Row]) -> str:
     return f"{place(partition)}: read_committed consumers are stuck at offset {lso:,}{since} behind producer {producer}; {ending}."
 
 
-def headline(verdict: Row, findings: Sequence[Row], stuck: Sequence[Row]) -> str:
+def counted(number: int, noun: str) -> str:
+    """`1 finding`, `3 findings`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def acceptance(entry: Row) -> str:
+    """Who accepted a finding until when and why, or that it counts again."""
+    if entry["expired"]:
+        return f"Accepted by {entry['who']} until {entry['until']} ({entry['why']}): that has expired, it counts again."
+    return f"Accepted by {entry['who']} until {entry['until']}: {entry['why']}"
+
+
+def acceptances(entries: Sequence[Row]) -> list[str]:
+    """All accepted findings of a run in a few sentences: `2 accepted by ana until 2026-12-31: why`."""
+    told: dict[tuple[object, ...], int] = {}
+    for entry in entries:
+        key = (entry["expired"], str(entry["until"]), entry["who"], entry["why"])
+        told[key] = told.get(key, 0) + 1
+    sentences = []
+    for (expired, until, who, why), number in sorted(told.items(), key=str):
+        again = f" expired on {until} and {'counts' if number == 1 else 'count'} again" if expired else f" until {until}"
+        sentences.append(f"{number} accepted by {who}{again}: {why}")
+    return sentences
+
+
+def headline(verdict: Row, findings: Sequence[Row], stuck: Sequence[Row], why_unknown: str | None = None) -> str:
     """The verdict in one sentence.
 
     Args:
         verdict: the content of verdict.json.
-        findings: finding rows, the gravest first.
+        findings: finding rows that nobody accepted, the gravest first.
         stuck: rows of its `partitions` whose LSO is held back by a finding above info.
+        why_unknown: what most rules lacked.
     """
-    if verdict["verdict"] == "pass":
-        return "Delivery was exactly once, as far as these dumps show: no promise was broken."
     if verdict["verdict"] == "unknown":
-        return "These dumps do not show whether delivery was exactly once: something that the policy asks for is not covered."
+        why = f" {why_unknown.rstrip('.')}." if why_unknown else ""
+        return f"These dumps do not show whether delivery was exactly once.{why}"
+    if verdict["verdict"] == "pass":
+        return _passed(verdict, findings)
     if stuck:
-        more = f" {len(stuck) - 1} more partitions are stuck." if len(stuck) > 1 else ""
+        others = {1: "", 2: " One more partition is stuck."}
+        more = others.get(len(stuck), f" {len(stuck) - 1:,} more partitions are stuck.")
         return stuck_sentence(stuck[0], findings) + more
     worst = next(iter(findings), None)
     return f"Delivery was not exactly once. {worst['message']}" if worst else "Delivery was not exactly once."
+
+
+def _passed(verdict: Row, findings: Sequence[Row]) -> str:
+    found = verdict.get("accepted")
+    accepted = sum(not entry["expired"] for entry in found) if isinstance(found, list) else 0
+    warnings = sum(f["severity"] != "info" for f in findings)
+    look = f" {counted(warnings, 'warning')} to look at." if warnings else ""
+    if accepted:
+        return f"As far as these dumps show, no promise was broken but for {counted(accepted, 'accepted finding')}.{look}"
+    return f"Delivery was exactly once, as far as these dumps show: no promise was broken.{look}"
