@@ -10,7 +10,6 @@ The file is YAML that a team keeps beside its policy and reviews like code:
       until: 2026-12-31        # a day (UTC), the last on which it counts as accepted
 """
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,6 +18,7 @@ import yaml
 
 from eo_audit.errors import ConfigurationError
 
+DEFAULT = Path("accepted.yaml")  # in the current folder
 _FIELDS = ("finding_id", "what", "who", "why", "until")
 
 
@@ -32,8 +32,10 @@ class Accepted:
     why: str
     until: date
 
-    def holds(self, as_of_ms: int) -> bool:
-        """Is it still accepted at the audit's now?"""
+    def holds(self, as_of_ms: int | None) -> bool:
+        """Is it still accepted at the audit's now? Never where there is no clock."""
+        if as_of_ms is None:
+            return False
         ends = datetime.combine(self.until + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
         return as_of_ms < ends.timestamp() * 1000
 
@@ -76,6 +78,6 @@ def accept(path: Path, added: Accepted) -> None:
     waiting.replace(path)
 
 
-def accepted_ids(entries: Iterable[Accepted], as_of_ms: int) -> frozenset[str]:
-    """Ids that are accepted at the audit's now; expired ones count again."""
-    return frozenset(entry.finding_id for entry in entries if entry.holds(as_of_ms))
+def entry(accepted: Accepted, as_of_ms: int | None) -> dict[str, object]:
+    """What verdict.json says of an accepted finding; an expired one counts again."""
+    return {**asdict(accepted), "until": accepted.until.isoformat(), "expired": not accepted.holds(as_of_ms)}

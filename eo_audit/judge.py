@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eo_audit import __version__
+from eo_audit import __version__, baseline
 from eo_audit import policy as policies
 from eo_audit.collect import collect
 from eo_audit.findings import Finding, findings
@@ -20,20 +20,24 @@ class Judgement:
     verdict: dict[str, object]
 
 
-def judge(warehouse: Warehouse, *, policy: Path | None, inputs: Sequence[Mapping[str, object]], run_id: str) -> Judgement:
+def judge(
+    warehouse: Warehouse, *, policy: Path | None, accepted: Path | None = None, inputs: Sequence[Mapping[str, object]], run_id: str
+) -> Judgement:
     """Run all rules over the histories of a warehouse.
 
     Args:
         warehouse: with the histories of a finished rebuild.
         policy: a policy file; the one that comes with the package by default.
+        accepted: a file of accepted findings (`eo_audit.baseline`); it need not exist.
         inputs: path, digest, bytes and unread_bytes of each input.
         run_id: id of the run.
 
     Raises:
-        ConfigurationError: the policy cannot be used.
+        ConfigurationError: the policy or the accepted findings cannot be used.
     """
-    chosen = policies.load(policy)
+    chosen, known = policies.load(policy), baseline.load(accepted) if accepted else ()
     collected = collect(warehouse)
     found, crashed = findings(collected)
-    verdict = build(collected, found, chosen, run_id=run_id, code_version=__version__, inputs=inputs, crashed=crashed)
+    about = {"run_id": run_id, "code_version": __version__}
+    verdict = build(collected, found, chosen, **about, inputs=inputs, crashed=crashed, accepted=known)
     return Judgement(tuple(found), verdict)

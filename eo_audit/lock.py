@@ -12,11 +12,14 @@ from eo_audit.errors import WarehouseError
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive(path: Path) -> Iterator[bool]:
     """Hold the lock file at a path.
 
     The operating system frees the lock of a process that died, so a dead process of this host never blocks. A file system may not
     carry locks between hosts: a lock that names another host is believed, whatever the file system says.
+
+    Yields:
+        Whether its last holder died: it still names one.
 
     Raises:
         WarehouseError: another process holds it.
@@ -24,11 +27,12 @@ def exclusive(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         _take(file.fileno(), path)
+        died = bool(_content(path))
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
         file.flush()
         try:
-            yield
+            yield died
         finally:
             file.truncate(0)
 

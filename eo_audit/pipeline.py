@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eo_audit import __version__
+from eo_audit import __version__, baseline
 from eo_audit.config import Config, load
 from eo_audit.dump.discovery import Discovery, look_through
 from eo_audit.errors import WarehouseError
@@ -34,7 +34,11 @@ def unheard(notice: str) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may set. `as_of_ms` is the audit's now; `policy` replaces `conf/policy.yaml`; `notice` hears what is left out."""
+    """What a person may set.
+
+    `as_of_ms` is the audit's now; `policy` replaces `conf/policy.yaml`; `accepted` holds the accepted findings, if it is there; `notice`
+    hears what is left out.
+    """
 
     config: Config = field(default_factory=load)
     cluster: str | None = None
@@ -42,6 +46,7 @@ class Options:
     policy: Path | None = None
     progress: Progress = silent
     notice: Callable[[str], None] = unheard
+    accepted: Path = baseline.DEFAULT
 
 
 def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable[[], SparkSession] | None" = None) -> None:
@@ -88,15 +93,18 @@ def rebuild(warehouse: Warehouse, options: Options) -> None:
 
 
 def audit(warehouse: Warehouse, options: Options) -> None:
-    """Histories to findings and a verdict; verdict.json is written last."""
+    """Histories to findings, report.html and a verdict; verdict.json is written last."""
     from eo_audit import findings, judge, verdict
+    from eo_audit.report import build
 
     _need(warehouse, "rebuild")
+    build.warm_up()
     options.progress("judging", 0, 1)
-    judged = judge.judge(warehouse, policy=options.policy, inputs=inputs_of(warehouse), run_id=run_id(warehouse))
+    judged = judge.judge(warehouse, policy=options.policy, accepted=options.accepted, inputs=inputs_of(warehouse), run_id=run_id(warehouse))
     warehouse.overwrite_arrow("findings", findings.table(judged.findings))
     findings.write(warehouse.out, judged.findings)
     publish(warehouse, "audit", options, rule_set=str(judged.verdict["rule_set"]), verdict=str(judged.verdict["verdict"]))
+    build.write_report(warehouse.out, judged.verdict)
     verdict.write(warehouse.out, judged.verdict)
 
 
@@ -116,7 +124,9 @@ def writing(out: Path, options: Options, *, input_bytes: int = 0, spark: "Callab
     size = input_bytes + Warehouse(out).text_bytes()
     starting = spark or Starting(options.config, input_bytes=size)
     warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes)
-    with warehouse.writing():
+    with warehouse.writing() as died:
+        if died:
+            options.notice(f"an earlier run in {out} died before it had finished: what it left half done is taken back")
         (warehouse.out / "verdict.json").unlink(missing_ok=True)  # nobody reads yesterday's verdict of a run that dies today
         if isinstance(starting, Starting):
             starting.begin()

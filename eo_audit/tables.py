@@ -168,17 +168,20 @@ class Warehouse:
         return self.session().read.schema(rows.schema).parquet(str(scratch))
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[bool]:
         """Hold the lock; tables newer than their pinned version are put back to it first.
+
+        Yields:
+            Whether an earlier run died half-way.
 
         Raises:
             WarehouseError: another process writes, or the tables are those of another version of this package.
         """
-        with exclusive(self.folder / "_lock"):
+        with exclusive(self.folder / "_lock") as died:
             self._versions, self._inline = self.pinned(), {}
-            self._restore()
+            put_back = self._restore()
             try:
-                yield
+                yield died or put_back
             finally:
                 shutil.rmtree(self.folder / "_scratch", ignore_errors=True)
 
@@ -245,26 +248,27 @@ class Warehouse:
         self._versions[name] = DeltaTable(path).version()
         self._inline.pop(name, None)
 
-    def _restore(self) -> None:
-        for name in table_names():
-            path = self.folder / name
-            if name != "runs" and DeltaTable.is_deltatable(str(path)):
-                self._restore_table(name, DeltaTable(path))
+    def _restore(self) -> bool:
+        paths = {name: self.folder / name for name in table_names() if name != "runs"}
+        found = {name: DeltaTable(path) for name, path in paths.items() if DeltaTable.is_deltatable(str(path))}
+        put_back = [name for name, table in found.items() if self._restore_table(name, table)]
+        return bool(put_back)
 
-    def _restore_table(self, name: str, table: DeltaTable) -> None:
-        """Put a table back to its pinned content; one that no finished step knows is emptied."""
+    def _restore_table(self, name: str, table: DeltaTable) -> bool:
+        """Put a table back to its pinned content, if it has another; one that no finished step knows is emptied."""
         if _columns(table.schema()) != _columns(_delta_schema(name)):
             raise WarehouseError(f"{self.folder} is of another version of eo-audit (other columns in {name}): choose another --out")
         pinned = self._versions.get(name)
         wanted = set(DeltaTable(table.table_uri, version=pinned).file_uris()) if pinned is not None else set()
-        if pinned is None:
-            if table.file_uris():
-                self._commit(name, [], mode="overwrite")
-                del self._versions[name]
-        else:
-            if wanted != set(table.file_uris()):
+        changed = wanted != set(table.file_uris())
+        if pinned is None and changed:
+            self._commit(name, [], mode="overwrite")
+            del self._versions[name]
+        if pinned is not None:
+            if changed:
                 table.restore(pinned)
             self._versions[name] = DeltaTable(table.table_uri).version()
+        return changed
 
 
 def conform(rows: "DataFrame", name: str) -> "DataFrame":

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eo_audit import baseline
+from eo_audit.baseline import Accepted
 from eo_audit.collect import Collected
 from eo_audit.errors import FAIL, PASS, UNKNOWN
 from eo_audit.findings import Finding
@@ -47,6 +49,7 @@ def build(
     code_version: str,
     inputs: Sequence[Mapping[str, object]],
     crashed: Mapping[str, str] | None = None,
+    accepted: Sequence[Accepted] = (),
     rules: Sequence[Rule] = RULES,
 ) -> dict[str, object]:
     """The content of verdict.json.
@@ -59,11 +62,18 @@ def build(
         code_version: version of this package.
         inputs: path, digest, bytes and unread_bytes of each input.
         crashed: a sentence for each rule that crashed while it explained.
+        accepted: findings that a team accepted: they fail nothing until they expire.
         rules: the rules that ran.
     """
     crashes = {**collected.crashed, **(crashed or {})}
     judged = {rule.code: _judge(rule, collected, crashes.get(rule.code)) for rule in rules}
-    of_rule = {rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy) for rule in rules}
+    now, clock = _as_of(collected.context.clusters.values())
+    found = {finding.finding_id for finding in findings}
+    entries = [baseline.entry(one, now) for one in accepted if one.finding_id in found]
+    muted = frozenset(entry["finding_id"] for entry in entries if not entry["expired"])
+    of_rule = {
+        rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules
+    }
     minded = any(_is_minded(code, item, policy) for code, item in judged.items())
     failing = any(result["failing"] for result in of_rule.values())
     verdict = "fail" if failing else "unknown" if minded else "pass"
@@ -73,12 +83,14 @@ def build(
         "run_id": run_id,
         "verdict": verdict,
         "exit_code": EXIT_CODES[verdict],
-        **_as_of(collected.context.clusters.values()),
+        "as_of_ms": now,
+        "as_of_source": clock,
         "inputs": [dict(item) for item in inputs],
         "code_version": code_version,
         "rule_set": fingerprint(rules),
         "policy": policy.name,
         "rules": of_rule,
+        "accepted": entries,
         "counts": {severity: severities.get(severity, 0) for severity in reversed(SEVERITIES)},
         "partitions": [_partition(log) for log in _in_order(collected.context.logs.values())],
         "transactions": [_transaction(row) for row in collected.transactions],
@@ -128,8 +140,8 @@ def _missing_coordinators(collected: Collected) -> set[Unknown]:
     return {Unknown("no_coordinator", cluster) for cluster in used if not context.cluster(cluster).flag("coordinator_complete")}
 
 
-def _rule(rule: Rule, judged: Judged, found: Sequence[Finding], policy: Policy) -> dict[str, object]:
-    failing = sum(policy.fails(rule.code, finding.severity) for finding in found)
+def _rule(rule: Rule, judged: Judged, found: Sequence[Finding], policy: Policy, *, muted: frozenset[object]) -> dict[str, object]:
+    failing = sum(policy.fails(rule.code, finding.severity) for finding in found if finding.finding_id not in muted)
     why, bring = (judged.crash, "Nothing: this is a fault of eo-audit; please report it.") if judged.crash else (None, None)
     if why is None and judged.unknowns:
         why, bring = sentences(set(judged.unknowns))
@@ -138,6 +150,7 @@ def _rule(rule: Rule, judged: Judged, found: Sequence[Finding], policy: Policy) 
         "verdict": verdict,
         "findings": len(found),
         "failing": failing,
+        "accepted": sum(finding.finding_id in muted for finding in found),
         "judged_partitions": len(judged.partitions),
         "unknown_why": why,
         "bring": bring,
@@ -150,11 +163,10 @@ def _is_minded(code: str, judged: Judged, policy: Policy) -> bool:
     return any(policy.leaves_open(code, item.because) for item in judged.unknowns)
 
 
-def _as_of(clusters: Iterable[Row]) -> dict[str, object]:
-    """The newest as-of time of all clusters."""
+def _as_of(clusters: Iterable[Row]) -> tuple[int | None, str | None]:
+    """The newest as-of time of all clusters, ms, and where it comes from."""
     known = [(cluster.number("as_of_ms"), cluster.word("as_of_source")) for cluster in clusters if cluster.maybe("as_of_ms") is not None]
-    newest = max(known, default=None)
-    return {"as_of_ms": newest[0] if newest else None, "as_of_source": newest[1] if newest else None}
+    return max(known, default=(None, None))
 
 
 def _in_order(logs: Iterable[Log]) -> list[Log]:
