@@ -36,8 +36,8 @@ def _between(offset: str) -> str:
     """What lies between an earlier row at an offset and this one."""
     return f"""
     CASE WHEN {offset} IS NULL THEN 'not_observed'
-         WHEN hole_at > {offset} THEN 'hole'
-         WHEN cleaned_at > {offset} THEN 'compacted'
+         WHEN facts.hole_at > {offset} THEN 'hole'
+         WHEN facts.cleaned_at > {offset} THEN 'compacted'
          ELSE 'observed' END"""
 
 
@@ -48,14 +48,14 @@ INSIDE = "coalesce(twin IS NULL AND first_unwrapped <= front.last AND NOT is_fro
 _ANCHOR = "IF(front IS NULL, entered_at, front.offset)"
 # The law of `model.producer_history.label`; the order of the cases is part of it.
 _LABEL = f"""
-    CASE WHEN row_kind = 'marker' THEN IF(coalesce(opened, false), 'marker', 'empty_marker')
-         WHEN row_kind <> 'data' THEN row_kind
+    CASE WHEN facts.row_kind = 'marker' THEN IF(coalesce(opened, false), 'marker', 'empty_marker')
+         WHEN facts.row_kind <> 'data' THEN facts.row_kind
          WHEN sequences IS NULL THEN 'not_sequenced'
          WHEN same_identity_offset IS NOT NULL THEN 'duplicate'
          WHEN overlaps_offset IS NOT NULL THEN 'overlap'
          WHEN first_unwrapped <= front.last THEN 'out_of_order'
          WHEN producer_epoch < max_epoch THEN 'epoch_regression'
-         WHEN skipped_sequences IS NULL THEN IF(base_sequence = 0, 'first_zero', 'first_nonzero')
+         WHEN skipped_sequences IS NULL THEN IF(sequences.base = 0, 'first_zero', 'first_nonzero')
          WHEN skipped_sequences = 0 THEN IF(front IS NULL, 'new_epoch', 'in_sequence')
          WHEN {_between(_ANCHOR)} IN ('hole', 'compacted') THEN 'after_hole'
          ELSE IF(front IS NULL, 'new_epoch_nonzero', 'gap') END"""
@@ -74,20 +74,20 @@ HISTORY_COLUMNS = {
          WHEN entered_at IS NOT NULL THEN 0L END""",
     "skipped_sequences": "first_unwrapped - coalesce(front.last + 1, IF(entered_at IS NULL, NULL, 0L))",
     "max_unwrapped_last_before": "IF(sequences IS NULL, NULL, front.last)",
-    "same_identity_offset": "twin.base_offset",
+    "same_identity_offset": "twin.row.base_offset",
     "data_batches_since_same": "CAST(batches_before - twin.batches_before - 1 AS INT)",
-    "same_identity_timestamp_ms": "twin.max_timestamp_ms",
-    "same_identity_leader_epoch": "twin.partition_leader_epoch",
+    "same_identity_timestamp_ms": "twin.row.max_timestamp_ms",
+    "same_identity_leader_epoch": "twin.row.partition_leader_epoch",
     "overlaps_offset": f"""
     CASE WHEN {PASSING} THEN front.offset
          WHEN {INSIDE} AND reaching.first_unwrapped <= last_unwrapped THEN reaching.base_offset END""",
     "leader_epoch_before": "previous.partition_leader_epoch",
-    "idle_ms": "max_timestamp_ms - previous.max_timestamp_ms",
+    "idle_ms": "row.max_timestamp_ms - previous.max_timestamp_ms",
     "label": _LABEL,
     "epoch_regression": "coalesce(producer_epoch < max_epoch, false)",
     "in_open_transaction": "coalesce(opened, false)",
     "span_id": """
-    IF(coalesce(transaction_event, false) OR (row_kind = 'marker' AND in_open_transaction),
+    IF(coalesce(transaction_event, false) OR (facts.row_kind = 'marker' AND in_open_transaction),
        span_start, NULL)""",
     "span_outcome": f"IF(coalesce(transaction_event, false), {_OUTCOME}, NULL)",
 }

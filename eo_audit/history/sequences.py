@@ -29,9 +29,10 @@ from eo_audit.history.sequence_columns import (
 from eo_audit.history.stitch import with_inheritance
 from eo_audit.schemas import schema
 
-_WORKING = ["hole_at", "cleaned_at", "position_in_log", "chunk"]
+# What the windows look at. All other columns travel as one, `facts`: each window copies its rows, and few columns are quickly copied.
+_SEEN = ["replica_log_id", "chunk", "position_in_log", "producer_epoch"]
+_OF_ROW = ["partition_leader_epoch", "max_timestamp_ms", "base_offset"]
 _LAST_COLUMN = "span_outcome"
-_ROW = "struct(producer_epoch, partition_leader_epoch, max_timestamp_ms, base_offset)"
 
 
 def producer_rows(ordered: DataFrame, *, chunked: bool = False) -> DataFrame:
@@ -45,9 +46,9 @@ def producer_rows(ordered: DataFrame, *, chunked: bool = False) -> DataFrame:
     if chunked:
         rows = with_inheritance(rows, _producer_states(rows, log_keys(chunked=True), inherits=False))
     compared = _producer_states(rows, log_keys(chunked=chunked), inherits=chunked).transform(_with_twin)
-    return _with_reaching_front(compared, chunked=chunked).selectExpr(
-        *[f"{HISTORY_COLUMNS.get(name, name)} AS {name}" for name in _columns()]
-    )
+    made = HISTORY_COLUMNS | {name: f"facts.{name}" for name in _facts()} | {name: f"row.{name}" for name in _OF_ROW}
+    labelled = _with_reaching_front(compared, chunked=chunked)
+    return labelled.selectExpr(*[f"{made.get(name, name)} AS {name}" for name in _columns()])
 
 
 def _columns() -> list[str]:
@@ -56,15 +57,17 @@ def _columns() -> list[str]:
 
 
 def _facts() -> list[str]:
-    return [name for name in _columns() if name not in HISTORY_COLUMNS]
+    return [name for name in _columns() if name not in {*HISTORY_COLUMNS, *_SEEN, *_OF_ROW}]
 
 
 def _events(ordered: DataFrame) -> DataFrame:
     """Rows with their kind, their group (`actor`), and what they do to the producer's transaction and sequences."""
-    made = {"row_kind": ROW_KIND, "marker_coordinator_epoch": "coordinator_epoch"}
-    return ordered.selectExpr(
-        *[f"{made.get(name, name)} AS {name}" for name in _facts()],
-        *_WORKING,
+    renamed = {"marker_coordinator_epoch": "coordinator_epoch AS marker_coordinator_epoch"}
+    facts = ", ".join(renamed.get(name, name) for name in [*_facts(), "hole_at", "cleaned_at"])
+    return ordered.selectExpr("*", f"{ROW_KIND} AS row_kind").selectExpr(
+        *_SEEN,
+        f"struct({facts}) AS facts",
+        f"struct(producer_epoch, {', '.join(_OF_ROW)}) AS row",
         f"{ACTOR} AS actor",
         f"{TRANSACTION_EVENT} AS transaction_event",
         "IF(row_kind = 'marker', struct(marker_type AS type), NULL) AS marker",
@@ -88,18 +91,18 @@ def _frames(keys: list[str]) -> tuple[WindowSpec, WindowSpec, WindowSpec]:
 def _with_producer_before(rows: DataFrame, keys: list[str], *, inherits: bool) -> DataFrame:
     """Add what the producer's other rows say: previous (row), next_marker, opened (null: unknown), max_epoch, newest_start, span_start."""
     bare, before, so_far = _frames(keys)
-    start = "IF(transaction_event AND NOT coalesce(opened, false), struct(base_offset AS offset, opened IS NOT NULL AS certain), NULL)"
+    start = "IF(transaction_event AND NOT coalesce(opened, false), struct(row.base_offset AS offset, opened IS NOT NULL AS certain), NULL)"
     newest_start = F.last(F.expr(start), ignorenulls=True).over(so_far)
     known = {
-        "previous": F.lag(F.expr(_ROW)).over(bare),
+        "previous": F.lag("row").over(bare),
         "next_marker": F.expr("lead(marker) IGNORE NULLS").over(bare),
         "opened": F.last("transaction_event", ignorenulls=True).over(before),
         "max_epoch": F.max("producer_epoch").over(before),
     }
     if inherits:
-        known = {name: F.coalesce(found, F.col(f"inherited_{name}")) for name, found in known.items()}
-        known["max_epoch"] = F.greatest(known["max_epoch"], F.col("inherited_max_epoch"))
-    span_start = "coalesce(newest_start.offset, inherited_span_start)" if inherits else "newest_start.offset"
+        known = {name: F.coalesce(found, F.col(f"inherited.{name}")) for name, found in known.items()}
+        known["max_epoch"] = F.greatest(known["max_epoch"], F.col("inherited.max_epoch"))
+    span_start = "coalesce(newest_start.offset, inherited.span_start)" if inherits else "newest_start.offset"
     return rows.withColumns(known).withColumn("newest_start", newest_start).withColumn("span_start", F.expr(span_start))
 
 
@@ -112,14 +115,14 @@ def _with_sequences(rows: DataFrame, keys: list[str], *, inherits: bool) -> Data
         "batches_before": F.count("sequences").over(before),
     }
     cycles = F.sum(F.expr(cycle_step("before", "sequences.base"))).over(so_far)
-    reached = F.expr(f"IF(sequences IS NULL, NULL, struct({LAST_UNWRAPPED} AS last, -position_in_log AS order, base_offset AS offset))")
+    reached = F.expr(f"IF(sequences IS NULL, NULL, struct({LAST_UNWRAPPED} AS last, -position_in_log AS order, row.base_offset AS offset))")
     front = F.max(reached).over(before)
     if inherits:
-        found["before"] = F.coalesce(found["before"], F.col("inherited_sequences"))
-        found["entered_at"] = F.when(F.col("inherited_epoch_known"), F.col("inherited_entered_at")).otherwise(found["entered_at"])
-        found["batches_before"] += F.expr("coalesce(inherited_batches, 0)")
-        cycles += F.expr("coalesce(inherited_cycles, 0)")
-        front = F.greatest(front, F.col("inherited_front"))
+        found["before"] = F.coalesce(found["before"], F.col("inherited.sequences"))
+        found["entered_at"] = F.when(F.col("inherited.epoch_known"), F.col("inherited.entered_at")).otherwise(found["entered_at"])
+        found["batches_before"] += F.expr("coalesce(inherited.batches, 0)")
+        cycles += F.expr("coalesce(inherited.cycles, 0)")
+        front = F.greatest(front, F.col("inherited.front"))
     return (
         rows.withColumns(found)
         .withColumn("first_unwrapped", F.col("sequences.base") + cycles * CIRCLE)
@@ -132,7 +135,7 @@ def _with_twin(rows: DataFrame) -> DataFrame:
     """Add `twin`: the newest earlier batch with the same epoch and unwrapped sequences."""
     alone = F.expr("IF(sequences IS NULL, position_in_log, NULL)")
     identity = Window.partitionBy("replica_log_id", "actor", "producer_epoch", "first_unwrapped", "last_unwrapped", alone)
-    known = F.expr("struct(base_offset, max_timestamp_ms, partition_leader_epoch, batches_before)")
+    known = F.expr("struct(row, batches_before)")
     return rows.withColumn("twin", F.lag(known).over(identity.orderBy("position_in_log")))
 
 
@@ -142,11 +145,11 @@ def _with_reaching_front(rows: DataFrame, *, chunked: bool) -> DataFrame:
     In order of sequences, downwards, fronts stand at their last sequence and repeats at their first; so the newest front above a repeat
     is the one that reached it first.
     """
-    reached_in = f"coalesce(IF({INSIDE}, get(filter(inherited_fronts, f -> f.last >= first_unwrapped), 0).chunk, NULL), chunk)"
+    reached_in = f"coalesce(IF({INSIDE}, get(filter(inherited.fronts, f -> f.last >= first_unwrapped), 0).chunk, NULL), chunk)"
     place = f"CASE WHEN is_front THEN last_unwrapped WHEN {INSIDE} THEN first_unwrapped END"
     where = [F.expr(reached_in)] if chunked else []
     downwards = Window.partitionBy("replica_log_id", "actor", "producer_epoch", *where).orderBy(
         F.expr(place).desc(), F.desc("is_front"), "position_in_log"
     )
-    front = F.last(F.expr("IF(is_front, struct(first_unwrapped, base_offset), NULL)"), ignorenulls=True)
+    front = F.last(F.expr("IF(is_front, struct(first_unwrapped, row.base_offset), NULL)"), ignorenulls=True)
     return rows.withColumn("reaching", front.over(downwards.rowsBetween(Window.unboundedPreceding, -1)))

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from eo_audit.history.sequence_columns import CIRCLE, CIRCLE_BITS, cycle_step
 
 _KEYS = ["replica_log_id", "chunk", "actor", "producer_epoch"]
-_ROW = "struct(producer_epoch, partition_leader_epoch, max_timestamp_ms, base_offset)"
 _SEQUENCED_AT = "IF(sequences IS NULL, NULL, position_in_log)"
 _INHERITED = [
     *["previous", "max_epoch", "opened", "span_start", "next_marker"],
@@ -20,14 +19,15 @@ _INHERITED = [
 
 
 def with_inheritance(rows: DataFrame, states: DataFrame) -> DataFrame:
-    """Rows with what their chunk inherits.
+    """Rows with what their chunk inherits, as the struct `inherited`.
 
     Args:
         rows: rows with replica_log_id, chunk, actor and producer_epoch.
         states: the same rows after a first pass in chunks (`sequences._producer_states`).
     """
     inherited = _sums(states).transform(_of_producers).transform(_of_epochs)
-    return rows.join(inherited.select(*_KEYS, *[f"inherited_{name}" for name in _INHERITED]), _KEYS, "left")
+    packed = ", ".join(f"inherited_{name} AS {name}" for name in _INHERITED)
+    return rows.join(inherited.selectExpr(*_KEYS, f"struct({packed}) AS inherited"), _KEYS, "left")
 
 
 def _sums(states: DataFrame) -> DataFrame:
@@ -35,7 +35,7 @@ def _sums(states: DataFrame) -> DataFrame:
     event_at = "IF(transaction_event IS NULL, NULL, position_in_log)"
     sums = {
         "last_position": "max(position_in_log)",
-        "last_row": f"max_by({_ROW}, position_in_log)",
+        "last_row": "max_by(row, position_in_log)",
         "row_before": "min_by(previous.base_offset, position_in_log)",
         "event_position": f"max({event_at})",
         "event": f"max_by(transaction_event, {event_at})",
@@ -46,7 +46,7 @@ def _sums(states: DataFrame) -> DataFrame:
         "first_base": f"min_by(sequences.base, {_SEQUENCED_AT})",
         "last_sequences": f"max_by(sequences, {_SEQUENCED_AT})",
         "cycles_inside": f"shiftright(max_by(first_unwrapped - sequences.base, {_SEQUENCED_AT}), {CIRCLE_BITS})",
-        "front_inside": "max(IF(is_front, struct(last_unwrapped AS last, -position_in_log AS order, base_offset AS offset), NULL))",
+        "front_inside": "max(IF(is_front, struct(last_unwrapped AS last, -position_in_log AS order, row.base_offset AS offset), NULL))",
     }
     return states.where("actor >= 0").groupBy(*_KEYS).agg(*[F.expr(f"{sql} AS {name}") for name, sql in sums.items()])
 
