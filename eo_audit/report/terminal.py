@@ -71,10 +71,12 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
         out: the folder of the results, as the user named it.
         screen: from `console`.
     """
-    screen.print()
-    screen.print(summary(content, out))
-    for block in (_results(out), *_next_steps(content, out, many=_many_clusters(content))):
-        screen.print(block, soft_wrap=isinstance(block, Text))
+    with screen.capture() as captured:
+        screen.print()
+        screen.print(summary(content, out))
+        for block in (_results(out), *_next_steps(content, out, many=_many_clusters(content))):
+            screen.print(block, soft_wrap=isinstance(block, Text))
+    screen.file.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def show_element(element: Element, screen: Console) -> None:
@@ -227,8 +229,8 @@ def _next_steps(content: Content, out: Path, *, many: bool) -> Iterator[Renderab
         yield Text("\nWhat to do now", "bold")
     for incident in grave[:MOST_REMEDIES]:
         row = incident.cause.row
-        where = f"{place(row)}, offset {_offsets(row)}" if _offsets(row) else place(row)
-        yield Text(f"\n{row['rule']} {plain(where)}", "bold")
+        offset = f", offset {_offsets(row)}" if _offsets(row) else ""
+        yield Text(f"\n{row['rule']} {_where(row, many=many)}{offset}", "bold")
         yield from _remedy(str(row["remedy"]))
         for evidence in incident.cause.evidence[:1]:
             yield from _prose("The line that shows it:")
