@@ -1,7 +1,7 @@
 """Dump text as `kafka-dump-log` of some release prints it, from batches whose bytes we choose: the truth is known."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 RELEASES: Final = ("2.3", "2.7", "2.8", "3.1", "3.2", "3.9", "4.3")
@@ -46,7 +46,6 @@ class Batch:
     position: int = 0
     size_bytes: int = 0
     first_timestamp: int = 1_700_000_000_000
-    extra: dict[str, int] = field(default_factory=dict)
 
     def timestamp(self, index: int) -> int:
         """Of one record."""
@@ -111,9 +110,10 @@ def _record_line(batch: Batch, index: int, style: Style) -> bytes:
     sizes = (4, 6) if batch.marker else tuple(-1 if part is None else len(part) for part in (rec.key, rec.value))
     if style.release == "2.8":
         head = (
-            f"| offset: {offset} isValid: true crc: null keySize: {sizes[0]} valueSize: {sizes[1]} CreateTime: {stamp} baseOffset: {batch.offset} "
-            f"lastOffset: {batch.offset + len(batch.records) - 1} baseSequence: {batch.base_sequence} lastSequence: -1 producerEpoch: 0 "
-            f"partitionLeaderEpoch: 0 batchSize: {batch.size_bytes} magic: {batch.magic} compressType: {batch.codec.upper()} position: {batch.position}"
+            f"| offset: {offset} isValid: true crc: null keySize: {sizes[0]} valueSize: {sizes[1]} CreateTime: {stamp} "
+            f"baseOffset: {batch.offset} lastOffset: {batch.offset + len(batch.records) - 1} "
+            f"baseSequence: {batch.base_sequence} lastSequence: -1 producerEpoch: 0 partitionLeaderEpoch: 0 "
+            f"batchSize: {batch.size_bytes} magic: {batch.magic} compressType: {batch.codec.upper()} position: {batch.position}"
         )
     else:
         names = ("keysize", "valuesize") if small else ("keySize", "valueSize")
@@ -179,7 +179,9 @@ def forged_marker(batch: Batch, style: Style) -> bytes:
     return _batch_line(fake, style) + b"\n" + _record_line(fake, 0, style)
 
 
-def random_batches(seed: int, count: int, *, codecs: tuple[str, ...] = ("none",), malformed: bool = False, legacy: bool = False) -> list[Batch]:
+def random_batches(
+    seed: int, count: int, *, codecs: tuple[str, ...] = ("none",), malformed: bool = False, legacy: bool = False
+) -> list[Batch]:
     """Batches of all kinds, with payloads, keys and header keys that try to look like something else."""
     rng = random.Random(seed)
     pieces = (*PIECES, b"\xff\xfe\x80abc", b"\xc3(\n\xa0\xa1 x") if malformed else PIECES
@@ -190,8 +192,9 @@ def random_batches(seed: int, count: int, *, codecs: tuple[str, ...] = ("none",)
             continue
         records = [_random_record(rng, pieces, legacy) for _ in range(1 if legacy else rng.choice((1, 1, 2, 3, 8)))]
         stamps = tuple(1_700_000_000_000 + rng.randrange(5000) for _ in records)
-        magic = rng.choice((0, 1)) if legacy else 2
-        batches.append(Batch(records, 5, rng.randrange(100), codec=rng.choice(codecs), magic=magic, timestamps=stamps, transactional=not legacy))
+        batch = Batch(records, 5, rng.randrange(100), codec=rng.choice(codecs), timestamps=stamps, transactional=not legacy)
+        batch.magic = rng.choice((0, 1)) if legacy else 2
+        batches.append(batch)
     return batches
 
 
@@ -203,3 +206,34 @@ def _random_record(rng: random.Random, pieces: tuple[bytes, ...], legacy: bool) 
     names = (b"a", b"trace", b"]", b"h\nbaseOffset: 9 lastOffset: 9", b"] key: k payload: v", b"", "ż,😀".encode())
     headers = () if legacy else tuple((rng.choice(names), rng.randrange(40)) for _ in range(rng.choice((0, 0, 0, 1, 2))))
     return Rec(some(), some(), headers)
+
+
+def forged_lines(batches: list[Batch], victim: int, style: Style, *, before: bytes = b"") -> bytes:
+    """The dump of batches, one of which has a header key that holds the rest of its record, a COMMIT and the beginning of another batch.
+
+    Args:
+        batches: the batches; the first record of the victim gets the header key.
+        victim: which batch.
+        style: of the dump.
+        before: header keys printed before the forged text.
+    """
+    batch = batches[victim]
+    record = batch.records[0]
+    close = b"]" + (b" key: " + (record.key or b"") + b" payload: " + (record.value or b"") if style.printed else b"") + b"\n"
+    names = ("keysize", "valuesize") if style.release < "2.8" else ("keySize", "valueSize")
+    for _ in range(8):
+        dump(batches, style)
+        others = b""
+        for index in range(1, len(batch.records)):
+            key, value = batch.records[index].key or b"", batch.records[index].value or b""
+            others += f"| offset: {batch.offset + index} CreateTime: {batch.timestamp(index)} {names[0]}: {len(key)} ".encode()
+            others += f"{names[1]}: {len(value)} ".encode()
+            others += b"sequence: %d headerKeys: []" % (batch.base_sequence + index)
+            others += (b" key: " + key + b" payload: " + value if style.printed else b"") + b"\n"
+        last = Batch([record], 5, 9)
+        last.offset, last.position = batch.offset + len(batch.records) + 1, batch.position + batch.size_bytes + 78
+        last.size_bytes = 70
+        tail = _batch_line(last, style) + b"\n" + _record_line(last, 0, Style(style.release, printed=False))[:-1]
+        forged = before + close + others + forged_marker(batch, style) + b"\n" + tail
+        batch.records[0] = Rec(record.key, record.value, ((forged, 0),))
+    return dump(batches, style)

@@ -1,0 +1,363 @@
+"""The reader on real dumps, on generated ones whose truth is known, and on what attackers put into payloads and header keys."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from eo_audit.dump import kernel_reader
+from eo_audit.dump.discovery import DumpFile, discover
+from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, forged_lines, forged_marker, random_batches
+from tests.support.facts import CORPUS, SALT, parsed, text_of
+
+CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1, salt=SALT)
+TOO_OLD = ("@0.11.0.3", "@1.1.1", "@2.0.1")
+INPUTS = sorted(path for path in (CORPUS / "dumps").iterdir())
+Row = dict[str, object]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[tuple[DumpFile, RangeResult]]:
+    """Every file of the corpus, read as one range."""
+    return [(file, parsed(file)) for path in INPUTS for file in discover([path])]
+
+
+@pytest.fixture(params=[False, True], ids=["exact", "fast"])
+def fast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """With and without the fast path, on texts of any length."""
+    monkeypatch.setattr(kernel_reader, "LEAST_BYTES", 1)
+    return bool(request.param)
+
+
+def read(text: bytes, *, fast: bool = True, context: FileContext = CONTEXT) -> RangeResult:
+    """A whole text as one range."""
+    return parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
+
+
+def rows(result: RangeResult, table: str) -> list[Row]:
+    """Rows of one table."""
+    return result.facts[table].to_pylist() if table in result.facts else []
+
+
+# the byte ledger
+
+
+def owners(result: RangeResult) -> list[tuple[int, int]]:
+    """The stretches of text that rows own, in order; a decoded record stands in two tables."""
+    tables = set(result.facts) - {"dump_sections", "manifest_entries"}
+    return sorted({(row["byte_offset"], row["byte_offset"] + row["length"]) for table in tables for row in rows(result, table)})
+
+
+def test_every_byte_of_the_corpus_has_one_owner(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
+    for file, result in corpus:
+        size = len(text_of(file))
+        assert (result.end_byte, result.ledger.total) == (size, size), file.path
+        stretches = owners(result)
+        assert all(first[1] <= second[0] for first, second in pairwise(stretches)), file.path
+        if "manifest_entries" not in result.facts:
+            assert sum(end - start for start, end in stretches) + result.ledger.preamble == size, file.path
+
+
+def test_nothing_is_unread_but_old_dialects_and_cut_ends(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
+    reasons = defaultdict(set)
+    for file, result in corpus:
+        for row in rows(result, "unread_spans"):
+            reasons[row["reason"]].add(file.cluster)
+    assert set(reasons) == {"unsupported_dialect", "truncated_record"}
+    assert all(cluster.endswith(TOO_OLD) for cluster in reasons["unsupported_dialect"])
+    ended_by_exception = ("@2.3.1", "@2.8.2", "@3.3.2")  # their decoders do not know the values of newer brokers
+    assert {cluster for cluster in reasons["truncated_record"] if not cluster.endswith(ended_by_exception)} == {"syn_text_truncated"}
+
+
+def test_an_old_dialect_is_one_section_and_one_span(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
+    dialects = defaultdict(set)
+    for file, result in corpus:
+        for row in rows(result, "dump_sections"):
+            dialects[file.cluster.rpartition("@")[2]].add(row["dialect"])
+            if row["dialect"] == "0.11-2.1":
+                assert [span["reason"] for span in rows(result, "unread_spans")] == ["unsupported_dialect"]
+                assert rows(result, "batches") == []
+    expected = {"0.11.0.3": "0.11-2.1", "2.0.1": "0.11-2.1", "2.3.1": "2.2", "2.8.2": "2.8", "3.3.2": "3.3", "4.3.1": "3.3"}
+    dialects["2.8.2"].remove("2.2")  # without record lines 2.8 prints what 2.2 prints
+    assert {release: dialects[release] - {None} for release in expected} == {release: {dialect} for release, dialect in expected.items()}
+
+
+def test_sections_know_what_they_show(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
+    shown = {(row["topic"], row["decoder"]) for _, result in corpus for row in rows(result, "dump_sections") if row["payload_printed"]}
+    assert {decoder for topic, decoder in shown if topic == "__transaction_state"} == {"transaction_text", "transaction_json"}
+    assert {decoder for topic, decoder in shown if topic == "__consumer_offsets"} == {"offsets_text", "offsets_json"}
+    assert {decoder for topic, decoder in shown if not str(topic).startswith("__")} == {"plain"}
+    shallow = [row["deep"] for file, result in corpus if file.path.endswith(".shallow.txt") for row in rows(result, "dump_sections")]
+    assert shallow and not any(shallow)
+
+
+# the truth of the corpus
+
+
+def record_offsets(result: list[tuple[DumpFile, RangeResult]]) -> dict[tuple[str, int], set[int]]:
+    """Offsets of records by topic and partition."""
+    found: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    for _, facts in result:
+        sections = {row["section_id"]: (row["topic"], row["partition"]) for row in rows(facts, "dump_sections")}
+        for row in rows(facts, "records"):
+            found[sections[row["section_id"]]].add(row["offset"])
+    return found
+
+
+def test_record_offsets_are_those_that_consumers_got(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
+    compared = 0
+    for path in INPUTS:
+        truth = json.loads((CORPUS / "truth" / f"{path.name.partition('@')[0]}.json").read_text())
+        answers = list(truth.get("oracles", {}).values())
+        found = record_offsets([(file, result) for file, result in corpus if file.cluster == path.name])
+        for answer in answers[-1].get("partitions", []) if answers and not path.name.endswith(TOO_OLD) else []:
+            log = (answer["topic"], answer["partition"])
+            if log in found:
+                got = {offset for first, last in answer["read_uncommitted"] for offset in range(first, last + 1)}
+                assert {offset for offset in found[log] if offset >= answer["log_start"]} == got, (path.name, log)
+                compared += 1
+    assert compared > 130
+
+
+@pytest.mark.parametrize("release", ["", "@2.3.1", "@2.8.2", "@3.3.2", "@3.9.1", "@4.1.0", "@4.3.1"])
+def test_hostile_dumps_hold_exactly_what_was_written(corpus: list[tuple[DumpFile, RangeResult]], release: str) -> None:
+    found: dict[str, tuple[list[object], list[object]]] = {}
+    for file, result in corpus:
+        if file.cluster == f"hostile{release}" and file.path.endswith(".log.txt"):
+            batches = rows(result, "batches")
+            log = file.path.split("/")[-2]
+            markers = [batch["marker_type"] for batch in batches if batch["is_control"]]
+            found[log] = markers, [row["value_size"] for row in rows(result, "records")]
+            assert all(batch["payload_verified"] for batch in batches) or "__" in log
+            assert all(batch["records_seen"] == batch["count"] for batch in batches) or "__" in log
+    assert found["forged-0"] == (["ABORT"], [39, 456, 103])
+    assert found["forged-2"] == (["ABORT"], found["forged-2"][1])
+    markers, sizes = found["a.b-c.d-0-0"]
+    assert markers == ["COMMIT"]
+    assert sizes == [23, 6, 75, 131, 96, 121, 75, 32, 22, 11, 14, 6, 4, 8, 61, 18, 0, -1, 3, 16, 12, 97]
+    assert found["orders-1-0"] == ([], [1] * 6 + [75, 131, 96, 121, 75, 32])
+
+
+# generated dumps
+
+
+def truth(batches: list[Batch], style: Style) -> tuple[list[object], list[object]]:
+    """Batches as (last offset, position, marker), records as (offset, key size, value size, header keys are not counted)."""
+    lines = [(batch.offset + max(len(batch.records), 1) - 1, batch.position, batch.marker if style.deep else None) for batch in batches]
+    records = [
+        (batch.offset + index, *(-1 if part is None else len(part) for part in (record.key, record.value)))
+        for batch in batches
+        if style.deep and not batch.marker
+        for index, record in enumerate(batch.records)
+    ]
+    return lines, records
+
+
+def seen(result: RangeResult) -> tuple[list[object], list[object]]:
+    """The same of what was read."""
+    lines = [(row["last_offset"], row["position"], row["marker_type"]) for row in rows(result, "batches")]
+    return lines, [(row["offset"], row["key_size"], row["value_size"]) for row in rows(result, "records")]
+
+
+OPTIONS = {
+    "printed": Style(),
+    "deep": Style(printed=False),
+    "shallow": Style(deep=False),
+    "terminal": Style(crlf=True),
+    "no locale": Style(ascii=True),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("release", RELEASES)
+def test_generated_dumps(release: str, option: str, fast: bool) -> None:
+    style = Style(**{**vars(OPTIONS[option]), "release": release})
+    for seed in range(2):
+        for codecs in (("none",), ("none", "lz4")):
+            batches = random_batches(seed, 12, codecs=codecs)
+            result = read(dump(batches, style), fast=fast)
+            assert seen(result) == truth(batches, style)
+            assert result.ledger.unread == 0
+            verified = [row["payload_verified"] for row in rows(result, "batches")]
+            assert verified == [None] * 12 if not style.deep else all(verified[:-1])
+            assert style.printed is False or all(verified) or not style.deep
+            assert (result.crlf, result.ascii_lossy) == (style.crlf, style.ascii and style.deep)
+
+
+@pytest.mark.parametrize("kind", ["legacy", "malformed"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_generated_dumps_of_other_bytes(release: str, kind: str, fast: bool) -> None:
+    for seed in range(3):
+        batches = random_batches(seed, 12, **{kind: True})
+        result = read(dump(batches, Style(release)), fast=fast)
+        assert seen(result) == truth(batches, Style(release))
+        assert result.ledger.unread == 0 and all(row["payload_verified"] for row in rows(result, "batches"))
+
+
+def test_hashes_tell_payloads_apart(fast: bool) -> None:
+    values = [b"", b"a", b"a\n", b"sixteen bytes ...", b"x" * 63, b"x" * 64, b"x" * 65, b"y" * 5000, b"y" * 5001, b"z" * 1_000_000, None]
+    batches = [Batch([Rec(value, value)], 5, 0) for value in (*values, *values)]
+    records = rows(read(dump(batches, Style()), fast=fast), "records")
+    hashes = [record["value_hash"] for record in records]
+    assert hashes[: len(values)] == hashes[len(values) :] == [record["key_hash"] for record in records[: len(values)]]
+    assert len(set(hashes)) == len(values) and hashes[len(values) - 1] is None
+    other = read(dump(batches, Style()), fast=fast, context=FileContext("cluster", CONTEXT.path, 1, salt=b"another salt"))
+    assert not set(hashes) - {None} & {record["value_hash"] for record in rows(other, "records")}
+
+
+def test_text_that_lost_bytes_has_no_hash() -> None:
+    batches = [Batch([Rec(b"key", b"\xff\xfe")], 5, 0), Batch([Rec(b"key", "ż".encode())], 5, 1)]
+    first, second = rows(read(dump(batches, Style())), "records")
+    assert first["value_hash"] is None and first["key_hash"] is not None and second["value_hash"] is not None
+
+
+# header keys that hold whole batches
+
+FORGED = [
+    (release, printed, codec, place)
+    for release in ("2.7", "2.8", "4.3")
+    for printed in (True, False)
+    for codec in ("none", "lz4")
+    for place in ("first", "middle", "of several", "last")
+    if (codec, place) != ("lz4", "last")  # the end of a file with compressed batches: no length and no line behind could tell
+]
+
+
+@pytest.mark.parametrize(("release", "printed", "codec", "place"), FORGED)
+def test_batches_forged_in_header_keys(release: str, printed: bool, codec: str, place: str, fast: bool) -> None:
+    style = Style(release, printed=printed)
+    batches = [
+        Batch([Rec(b"k", b"v0")], 5, 0, codec=codec),
+        Batch([Rec(b"", b"")], 5, transactional=True, marker="COMMIT"),
+        Batch([Rec(b"k", b"v")], 5, 1, codec=codec),
+        Batch([Rec(b"k", b"v2"), Rec(b"kk", b"v22")], 5, 2, codec=codec),
+        Batch([Rec(b"k", b"v5")], 5, 4, codec=codec),
+    ]
+    text = forged_lines(batches, {"first": 0, "middle": 2, "of several": 3, "last": 4}[place], style)
+    result = read(text, fast=fast)
+    assert seen(result) == truth(batches, style)
+    assert result.ledger.unread == 0
+
+
+def test_a_tail_that_could_be_forged_is_no_proof(fast: bool) -> None:
+    batches = [Batch([Rec(b"k", b"v0")], 5, 0), Batch([Rec(b"k", b"v5")], 5, 4)]
+    result = read(forged_lines(batches, 1, Style(), before=b"a true header key"), fast=fast)
+    assert [row["payload_verified"] for row in rows(result, "batches")] == [True, False, False, False]
+
+
+# what else a file may hold
+
+
+def section(*lines: bytes, end: bytes = b"\n") -> bytes:
+    """Lines as text."""
+    return b"".join(line + end for line in lines)
+
+
+@pytest.fixture
+def batches() -> Iterator[list[Batch]]:
+    """Three batches."""
+    yield [Batch([Rec(b"k", b"value %d" % number), Rec(None, b"b")], 5, 2 * number) for number in range(3)]
+
+
+def test_an_exception_in_the_middle_of_a_line(batches: list[Batch]) -> None:
+    text = dump(batches, Style())
+    cut = text.rindex(b" key: k payload: value 2")
+    exception = b'Exception in thread "main" java.lang.IllegalStateException: Unknown version 1\n\tat kafka.tools.DumpLogSegments$.main\n'
+    result = read(text[:cut] + exception)
+    assert [row["records_seen"] for row in rows(result, "batches")] == [2, 2, 0]
+    assert [row["reason"] for row in rows(result, "unread_spans")] == ["undecodable_record"]
+    assert [row["text_kind"] for row in rows(result, "tool_messages")] == ["exception"]
+    assert [row["end_reason"] for row in rows(result, "dump_sections")] == ["exception"]
+    assert result.ledger.tool_messages == len(exception)
+
+
+def test_messages_between_lines(batches: list[Batch], fast: bool) -> None:
+    text = dump(batches, Style())
+    noise = b"[2026-01-01 00:00:00,000] WARN something (kafka.log)\n"
+    tail = b"Found 17 invalid bytes at the end of 00000000000000000000.log\n"
+    inside, between = text.rindex(b"| offset: 5"), text.index(b"baseOffset: 2")
+    said = text[:between] + noise + text[between:inside] + noise + text[inside:] + tail
+    result = read(said, fast=fast)
+    assert seen(result) == truth(batches, Style())
+    assert [row["text_kind"] for row in rows(result, "tool_messages")] == ["jvm_warning", "jvm_warning", "invalid_bytes"]
+    assert rows(result, "dump_sections")[0]["invalid_tail_bytes"] == 17
+    assert result.ledger.unread == 0
+
+
+def test_sections_of_several_files_in_one(batches: list[Batch], fast: bool) -> None:
+    first = dump(batches, Style(), path="/data/orders-0/00000000000000000000.log")
+    second = dump(batches, Style("2.7"), path="/data/orders-1/00000000000000000000.log")
+    index = b"Dumping /data/orders-1/00000000000000000000.txnindex\n"
+    index += b"version: 0 producerId: 5 firstOffset: 0 lastOffset: 3 lastStableOffset: 4\n"
+    result = read(first + second + index, fast=fast)
+    sections = rows(result, "dump_sections")
+    assert [(row["kind"], row["partition"], row["dialect"], row["end_reason"]) for row in sections] == [
+        ("log", 0, "3.3", "next"),
+        ("log", 1, "2.2", "next"),
+        ("txnindex", 1, None, "eof"),
+    ]
+    assert [row["length"] for row in sections] == [len(first), len(second), len(index)]
+    assert len(rows(result, "batches")) == 6 and len(rows(result, "aborted_transactions")) == 1
+
+
+def test_a_decoder_that_nobody_knows() -> None:
+    batches = [Batch([Rec(b"k", b"%d" % number), Rec(b"k", b"+%d" % number)], 5, 2 * number) for number in range(3)]
+    text = re.sub(rb"payload: .*", b"payload: [B@1b2c3d4", dump(batches, Style()))
+    result = read(text)
+    assert seen(result) == truth(batches, Style())
+    assert {row["payload_verified"] for row in rows(result, "batches")} == {False}
+    assert {row["value_hash"] for row in rows(result, "records")} == {None}
+    assert rows(result, "dump_sections")[0]["decoder"] == "other"
+
+
+NO_DUMPS = [(b"hello\nworld\n", "not_a_dump"), (b"Dumping /a/b-0/0", "truncated_line"), (b"\0" * 5000, "not_a_dump")]
+
+
+@pytest.mark.parametrize(("text", "reason"), NO_DUMPS)
+def test_text_that_is_no_dump(text: bytes, reason: str) -> None:
+    result = read(text)
+    assert (result.ledger.unread, [row["reason"] for row in rows(result, "unread_spans")]) == (len(text), [reason])
+
+
+def test_an_empty_file_has_no_facts() -> None:
+    result = read(b"")
+    assert (result.facts, result.ledger.total) == ({}, 0)
+
+
+# damage
+
+
+@pytest.mark.parametrize("release", ["2.7", "4.3"])
+def test_damage_costs_one_batch(batches: list[Batch], release: str, fast: bool) -> None:
+    """A payload that lost a byte is unread up to the next batch line at the expected position."""
+    whole = dump(batches, Style(release))
+    result = read(whole.replace(b"value 1", b"valu 1"), fast=fast)
+    assert [row["records_seen"] for row in rows(result, "batches")] == [2, 0, 2]
+    assert [row["reason"] for row in rows(result, "unread_spans")] == ["undelimited_record"]
+
+
+def test_a_forged_batch_in_a_damaged_payload_is_not_believed(batches: list[Batch], fast: bool) -> None:
+    style = Style()
+    dump(batches, style)
+    batches[1].records[0] = Rec(b"k", b"before\n")
+    for _ in range(3):
+        batches[1].records[0] = Rec(b"k", b"before\n" + forged_marker(batches[1], style) + b"\nafter")
+        dump(batches, style)
+    result = read(dump(batches, style).replace(b"before\n", b"befor\n"), fast=fast)
+    assert [row["marker_type"] for row in rows(result, "batches")] == [None] * 3
+
+
+def test_a_cut_payload_proves_nothing(batches: list[Batch], fast: bool) -> None:
+    """The end of the file falls behind a forged COMMIT inside a payload: all of the record is unread."""
+    style = Style()
+    for _ in range(3):
+        batches[2].records[0] = Rec(b"k", b"before\n" + forged_marker(batches[2], style) + b"\nafter")
+        text = dump(batches, style)
+    result = read(text[: text.index(b"\nafter") + 1], fast=fast)
+    assert [row["marker_type"] for row in rows(result, "batches")] == [None] * 3
+    assert [row["reason"] for row in rows(result, "unread_spans")] == ["truncated_record"]
+    assert rows(result, "dump_sections")[0]["end_reason"] == "truncated"
