@@ -212,7 +212,8 @@ def _input_rows(verdict: Row) -> Iterator[Cells]:
     inputs = [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
     size, unread = sum(int(row["bytes"]) for row in inputs), sum(int(row["unread_bytes"]) for row in inputs)
     left = f", {unread:,} bytes of them not understood (eo-audit export unread_spans)" if unread else ""
-    as_of = f"judged as of {moment(verdict.get('as_of_ms'))} ({plain(verdict.get('as_of_source'))})"
+    known = verdict.get("as_of_ms") is not None
+    as_of = f"judged as of {moment(verdict['as_of_ms'])} ({plain(verdict.get('as_of_source'))})" if known else "no clock in them"
     yield "read", "", "", f"{size:,} bytes of dumps{left}; {as_of}"
 
 
