@@ -36,11 +36,11 @@ def assign_instances(
         clusters: the table, for skew_ms and coordinator_complete.
     """
     events = matched(rows, spans, instances, replica_logs=replica_logs, clusters=clusters)
-    known = _with_reach(events, _reach(coordinator_history), _whole(coordinator_history, clusters))
-    owners = _with_unlisted(_judged(known), instances).transform(_for_rows)
+    judged = _judged(events, _reach(coordinator_history), _whole(coordinator_history, clusters))
+    owners = _with_unlisted(judged, instances).transform(_for_rows)
     at = F.expr("IF(row_kind = 'data' AND span_id IS NOT NULL, span_id, base_offset) AS at_offset")
     joined = rows.select("*", at).join(owners, ["replica_log_id", "at_offset"], "left")
-    return _answered(joined).select(*(name for name in rows.columns if name not in _OWN_COLUMNS), *_OWN_COLUMNS)
+    return joined.selectExpr("*", *_answers()).select(*rows.columns, *_OWN_COLUMNS)
 
 
 def _reach(history: DataFrame) -> DataFrame:
@@ -63,38 +63,29 @@ def _whole(history: DataFrame, clusters: DataFrame) -> DataFrame:
     return clusters.join(logs, "cluster", "left").selectExpr("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole")
 
 
-def _with_reach(events: DataFrame, reach: DataFrame, whole: DataFrame) -> DataFrame:
-    """Adds `known`: whether the coordinator log tells about the time of the marker, or of the end of the span."""
+def _judged(events: DataFrame, reach: DataFrame, whole: DataFrame) -> DataFrame:
+    """Adds what can be said of each marker and span.
+
+    `known`: whether the coordinator log tells about the time of the marker, or of the end of the span; `allowed`: the candidates that
+    time and epoch allow, `marker_role` and `marker_instance` of markers.
+    """
     at = "coalesce(marker.at_ms, closer.at_ms, span.last_ms)"
     told = f"coalesce({at} > known_from_ms + skew_ms, true) AND coalesce({at} <= known_until_ms, true)"
-    joined = events.join(reach, ["cluster", "producer_id"], "left").join(F.broadcast(whole), "cluster", "left")
-    return joined.withColumn("known", F.expr(f"IF(coalesce(has_story, false), {told}, coalesce(whole, false))"))
-
-
-def _judged(known: DataFrame) -> DataFrame:
-    """Adds the candidates that time and epoch allow, `marker_role` and `marker_instance` of markers, and `clocklike` of spans."""
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
     begun = f"IF({_ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, coalesce(c.start_ms <= closer.at_ms, true))"
     of_span = f"coalesce({epochs}, true) AND {begun}"
     of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms, true)"
-    stale = "match = 'closing' AND span.first_ms < instance.start_ms - skew_ms"
-    spans_of_producer = "OVER (PARTITION BY replica_log_id, producer_id)"
-    return (
-        known.selectExpr(
-            "*",
-            f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
-            # A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
-            f"2 * count_if({stale}) {spans_of_producer} <= count_if(span IS NOT NULL) {spans_of_producer} AS clocklike",
-        )
-        .selectExpr("*", "try_element_at(allowed, 1) AS first_allowed")
-        .selectExpr("*", f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role")
-        .selectExpr(
-            "*",
-            """CASE marker_role WHEN 'unknown' THEN NULL WHEN 'unexplained' THEN NULL WHEN 'duplicate' THEN coalesce(instance, before)
-                ELSE coalesce(instance, first_allowed) END AS marker_instance""",
-        )
+    joined = events.join(reach, ["cluster", "producer_id"], "left").join(F.broadcast(whole), "cluster", "left")
+    return joined.selectExpr(
+        "*",
+        f"IF(coalesce(has_story, false), {told}, coalesce(whole, false)) AS known",
+        f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
+        "try_element_at(allowed, 1) AS first_allowed",
+        f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
+        """CASE marker_role WHEN 'unknown' THEN NULL WHEN 'unexplained' THEN NULL WHEN 'duplicate' THEN coalesce(instance, before)
+            ELSE coalesce(instance, first_allowed) END AS marker_instance""",
     )
 
 
@@ -144,28 +135,25 @@ def _for_rows(owned: DataFrame) -> DataFrame:
     )
 
 
-def _answered(joined: DataFrame) -> DataFrame:
-    """Choose the owner of each data row; `late_of` is set where the owner's marker came before it."""
-    same_epoch = "filter(allowed, c -> coalesce(c.data_epoch = producer_epoch, true))"
+def _answers() -> list[str]:
+    """Choose the owner of each data row (`chosen`); `late` says that the owner's marker came before it."""
+    own = "filter(allowed, c -> coalesce(c.data_epoch = producer_epoch, true))"
     in_time = "max_timestamp_ms >= c.start_ms - skew_ms AND max_timestamp_ms < c.decided_at_ms"
     genuine = f"coalesce(try_element_at(filter(own, c -> coalesce({in_time}, c.decided_at_ms IS NULL)), 1), try_element_at(own, -1))"
-    is_data = "row_kind = 'data' AND is_transactional AND judged AND known IS NOT NULL"
-    earlier = "before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2'"
-    early = "max_timestamp_ms < genuine.start_ms - skew_ms"
-    in_earlier = "clocklike AND max_timestamp_ms BETWEEN before.start_ms - skew_ms AND before.decided_at_ms"
     behind = "genuine IS NULL AND (owner.lists OR (owner IS NULL AND known AND before.data_epoch = producer_epoch))"
-    return (
-        joined.selectExpr("*", f"({is_data}) AS is_assigned", f"{same_epoch} AS own")
-        .selectExpr("*", f"IF(is_assigned, {genuine}, NULL) AS genuine")
-        .selectExpr(
-            "*",
-            f"""CASE WHEN NOT is_assigned THEN NULL WHEN {behind} THEN 'proved'
-                WHEN {earlier} AND {early} AND timestamp_type = 'LogAppendTime' THEN 'proved'
-                WHEN {earlier} AND {early} AND {in_earlier} THEN 'suspected' ELSE 'no' END AS late""",
-        )
-        .selectExpr(*joined.columns, "genuine", "is_assigned", "size(own) AS choices", "late", f"{_chosen()} AS chosen")
-        .selectExpr(*joined.drop("marker_role").columns, "late", "marker_role", *_columns())
-    )
+    early = """before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2'
+        AND max_timestamp_ms < genuine.start_ms - skew_ms"""
+    in_earlier = "clocklike AND max_timestamp_ms BETWEEN before.start_ms - skew_ms AND before.decided_at_ms"
+    return [
+        "row_kind = 'data' AND is_transactional AND judged AND known IS NOT NULL AS is_assigned",
+        f"{own} AS own",
+        f"IF(is_assigned, {genuine}, NULL) AS genuine",
+        f"""CASE WHEN NOT is_assigned THEN NULL WHEN {behind} THEN 'proved'
+            WHEN {early} AND timestamp_type = 'LogAppendTime' THEN 'proved'
+            WHEN {early} AND {in_earlier} THEN 'suspected' ELSE 'no' END AS late""",
+        f"{_chosen()} AS chosen",
+        *_columns(),
+    ]
 
 
 def _chosen() -> str:
@@ -184,10 +172,10 @@ def _columns() -> list[str]:
         "CASE WHEN row_kind = 'marker' THEN marker_instance.instance_id ELSE chosen.instance_id END AS instance_id",
         f"""CASE WHEN row_kind = 'marker' THEN IF(marker_instance IS NULL, NULL, IF(marker_instance.protocol = 'tv2', 'epoch', 'marker'))
             WHEN NOT is_assigned THEN NULL WHEN late IN ('proved', 'suspected') THEN 'time'
-            WHEN chosen.protocol = 'tv2' THEN 'epoch' WHEN genuine IS NOT NULL AND by_marker AND choices = 1 THEN 'marker'
+            WHEN chosen.protocol = 'tv2' THEN 'epoch' WHEN genuine IS NOT NULL AND by_marker AND size(own) = 1 THEN 'marker'
             WHEN chosen IS NOT NULL THEN 'time' WHEN {nobody} THEN 'none' END AS instance_source""",
         f"""CASE WHEN row_kind = 'marker' THEN marker_instance.decision WHEN {doubtful} THEN NULL
-            ELSE chosen.decision END AS instance_decision""",
+            WHEN genuine IS NOT NULL OR late = 'proved' THEN chosen.decision END AS instance_decision""",
         f"""CASE WHEN NOT (row_kind = 'data' AND is_transactional) THEN NULL WHEN genuine IS NOT NULL OR late = 'proved' THEN 'registered'
             WHEN chosen IS NOT NULL OR {nobody} THEN 'unregistered' ELSE 'unknown' END AS registration""",
     ]

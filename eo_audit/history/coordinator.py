@@ -92,8 +92,9 @@ def _authority(placed: DataFrame) -> DataFrame:
             "*",
             F.lag(F.struct("entry_offset", "section_id", "batch_timestamp_ms")).over(in_log).alias("log_previous"),
             F.row_number().over(in_log).alias("place"),
+            hole.alias("hole"),
+            F.col("log_previous.batch_timestamp_ms").alias("log_previous_batch_ms"),
         )
-        .select("*", hole.alias("hole"))
         .select("*", skipped.alias("skipped"))
         .select(
             "*",
@@ -102,25 +103,25 @@ def _authority(placed: DataFrame) -> DataFrame:
             (F.max("entry_offset").over(log) + 1 == F.count("*").over(log)).alias("log_contiguous"),
             (~last_of_log).alias("tail_known"),
         )
-        .select("*", F.max("rank").over(replicas).alias("best"), F.col("log_previous.batch_timestamp_ms").alias("log_previous_batch_ms"))
+        .select("*", F.max("rank").over(replicas).alias("best"))
         .where(F.col("rank") == F.col("best"))
     )
 
 
 def _with_predecessor(entries: DataFrame) -> DataFrame:
-    """Adds `previous` (null after a missing segment), `alive` (the newest earlier entry with a value), and the law's features."""
+    """Adds `previous` (null after a missing segment), `alive` (the newest earlier entry with a value), and what the law asks of both."""
     in_id = _ordered(*_LOG, "transactional_id")
-    same_stretch = {name: F.when(F.col(f"{name}.stretch") == F.col("stretch"), F.col(name)) for name in ("previous", "alive")}
+    same_stretch = {"previous": "entry_before", "alive": "value_before"}
     with_value = F.when(~F.col("tombstone"), F.struct("state", "producer_id", "stretch"))
-    return (
-        entries.select(
-            "*",
-            F.lag(F.struct(*coordinator_law.PREVIOUS)).over(in_id).alias("previous"),
-            F.lead(F.lit(False), 1, True).over(in_id).alias("is_last"),
-            F.last(with_value, ignorenulls=True).over(_before(in_id)).alias("alive"),
-        )
-        .withColumns(same_stretch)
-        .withColumns(coordinator_law.features())
+    return entries.select(
+        "*",
+        F.lag(F.struct(*coordinator_law.PREVIOUS)).over(in_id).alias("entry_before"),
+        F.lead(F.lit(False), 1, True).over(in_id).alias("is_last"),
+        F.last(with_value, ignorenulls=True).over(_before(in_id)).alias("value_before"),
+        *(F.when(F.col(f"{raw}.stretch") == F.col("stretch"), F.col(raw)).alias(name) for name, raw in same_stretch.items()),
+        *(feature.alias(name) for name, feature in coordinator_law.features().items()),
+        coordinator_law.protocol_evidence().alias("evidence"),
+        coordinator_law.begins_run().alias("begins"),
     )
 
 
@@ -138,18 +139,17 @@ def _judged(entries: DataFrame) -> DataFrame:
     name = F.concat_ws("/", "cluster", F.col("coordinator_partition").cast("string"), "transactional_id", F.col("begin").cast("string"))
     renamed = {"offset": "entry_offset", "status": "state", "pid": "producer_id", "epoch": "producer_epoch", "partitions": "listed"}
     kept = ("last_update_ms", "start_ms", "timeout_ms", "section_id", "byte_offset", "length")
-    return (
-        entries.select("*", coordinator_law.protocol_evidence().alias("evidence"), coordinator_law.begins_run().alias("begins"))
-        .select("*", F.coalesce(earlier, later, assumed).alias("protocol"), begin.alias("begin"))
-        .select("*", coordinator_law.step().alias("judged"), coordinator_law.epoch_step().alias("epoch_step"))
-        .select(
-            "*",
-            F.substring_index("judged", " ", 1).alias("step"),
-            F.get(F.split("judged", " "), F.lit(1)).alias("step_reason"),
-            F.when(fine, coordinator_law.field_change()).alias("field_change"),
-            F.when(coordinator_law.in_run(), name).alias("instance_id"),
-            F.coalesce(F.col("previous").isNotNull() | whole | born, F.lit(False)).alias("head_known"),
-            *(F.col(f"previous.{field}").alias(f"previous_{column}") for column, field in renamed.items()),
-            *(F.col(f"previous.{field}").alias(f"previous_{field}") for field in kept),
-        )
+    return entries.select(
+        "*",
+        F.coalesce(earlier, later, assumed).alias("protocol"),
+        begin.alias("begin"),
+        coordinator_law.step().alias("judged"),
+        coordinator_law.epoch_step().alias("epoch_step"),
+        F.substring_index("judged", " ", 1).alias("step"),
+        F.get(F.split("judged", " "), F.lit(1)).alias("step_reason"),
+        F.when(fine, coordinator_law.field_change()).alias("field_change"),
+        F.when(coordinator_law.in_run(), name).alias("instance_id"),
+        F.coalesce(F.col("previous").isNotNull() | whole | born, F.lit(False)).alias("head_known"),
+        *(F.col(f"previous.{field}").alias(f"previous_{column}") for column, field in renamed.items()),
+        *(F.col(f"previous.{field}").alias(f"previous_{field}") for field in kept),
     )

@@ -35,19 +35,17 @@ def transaction_instances(coordinator_history: DataFrame, clusters: DataFrame) -
 
 def _linked(history: DataFrame) -> DataFrame:
     """Each entry with the id's next one, and whether the transaction's time counts from it."""
-    following = F.struct("state", "producer_epoch", "producer_id", "batch_timestamp_ms")
+    state = F.when(F.col("tombstone"), law.TOMBSTONE).otherwise(F.coalesce("status", F.lit("Unknown"))).alias("state")
+    following = F.struct(state, "producer_epoch", "producer_id", "batch_timestamp_ms")
     added = F.size(F.array_except("partitions", "previous_partitions"))
     kept = F.size(F.array_except("previous_partitions", "partitions")) == 0
     extends = (F.col("previous_status") == law.ONGOING) & (added > 0) & kept
-    return (
-        history.select("*", F.when(F.col("tombstone"), law.TOMBSTONE).otherwise(F.coalesce("status", F.lit("Unknown"))).alias("state"))
-        .select(
-            "*",
-            F.lead(following).over(Window.partitionBy(*_KEY).orderBy("entry_offset")).alias("following"),
-            ((F.col("state") == law.ONGOING) & ~F.coalesce(extends, F.lit(False))).alias("opens"),
-        )
-        .where(F.col("instance_id").isNotNull())
-    )
+    return history.select(
+        "*",
+        state,
+        F.lead(following).over(Window.partitionBy(*_KEY).orderBy("entry_offset")).alias("following"),
+        ((F.col("status") == law.ONGOING) & ~F.coalesce(extends, F.lit(False))).alias("opens"),
+    ).where(F.col("instance_id").isNotNull())
 
 
 def _runs(linked: DataFrame) -> DataFrame:

@@ -50,7 +50,7 @@ def matched(rows: DataFrame, spans: DataFrame, instances: DataFrame, *, replica_
         match (closing, duplicate, contradictory or null) and instance (the one matched, or null) of the marker, on a span those of
         the marker that closes it, which is `closer` (null while open); marker_before: the producer's previous marker;
         candidates: the instances that list the partition, from the last one that some marker ended before (`before`) up to the one
-        that the next marker ends, which stands at ends_candidate.
+        that the next marker ends, which stands at ends_candidate; clocklike: the producer's timestamps follow its transactions.
     """
     logs = replica_logs.select("replica_log_id", "cluster", "topic", "partition", "first_offset")
     skews = F.broadcast(clusters.select("cluster", "skew_ms"))
@@ -88,32 +88,40 @@ def _spans(spans: DataFrame) -> DataFrame:
 
 
 def _by_time_and_rank(events: DataFrame) -> DataFrame:
-    """Adds `found`: the instance of each marker, by time or by rank."""
+    """Adds `found`, the instance of each marker by time or by rank, and whether it `fits` or is `odd` (of the other type)."""
     in_time = f"PARTITION BY {_GROUP} ORDER BY at_ms, kind, place"
     in_log = f"PARTITION BY {_GROUP}, kind ORDER BY place"
     from_end = f"PARTITION BY {_GROUP}, kind, again ORDER BY place DESC"
     kept = "kind = 2 AND NOT again"
     off = "kind = 2 AND (nearest IS NULL OR nearest.decision <> marker.type OR rivals > 1)"
+    in_range = """coalesce(marker.coordinator_epoch >= found.prepare_leader_epoch, true)
+        AND coalesce(marker.coordinator_epoch <= found.complete_leader_epoch, true)"""
     return (
         events.selectExpr(
             "*",
             f"last(own, true) OVER ({in_time} {_BACK}) AS earlier",
             f"first(own, true) OVER ({in_time} {_ONWARD}) AS later",
             f"coalesce(kind = 2 AND NOT marker.closes AND lag(marker.type) OVER ({in_log}) = marker.type, false) AS again",
+            f"IF(kind = 2, {_nearest()}, NULL) AS nearest",
         )
-        .selectExpr("*", f"IF(kind = 2, {_nearest()}, NULL) AS nearest", f"row_number() OVER ({from_end}) AS rank")
         .selectExpr(
             "*",
-            f"first(own, true) OVER (PARTITION BY {_GROUP}, again, rank) AS partner",
+            f"row_number() OVER ({from_end}) AS rank",
             f"count_if({kept}) OVER (PARTITION BY {_GROUP}, nearest.instance_id) AS rivals",
         )
         .selectExpr(
             "*",
+            f"first(own, true) OVER (PARTITION BY {_GROUP}, again, rank) AS partner",
             f"bool_or({kept} AND {off}) OVER (PARTITION BY {_GROUP}) AS doubtful",
+        )
+        .selectExpr(
+            "*",
             f"max(IF({kept}, at_ms - partner.until_ms, NULL)) OVER (PARTITION BY {_GROUP}) AS least_offset",
             f"min(IF({kept}, at_ms - partner.decided_at_ms, NULL)) OVER (PARTITION BY {_GROUP}) AS most_offset",
+            f"IF(doubtful AND coalesce({_explained()}, false), IF({kept}, partner, NULL), nearest) AS found",
+            f"coalesce(kind = 2 AND found.decision = marker.type AND {in_range}, false) AS fits",
+            "coalesce(kind = 2 AND found.decision <> marker.type, false) AS odd",
         )
-        .withColumn("found", F.expr(f"IF(doubtful AND coalesce({_explained()}, false), IF({kept}, partner, NULL), nearest)"))
     )
 
 
@@ -136,27 +144,14 @@ def _explained() -> str:
 def _claimed(paired: DataFrame) -> DataFrame:
     """Adds `match`, and `claims`: the place of the marker that ends the instance, on both."""
     of_instance = f"PARTITION BY {_GROUP}, coalesce(own.instance_id, found.instance_id)"
-    in_range = """coalesce(marker.coordinator_epoch >= found.prepare_leader_epoch, true)
-        AND coalesce(marker.coordinator_epoch <= found.complete_leader_epoch, true)"""
-    fits = f"kind = 2 AND found.decision = marker.type AND {in_range}"
-    odd = "kind = 2 AND found.decision <> marker.type"
-    return (
-        paired.selectExpr("*", f"coalesce({fits}, false) AS fits", f"coalesce({odd}, false) AS odd")
-        .selectExpr(
-            "*",
-            f"min(IF(fits, place, NULL)) OVER ({of_instance}) AS first_fit",
-            f"min(IF(odd, place, NULL)) OVER ({of_instance}) AS first_odd",
-        )
-        .selectExpr(
-            "*",
-            """CASE WHEN fits AND place = first_fit THEN 'closing' WHEN fits THEN 'duplicate'
-                WHEN odd AND first_fit IS NULL AND place = first_odd THEN 'contradictory' END AS match""",
-        )
-        .selectExpr(
-            "*",
-            """CASE WHEN own IS NOT NULL THEN coalesce(first_fit, first_odd)
-                WHEN match IN ('closing', 'contradictory') THEN place END AS claims""",
-        )
+    return paired.selectExpr(
+        "*",
+        f"min(IF(fits, place, NULL)) OVER ({of_instance}) AS first_fit",
+        f"min(IF(odd, place, NULL)) OVER ({of_instance}) AS first_odd",
+        """CASE WHEN fits AND place = first_fit THEN 'closing' WHEN fits THEN 'duplicate'
+            WHEN odd AND first_fit IS NULL AND place = first_odd THEN 'contradictory' END AS match""",
+        """CASE WHEN own IS NOT NULL THEN coalesce(first_fit, first_odd)
+            WHEN match IN ('closing', 'contradictory') THEN place END AS claims""",
     )
 
 
@@ -165,6 +160,7 @@ def _with_candidates(claimed: DataFrame) -> DataFrame:
     side = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place, kind"
     known = "named_struct('marker', marker, 'match', match, 'instance', IF(match IS NULL, NULL, found))"
     ends = "IF(match IN ('closing', 'contradictory'), found, NULL)"
+    stale = "coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false)"
     return (
         claimed.selectExpr(
             *("replica_log_id", "producer_id", "cluster", "log", "first_offset", "skew_ms", "kind", "place", "own", "marker", "span"),
@@ -172,11 +168,14 @@ def _with_candidates(claimed: DataFrame) -> DataFrame:
             f"last({ends}, true) OVER ({side} {_EARLIER}) AS before",
             f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
             f"first(IF(kind = 2, {known}, NULL), true) OVER ({side} {_ONWARD}) AS closing",
+            *("closing.marker AS closer", "closing.match AS match", "closing.instance AS instance", f"{stale} AS stale"),
         )
-        .selectExpr("*", f"sort_array(collect_list(own) OVER (PARTITION BY {_LOG}, ends_candidate)) AS candidates")
-        .where("kind > 0")
         .selectExpr(
-            *("replica_log_id", "producer_id", "cluster", "log", "first_offset", "skew_ms", "place", "marker", "span", "before"),
-            *("marker_before", "ends_candidate", "candidates", "closing.marker AS closer", "closing.match", "closing.instance"),
+            "*",
+            f"sort_array(collect_list(own) OVER (PARTITION BY {_LOG}, ends_candidate)) AS candidates",
+            # A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
+            f"2 * count_if(stale) OVER (PARTITION BY {_LOG}) <= count(span) OVER (PARTITION BY {_LOG}) AS clocklike",
         )
+        .where("kind > 0")
+        .drop("kind", "own", "closing", "stale")
     )
