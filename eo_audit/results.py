@@ -139,7 +139,7 @@ class Results:
     def steps(self, ids: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[list[Row], list[Row]]]:
         """(cluster, transactional id) -> its rows of `coordinator_history` in order, the newest 400 or those around its last odd step,
         and the rows of `transaction_instances` of its aborts; only ids that have any."""
-        names = pa.array(sorted({name for _, name in ids}))
+        names = pa.array(sorted({name for _, name in ids}), pa.string())
         entries = self._of_ids("coordinator_history", _STEPS, names)
         aborts = self._of_ids("transaction_instances", ("cluster", "transactional_id", "prepare_offset", "abort_cause"), names)
         found = {}

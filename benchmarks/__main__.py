@@ -1,0 +1,114 @@
+"""`make bench`: the figures of the project, side by side with what a user would do instead, in one run.
+
+    python -m benchmarks [--megabytes 1000] [--batches 20000000] [--folder DIR] [--only ingest,small,batches]
+
+- ingest: dump text of the chosen size in the real grammar (clean; pretty-printed payloads; 5 % hostile) to Delta, cold and warm; then
+  rebuild and audit of the clean one. The peer is DuckDB, which splits the same lines into Parquet and does not notice forged ones.
+- small: wall time of whole `eo-audit run` processes on the smallest example.
+- batches: producer histories of 20 million batches, half of them of one producer (`benchmarks.sequences`).
+"""
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import sequences
+from benchmarks.dump_text import VARIANTS, write_dumps
+from benchmarks.measure import Figures, measured
+from benchmarks.peer import duckdb_to_parquet
+from eo_audit import pipeline
+from eo_audit.config import load
+from eo_audit.session import Starting
+
+ROOT = Path(__file__).parents[1]
+SMALL_RUNS = 5
+
+
+def tell(what: str, figures: Figures, megabytes: float | None = None) -> None:
+    """One line of figures."""
+    rate = "" if megabytes is None else f"{megabytes / figures.wall:7.0f} MB/s"
+    memory = f"{figures.peak_bytes / 2**20:7.0f} MiB peak"
+    sys.stdout.write(f"{what:34} {figures.wall:7.1f} s wall {figures.cpu:7.1f} s CPU {memory} {rate}\n")
+    sys.stdout.flush()
+
+
+def ingest(folder: Path, megabytes: int) -> None:
+    """Ingest each variant cold and warm, the peer on the same file, and the two later steps on the clean one."""
+    for variant in VARIANTS:
+        dumps = folder / f"{variant}-{megabytes}"
+        if not dumps.is_dir():
+            write_dumps(dumps, text_bytes=megabytes * 1_000_000, variant=variant)
+        size = sum(path.stat().st_size for path in dumps.rglob("*") if path.is_file())
+        sys.stdout.write(f"\n{variant}: {size / 1e6:.0f} MB of dump text\n")
+        spark = Starting(load(), input_bytes=size)
+        with measured() as figures:
+            spark()
+        tell("  start of Spark", figures)
+        for run in ("cold", "warm"):
+            out = folder / "out"
+            shutil.rmtree(out, ignore_errors=True)
+            _step(f"  ingest to Delta, {run}", out, dumps, spark, size=size)
+        if variant == VARIANTS[0]:
+            _later_steps(folder / "out", spark)
+        spark().stop()
+        with measured() as figures:
+            duckdb_to_parquet(dumps, folder / "peer.parquet")
+        tell("  peer: DuckDB to Parquet", figures, size / 1e6)
+
+
+def _step(what: str, out: Path, dumps: Path, spark: Callable[[], object], *, size: int) -> None:
+    options = pipeline.Options()
+    found = pipeline.discover([dumps], options)
+    with pipeline.writing(out, options, input_bytes=size, spark=spark) as warehouse, measured() as figures:  # type: ignore[arg-type]
+        pipeline.ingest(warehouse, found, options)
+    tell(what, figures, size / 1e6)
+
+
+def _later_steps(out: Path, spark: Callable[[], object]) -> None:
+    options = pipeline.Options()
+    for step in (pipeline.rebuild, pipeline.audit):
+        with pipeline.writing(out, options, spark=spark) as warehouse, measured() as figures:  # type: ignore[arg-type]
+            step(warehouse, options)
+        tell(f"  {step.__name__}", figures)
+
+
+def small(folder: Path) -> None:
+    """Whole processes on the smallest example."""
+    example = min((ROOT / "examples").iterdir(), key=lambda path: sum(f.stat().st_size for f in path.rglob("*") if f.is_file()))
+    seconds = []
+    for _ in range(SMALL_RUNS):
+        shutil.rmtree(folder / "small", ignore_errors=True)
+        began = time.perf_counter()
+        command = [str(Path(sys.executable).parent / "eo-audit"), "run", str(example), "--out", str(folder / "small")]
+        subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - began)
+    line = f"min {min(seconds):.1f}, median {statistics.median(seconds):.1f}, max {max(seconds):.1f} s"
+    sys.stdout.write(f"\neo-audit run {example.name}: {line} of {SMALL_RUNS} whole processes\n")
+
+
+def main() -> None:
+    """Run the chosen parts."""
+    parser = argparse.ArgumentParser(description="The figures of the project, side by side with what a user would do instead.")
+    parser.add_argument("--megabytes", type=int, default=1000)
+    parser.add_argument("--batches", type=int, default=20_000_000)
+    parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench")
+    parser.add_argument("--only", default="small,ingest,batches")
+    chosen = parser.parse_args()
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    parts = chosen.only.split(",")
+    if "small" in parts:
+        small(chosen.folder)
+    if "ingest" in parts:
+        ingest(chosen.folder, chosen.megabytes)
+    if "batches" in parts:
+        sys.stdout.write(f"\n{chosen.batches:,} batches, half of one producer\n")
+        sequences.main(["--batches", str(chosen.batches)])
+
+
+if __name__ == "__main__":
+    main()
