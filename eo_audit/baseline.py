@@ -10,13 +10,16 @@ The file is YAML that a team keeps beside its policy and reviews like code:
       until: 2026-12-31        # a day (UTC), the last on which it counts as accepted
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import yaml
 
-from eo_audit.errors import ConfigurationError
+from eo_audit.errors import ArgumentError, ConfigurationError
+from eo_audit.report.values import Row
+from eo_audit.report.wording import place
 
 DEFAULT = Path("accepted.yaml")  # in the current folder
 _FIELDS = ("finding_id", "what", "who", "why", "until")
@@ -69,13 +72,47 @@ def _accepted(row: object, path: Path, number: int) -> Accepted:
     return Accepted(**texts, until=row["until"])
 
 
-def accept(path: Path, added: Accepted) -> None:
-    """Add one accepted finding to a file, or replace what was said of it before."""
+def accept(path: Path, finding: Row, *, who: str, why: str, until: str) -> Accepted:
+    """Write one accepted finding into a file, in the place of what was said of it before.
+
+    Args:
+        path: the file; it need not exist.
+        finding: its row of `findings`.
+        who: who accepts it.
+        why: for whoever reads the report.
+        until: the last day, such as 2026-12-31.
+
+    Returns:
+        What stands there now.
+
+    Raises:
+        ArgumentError: nobody, no reason, or no day.
+        ConfigurationError: the file is there, and is not one of accepted findings.
+    """
+    if not who.strip() or not why.strip():
+        raise ArgumentError("--who and --why must say something")
+    added = Accepted(str(finding["finding_id"]), f"{finding['rule']} {place(finding)}", who.strip(), why.strip(), _day(until))
     rows = [entry for entry in load(path) if entry.finding_id != added.finding_id]
     content = {"accepted": [asdict(entry) for entry in (*rows, added)]}
     waiting = path.with_suffix(path.suffix + ".new")
     waiting.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     waiting.replace(path)
+    return added
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentError(f"--until {text} is not a day such as 2026-12-31") from None
+
+
+def of_same_incidents(findings: Sequence[Row], accepted: Sequence[Accepted]) -> list[str]:
+    """Short ids of findings above information that nobody accepted, of incidents of which another finding is accepted."""
+    known = {entry.finding_id for entry in accepted}
+    incidents = {row["incident_id"] for row in findings if row["finding_id"] in known}
+    left = [row for row in findings if row["incident_id"] in incidents and row["finding_id"] not in known and row["severity"] != "info"]
+    return [str(row["finding_id"])[:12] for row in left]
 
 
 def entry(accepted: Accepted, as_of_ms: int | None) -> dict[str, object]:

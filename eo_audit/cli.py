@@ -22,6 +22,7 @@ from eo_audit.errors import CRASH, ArgumentError, AuditError
 if TYPE_CHECKING:
     from eo_audit.pipeline import Options
 
+DEFAULT_ACCEPTED = Path("accepted.yaml")
 BAD_ARGUMENTS = ArgumentError.exit_code
 INTERRUPTED = 130
 
@@ -48,6 +49,9 @@ AsOf = Annotated[
     typer.Option("--as-of", metavar="TIME", help="The audit's now, ISO 8601 or epoch ms (default: when the dumps were made)."),
 ]
 Policy = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="What fails a run, instead of conf/policy.yaml.")]
+AcceptedFile = Annotated[
+    Path, typer.Option("--accepted", metavar="FILE", help="Accepted findings (see eo-audit accept); none where there is no such file.")
+]
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Where Spark runs, instead of conf/local.yaml.")]
 
 
@@ -70,6 +74,7 @@ def run(
     cluster: ClusterName = None,
     as_of: AsOf = None,
     policy: Policy = None,
+    accepted: AcceptedFile = DEFAULT_ACCEPTED,
     config: ConfigFile = None,
 ) -> None:
     """Ingest, rebuild and audit; prints the verdict.
@@ -78,7 +83,7 @@ def run(
     """
     from eo_audit import pipeline
 
-    with _options(cluster, as_of, policy, config) as options:
+    with _options(cluster, as_of, policy, config, accepted=accepted) as options:
         pipeline.run(out, dumps, options)
     raise typer.Exit(_show_result(out))
 
@@ -106,11 +111,17 @@ def rebuild(out: Out = Path("out"), as_of: AsOf = None, config: ConfigFile = Non
 
 
 @app.command()
-def audit(out: Out = Path("out"), as_of: AsOf = None, policy: Policy = None, config: ConfigFile = None) -> None:
+def audit(
+    out: Out = Path("out"),
+    as_of: AsOf = None,
+    policy: Policy = None,
+    accepted: AcceptedFile = DEFAULT_ACCEPTED,
+    config: ConfigFile = None,
+) -> None:
     """Step 3: histories to findings and the verdict."""
     from eo_audit import pipeline
 
-    with _options(None, as_of, policy, config) as options, pipeline.writing(out, options) as warehouse:
+    with _options(None, as_of, policy, config, accepted=accepted) as options, pipeline.writing(out, options) as warehouse:
         pipeline.audit(warehouse, options)
     raise typer.Exit(_show_result(out))
 
@@ -154,8 +165,81 @@ def rules(code: Annotated[str | None, typer.Argument(metavar="CODE", help="Such 
     show_rules(code, console())
 
 
+@app.command()
+def report(out: Out = Path("out")) -> None:
+    """Write report.html anew from the results in --out."""
+    from eo_audit.report.build import write_report
+
+    sys.stdout.write(f"{write_report(out)}\n")
+
+
+@app.command()
+def gate(
+    out: Out = Path("out"),
+    expectations: Annotated[
+        Path | None, typer.Option("--expectations", metavar="DIR", help="Suites of Great Expectations, instead of conf/expectations.")
+    ] = None,
+    docs: Annotated[Path | None, typer.Option("--docs", metavar="DIR", help="Where the Data Docs go, instead of DIR/data-docs.")] = None,
+) -> None:
+    """The data-quality gate over the results in --out: exit code 0 met, 1 not met, 2 met, but the verdict is unknown."""
+    from eo_audit.config import conf_folder
+    from eo_audit.gate import gate as checked
+
+    result = checked(out, expectations=expectations or conf_folder() / "expectations", docs=docs)
+    for sentence in result.unmet:
+        complain(sentence)
+    outcome = {0: "met", 1: "not met", 2: "met, but the verdict is unknown"}[result.exit_code]
+    sys.stdout.write(f"Expectations {outcome}. Data Docs: {result.docs}\n")
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def accept(
+    finding_ids: Annotated[list[str], typer.Argument(metavar="FINDING_ID...", help="As in the report; the first characters will do.")],
+    who: Annotated[str, typer.Option("--who", help="Who accepts it.")],
+    why: Annotated[str, typer.Option("--why", help="Why, for whoever reads the report.")],
+    until: Annotated[str, typer.Option("--until", metavar="DAY", help="The last day (UTC), such as 2026-12-31; then it counts again.")],
+    out: Out = Path("out"),
+    file: Annotated[Path, typer.Option("--file", metavar="FILE", help="Where it is written down.")] = DEFAULT_ACCEPTED,
+) -> None:
+    """Accept known findings: they are still found and shown, and fail no audit until a day.
+
+    From the next audit on. `run` and `audit` read accepted.yaml in the current folder (or --accepted FILE); review it like code.
+    """
+    import eo_audit
+    from eo_audit import baseline
+
+    results = eo_audit.open(out)
+    for name in finding_ids:
+        entry = baseline.accept(file, results.finding(name), who=who, why=why, until=until)
+        sys.stdout.write(f"{entry.what} ({entry.finding_id[:12]}) is accepted until {entry.until}: {file}\n")
+    left = baseline.of_same_incidents(results.findings, baseline.load(file))
+    if left:
+        sys.stdout.write(f"Of the same incident, and still counting: {' '.join(left)}\n")
+
+
+@app.command()
+def history(
+    out: Out = Path("out"),
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many audits, from the newest back.")] = 10,
+) -> None:
+    """How findings came and went between the audits of --out: new, still there, gone."""
+    from eo_audit.errors import WarehouseError
+    from eo_audit.report.history import show_history
+    from eo_audit.report.terminal import console
+    from eo_audit.run_history import finding_history, newest_first
+    from eo_audit.tables import Warehouse
+
+    audits = finding_history(Warehouse(out))
+    if not audits:
+        raise WarehouseError(f"{out} holds no finished audit: run 'eo-audit run DUMPS --out {out}' first")
+    show_history(newest_first(audits, last), console())
+
+
 @contextmanager
-def _options(cluster: str | None, as_of: str | None, policy: Path | None, config: Path | None) -> "Iterator[Options]":
+def _options(
+    cluster: str | None, as_of: str | None, policy: Path | None, config: Path | None, *, accepted: Path = DEFAULT_ACCEPTED
+) -> "Iterator[Options]":
     """What the pipeline is told, while its progress is shown."""
     from eo_audit.config import load
     from eo_audit.pipeline import Options
@@ -164,7 +248,9 @@ def _options(cluster: str | None, as_of: str | None, policy: Path | None, config
     # A reader of the table that goes away must not take the run with it.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     with watched() as progress:
-        yield Options(load(config), cluster, parse_moment(as_of), policy, progress, notice=complain)
+        if accepted != DEFAULT_ACCEPTED and not accepted.is_file():
+            raise ArgumentError(f"--accepted {accepted} is not there")
+        yield Options(load(config), cluster, parse_moment(as_of), policy, progress, notice=complain, accepted=accepted)
 
 
 def parse_moment(text: str | None) -> int | None:

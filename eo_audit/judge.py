@@ -38,6 +38,5 @@ def judge(
     chosen, known = policies.load(policy), baseline.load(accepted) if accepted else ()
     collected = collect(warehouse)
     found, crashed = findings(collected)
-    about = {"run_id": run_id, "code_version": __version__}
-    verdict = build(collected, found, chosen, **about, inputs=inputs, crashed=crashed, accepted=known)
+    verdict = build(collected, found, chosen, run_id=run_id, code_version=__version__, inputs=inputs, crashed=crashed, accepted=known)
     return Judgement(tuple(found), verdict)
