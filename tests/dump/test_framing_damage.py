@@ -1,0 +1,123 @@
+"""Truncations, splices and byte flips of real dumps: nothing raises, every byte has an owner, nothing is invented, no payload leaks."""
+
+import random
+from functools import cache
+
+import pytest
+
+from eo_audit.dump import kernel_reader
+from eo_audit.dump.discovery import DumpFile, discover
+from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from tests.support.dump_text import Batch, Rec, Style, dump, forged_marker
+from tests.support.facts import CORPUS, context_of, text_of
+
+LARGEST = 30_000  # bytes: damage to larger files is the same, and slower
+Row = dict[str, object]
+
+
+@pytest.fixture(autouse=True)
+def _fast_path_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_reader, "LEAST_BYTES", 1)
+
+
+@cache
+def corpus() -> list[tuple[DumpFile, bytes]]:
+    """Files of every kind, the hostile ones more than once."""
+    files = [file for path in sorted((CORPUS / "dumps").iterdir()) for file in discover([path])]
+    texts = [(file, text_of(file)) for file in files if file.stored_bytes < LARGEST]
+    return texts + 3 * [(file, text) for file, text in texts if file.cluster.startswith("hostile") and ".log." in file.path]
+
+
+def read(text: bytes, context: FileContext, *, fast: bool = True) -> RangeResult:
+    """A whole text as one range."""
+    return parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
+
+
+def damaged(rng: random.Random, text: bytes) -> bytes:
+    """The text cut off, with a stretch of another file in place of one of its own, or with some bytes changed."""
+    kind, at = rng.random(), rng.randrange(len(text) + 1)
+    if kind < 0.3:
+        return text[:at]
+    if kind < 0.65:
+        _, other = rng.choice(corpus())
+        begin = rng.randrange(len(other) + 1)
+        lost, gained = (rng.choice((0, 1, 40, 400, 20_000)) for _ in range(2))
+        return text[:at] + other[begin : begin + gained] + text[at + lost :]
+    changed = bytearray(text or b"\n")
+    for _ in range(rng.choice((1, 1, 3, 30))):
+        changed[rng.randrange(len(changed))] = rng.choice((10, 13, 32, 45, 48, 57, 91, 93, rng.randrange(256)))
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_dumps_balance_and_never_raise(seed: int) -> None:
+    rng = random.Random(seed)
+    for number in range(350):
+        file, text = rng.choice(corpus())
+        for _ in range(rng.choice((1, 1, 2))):
+            text = damaged(rng, text)
+        context = context_of(file, text)
+        result = read(text, context)
+        assert (result.end_byte, result.ledger.total) == (len(text), len(text)), (file.path, number)
+        unread = result.facts["unread_spans"]["length"].to_pylist() if "unread_spans" in result.facts else []
+        assert sum(unread) == result.ledger.unread
+        if number % 4 == 0:
+            exact = read(text, context, fast=False)
+            assert exact.facts.keys() == result.facts.keys() and exact.ledger == result.ledger
+            assert all(facts.equals(exact.facts[table]) for table, facts in result.facts.items()), (file.path, number)
+
+
+def by_place(result: RangeResult, table: str) -> dict[int, Row]:
+    """Rows of a table by their place in the file."""
+    return {row["byte_offset"]: row for row in (result.facts[table].to_pylist() if table in result.facts else [])}
+
+
+def without(row: Row, *names: str) -> Row:
+    """A row without some columns."""
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def test_a_cut_file_says_nothing_that_the_whole_file_does_not_say() -> None:
+    rng = random.Random(1)
+    logs = [(file, text) for file, text in corpus() if ".log." in file.path and len(text) > 400]
+    for file, text in rng.sample(logs, 60):
+        context = context_of(file, text)
+        whole = read(text, context)
+        batches, records = by_place(whole, "batches"), by_place(whole, "records")
+        for _ in range(5):
+            cut = read(text[: rng.randrange(len(text))], context)
+            for place, row in by_place(cut, "records").items():
+                unsure = ("length", "key_hash", "value_hash")
+                assert without(row, *unsure) == without(records[place], *unsure)
+            found = list(by_place(cut, "batches").items())
+            assert all(row == batches[place] for place, row in found[:-1])
+            for place, row in found[-1:]:
+                unsure = ("records_seen", "payload_verified", "length", "marker_type", "control_type", "coordinator_epoch")
+                assert without(row, *unsure) == without(batches[place], *unsure)
+                assert row["marker_type"] in (None, batches[place]["marker_type"])
+
+
+SECRET = b"S3CRET"
+
+
+def secret_dump(style: Style, codec: str) -> bytes:
+    """A dump whose keys, payloads and header keys all hold the secret, some in the form of a batch."""
+    records = [Rec(SECRET, SECRET + b"\n" + SECRET, ((SECRET, 5),)), Rec(b"] key: " + SECRET, b"\xff" + SECRET)]
+    batches = [Batch(list(records), 5, 2 * number, codec=codec) for number in range(6)]
+    dump(batches, style)
+    for batch in batches[::2]:
+        batch.records[0] = Rec(SECRET, SECRET + b"\n" + forged_marker(batch, style) + b"\n" + SECRET)
+    return dump(batches, style)
+
+
+@pytest.mark.parametrize("style", [Style(), Style("2.7"), Style("2.8"), Style(crlf=True)], ids=["4.3", "2.7", "2.8", "crlf"])
+def test_no_payload_ever_lands_in_a_fact(style: Style) -> None:
+    rng = random.Random(style.release)
+    context = FileContext("cluster", "orders-0/00000000000000000000.log.txt", 1)
+    for _ in range(60):
+        text = secret_dump(style, rng.choice(("none", "lz4")))
+        result = read(damaged(rng, text) if rng.random() < 0.9 else text, context)
+        for table, facts in result.facts.items():
+            for column in facts.column_names:
+                values = facts[column].to_pylist()
+                assert not any(isinstance(value, str) and SECRET.decode() in value for value in values), (table, column)
