@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FILE = "findings.jsonl"
 MOST_EVIDENCE = 20
-# Effect -> what may be its cause, the best first. All concern the same producer; C01, C02 and I06 speak of no data partition.
+# Effect -> what may be its cause, the best first. All concern the same producer; C01 and C02 speak of no data partition.
 CAUSES_OF: Mapping[str, tuple[str, ...]] = {
     "L01": ("T01", "C01", "C02", "T12"),
     "L02": ("T06", "T15", "S02", "S03"),
@@ -34,7 +34,8 @@ CAUSES_OF: Mapping[str, tuple[str, ...]] = {
     "T02": ("T15", "T01"),
     "T05": ("T06", "T15", "T01", "T10"),
     "T07": ("T15", "T01", "T13"),
-    "S02": ("T06",),
+    "T10": ("T15", "T05"),
+    "S02": ("T06", "S03"),
     "S03": ("T06",),
     "P12": ("I06",),
 }
@@ -126,6 +127,15 @@ class Draft:
         return self.case.last if self.said.last_offset is None else self.said.last_offset
 
     @property
+    def log_id(self) -> int:
+        """The replica log; 0 where the case has none."""
+        return self.case.log.log_id if self.case.log else 0
+
+    def speaks_only_of(self, instances: set[str]) -> bool:
+        """All its transactions are among these."""
+        return bool(self.instances) and self.instances <= instances
+
+    @property
     def place(self) -> tuple[str, str | None, int | None]:
         """Cluster, topic and partition."""
         if self.case.log is None:
@@ -191,20 +201,19 @@ def _explained(cases: Iterable[Case], context: Context) -> tuple[list[Draft], di
 
 
 def _without_twice_told(drafts: Sequence[Draft]) -> list[Draft]:
-    """T06 and T15 replace T05 of the same transaction on the same replica; T06 replaces T15."""
-    told: dict[str, dict[int, set[str]]] = {"T06": defaultdict(set), "T15": defaultdict(set)}
+    """On one replica T06 and T15 replace T05 of the same transactions, T06 replaces T15; a lost marker explains two epochs in one span."""
+    told: dict[tuple[str, int], set[str]] = defaultdict(set)
     for draft in drafts:
-        if draft.rule.code in told and draft.case.log:
-            told[draft.rule.code][draft.case.log.log_id] |= draft.instances
+        told[draft.rule.code, draft.log_id] |= draft.instances
+    lost = {(draft.log_id, draft.producer_id) for draft in drafts if draft.rule.code in ("T05", "T15")}
     kept = []
     for draft in drafts:
-        log_id = draft.case.log.log_id if draft.case.log else 0
-        mixed, merged = told["T06"].get(log_id, set()), told["T15"].get(log_id, set())
-        if draft.rule.code == "T15" and draft.instances and draft.instances <= mixed:
+        mixed, merged = told["T06", draft.log_id], told["T15", draft.log_id]
+        if draft.rule.code == "T15" and draft.speaks_only_of(mixed):
             continue
-        if draft.rule.code == "T05" and draft.instances and draft.instances <= mixed | merged:
-            draft = replace(draft, said=replace(draft.said, severity="info"))
-        kept.append(draft)
+        replaced = draft.rule.code == "T05" and draft.speaks_only_of(mixed | merged)
+        follows = draft.rule.code == "T10" and draft.case.row.text("row_kind") == "data" and (draft.log_id, draft.producer_id) in lost
+        kept.append(replace(draft, said=replace(draft.said, severity="info")) if replaced or follows else draft)
     return kept
 
 
@@ -287,9 +296,17 @@ def _with_incidents(told: Sequence[Finding]) -> list[Finding]:
 def _cause(finding: Finding, of_rule: Mapping[tuple[str, str, int | None], list[Finding]]) -> str | None:
     for rule in CAUSES_OF.get(finding.rule, ()):
         for other in of_rule.get((rule, finding.cluster, finding.producer_id), []):
-            if rule in _OF_THE_COORDINATOR or (other.topic, other.partition) == (finding.topic, finding.partition):
+            same_place = rule in _OF_THE_COORDINATOR or (other.topic, other.partition) == (finding.topic, finding.partition)
+            if same_place and _may_follow(finding, other):
                 return other.finding_id
     return None
+
+
+def _may_follow(finding: Finding, other: Finding) -> bool:
+    """A marker with an odd epoch (T10, an error) is why a marker is missing; data of two epochs (T10, an info) is what that leaves."""
+    if finding.rule == "T10":
+        return finding.severity == "info"
+    return other.rule != "T10" or other.severity != "info"
 
 
 def _root(name: str, causes: Mapping[str, str | None]) -> str:

@@ -90,7 +90,7 @@ def build(
         "rule_set": fingerprint(rules),
         "policy": policy.name,
         "rules": of_rule,
-        "accepted": entries,
+        **({"accepted": entries} if entries else {}),
         "counts": {severity: severities.get(severity, 0) for severity in reversed(SEVERITIES)},
         "partitions": [_partition(log) for log in _in_order(collected.context.logs.values())],
         "transactions": [_transaction(row) for row in collected.transactions],
@@ -112,7 +112,7 @@ def remove(folder: Path) -> None:
 
 def _judge(rule: Rule, collected: Collected, crash: str | None) -> Judged:
     context = collected.context
-    logs = [log for log in context.logs.values() if rule.subject in log.subjects or _is_unread(log)]
+    logs = [log for log in context.logs.values() if log.subjects.intersection(rule.subject.split()) or _is_unread(log)]
     unknowns = {log.log_id: unknown(rule, log, context) for log in logs}
     seen = frozenset(log.place for log in logs if unknowns[log.log_id] is None)
     missing = {item for item in unknowns.values() if item is not None}
@@ -146,11 +146,12 @@ def _rule(rule: Rule, judged: Judged, found: Sequence[Finding], policy: Policy, 
     if why is None and judged.unknowns:
         why, bring = sentences(set(judged.unknowns))
     verdict = "fail" if failing else "unknown" if why else "pass" if judged.partitions or found else "not_applicable"
+    accepted = sum(finding.finding_id in muted for finding in found)
     return {
         "verdict": verdict,
         "findings": len(found),
         "failing": failing,
-        "accepted": sum(finding.finding_id in muted for finding in found),
+        **({"accepted": accepted} if accepted else {}),
         "judged_partitions": len(judged.partitions),
         "unknown_why": why,
         "bring": bring,

@@ -107,7 +107,7 @@ class Rule:
         slug: its name, lower case with hyphens.
         severity: of a finding that `explain` does not rate otherwise.
         reads: the history table `where` looks at; the tables `find` reads.
-        subject: the fact that could break it (a name of `rules.subjects`); without one the rule is not applicable.
+        subject: the facts that could break it (names of `rules.subjects`, with blanks between); without any the rule is not applicable.
         needs: what must be covered before a silence means "pass" (names of `rules.needs`).
         where: predicate over the rows of `reads[0]`, as SQL.
         find: step from the history tables to hits (see `rules.cases.hits`), for what one row cannot show.

@@ -74,10 +74,10 @@ T05 = Rule(
     "missing-marker",
     "critical",
     ("instance_partitions",),
-    "registered_partition",
+    "transactional_batch registered_partition",
     where="coverage = 'covered' AND marker_match = 'missing'",
     explain=words_of.missing,
-    needs=("order", "past", "end", "dumped"),
+    needs=("order", "past", "end", "coordinator", "dumped"),
     docs=Docs(
         "The coordinator completed a transaction, the partition was registered in it, the dump reaches past its completion, and "
         "there is no marker.",
@@ -95,10 +95,10 @@ T06 = Rule(
     "mixed-markers",
     "critical",
     ("instance_partitions",),
-    "registered_partition",
+    "transactional_batch registered_partition",
     where="marker_match = 'contradictory'",
     explain=words_of.mixed,
-    needs=("order", "past", "dumped"),
+    needs=("order", "past", "coordinator", "dumped"),
     docs=Docs(
         "One transaction ended with COMMIT in one place and ABORT in another: atomicity is broken.",
         "The coordinator decided ABORT; orders-0 has the ABORT, orders-1 a COMMIT of the same transaction.",

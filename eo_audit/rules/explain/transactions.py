@@ -87,8 +87,9 @@ def late(case: Case, context: "Context") -> Explanation:
     proved = any(example.row.text("late") == "proved" for example in case.examples)
     instance = context.instances.get(row.word("instance_id"))
     decision = row.text("instance_decision") or "its marker"
+    stand = "stands" if case.records == 1 else "stand"
     message = (
-        f"{count(case.records, 'record')} of producer {row.maybe('producer_id')} (epoch {row.maybe('producer_epoch')}) stand behind "
+        f"{count(case.records, 'record')} of producer {row.maybe('producer_id')} (epoch {row.maybe('producer_epoch')}) {stand} behind "
         f"the marker that ended their transaction "
         f"({decision}): {offsets(case.first, case.last)}, which no transaction of the coordinator covers"
     )
