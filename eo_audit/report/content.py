@@ -53,13 +53,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Shown:
-    """One finding with what a reader needs to check it; `accepted` says who accepted it, if anybody did."""
+    """One finding with what a reader needs to check it; `accepted` says who accepted it, `muted` that this still holds."""
 
     row: Row
     place: str
     evidence: tuple[Evidence, ...]
     more_evidence: int
     accepted: str | None = None
+    muted: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ class Incident:
     topics: tuple[str, ...]
     rules: tuple[str, ...]
     search: str
+
+    @property
+    def muted(self) -> bool:
+        """Whether everything above information in it is accepted."""
+        return all(shown.muted for shown in (self.cause, *self.effects) if shown.row["severity"] != "info") and self.severity != "info"
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Conten
     muted = {entry["finding_id"] for entry in accepted if not entry["expired"]}
     ordered = sorted(findings, key=lambda finding: (finding["finding_id"] in muted, rank(finding)))
     counting = [finding for finding in ordered if finding["finding_id"] not in muted]
-    said = {entry["finding_id"]: acceptance(entry) for entry in accepted}
+    said = {entry["finding_id"]: entry for entry in accepted}
     incidents = _incidents(ordered, quote, said)
     stuck = [p for p in _rows(verdict, "partitions") if _is_stuck(p, counting)]
     blind = _blind_spots(verdict)
@@ -158,14 +164,14 @@ def _is_stuck(partition: Row, findings: Sequence[Row]) -> bool:
     return held and isinstance(partition.get("lso"), int)
 
 
-def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, str]) -> tuple[Incident, ...]:
+def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, Row]) -> tuple[Incident, ...]:
     groups: dict[str, list[Row]] = defaultdict(list)
     for finding in ordered:
         groups[str(finding["incident_id"])].append(finding)
     return tuple(_incident(incident_id, members, quote, said=said) for incident_id, members in groups.items())
 
 
-def _incident(incident_id: str, members: Sequence[Row], quote: Quote, *, said: Mapping[object, str]) -> Incident:
+def _incident(incident_id: str, members: Sequence[Row], quote: Quote, *, said: Mapping[object, Row]) -> Incident:
     cause = next((f for f in members if f["finding_id"] == incident_id), members[0])
     effects = [f for f in members if f is not cause]
     return Incident(
@@ -178,10 +184,12 @@ def _incident(incident_id: str, members: Sequence[Row], quote: Quote, *, said: M
     )
 
 
-def _shown(finding: Row, quote: Quote, said: Mapping[object, str]) -> Shown:
+def _shown(finding: Row, quote: Quote, said: Mapping[object, Row]) -> Shown:
     items = evidence_of(finding)
     quoted = [Evidence(f"{e['dump_file']}@{e['byte_offset']}", quote(str(finding["cluster"]), e)) for e in items[:MAX_EVIDENCE]]
-    return Shown(finding, place(finding), tuple(quoted), len(items) - len(quoted), said.get(finding["finding_id"]))
+    entry = said.get(finding["finding_id"])
+    accepted, muted = (acceptance(entry), not entry["expired"]) if entry else (None, False)
+    return Shown(finding, place(finding), tuple(quoted), len(items) - len(quoted), accepted, muted)
 
 
 def evidence_of(finding: Row) -> list[Row]:

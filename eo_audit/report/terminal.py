@@ -21,7 +21,7 @@ from rich.text import Text
 
 from eo_audit.report.content import Content, Incident, Shown
 from eo_audit.report.show import Element
-from eo_audit.report.wording import Row, moment, place
+from eo_audit.report.wording import Row, acceptances, moment, place
 
 WIDTH = 100
 MOST_INCIDENTS = 12  # a screen and a half; all of them are in report.html and findings.jsonl
@@ -101,6 +101,7 @@ def summary(content: Content, out: Path) -> Table:
     table.add_column(overflow="fold", ratio=1)
     sections = (
         _incident_rows(content, out, many=many),
+        _accepted_rows(content),
         _held_back_rows(content.partitions, many=many),
         _blind_rows(content),
         _transaction_rows(content.verdict),
@@ -148,7 +149,7 @@ def _incident_row(incident: Incident, *, many: bool) -> Cells:
     row = incident.cause.row
     what = Text.assemble((f"{row['rule']} {row['slug']}", "bold"), "  ", plain(row["message"]))
     also = _effects(incident.effects, many=many)
-    severity = Text(incident.severity, STYLES.get(incident.severity, ""))
+    severity = Text("accepted", "dim") if incident.muted else Text(incident.severity, STYLES.get(incident.severity, ""))
     return severity, _where(row, many=many), _offsets(row), Text("\n").join([what, Text(also)] if also else [what])
 
 
@@ -158,6 +159,12 @@ def _effects(effects: Sequence[Shown], *, many: bool) -> str:
     for effect in effects:
         places.setdefault(f"{effect.row['rule']} {effect.row['slug']}", []).append(_where(effect.row, many=many))
     return "also " + ", ".join(f"{name} ({_some(where)})" for name, where in places.items()) if places else ""
+
+
+def _accepted_rows(content: Content) -> Iterator[Cells]:
+    """Who accepted how many findings until when, and why."""
+    for sentence in acceptances(content.accepted):
+        yield "accepted", "", "", plain(sentence)
 
 
 def _held_back_rows(partitions: Sequence[Row], *, many: bool) -> Iterator[Cells]:
@@ -225,7 +232,7 @@ def _results(out: Path) -> Text:
 
 def _next_steps(content: Content, out: Path, *, many: bool) -> Iterator[RenderableType]:
     """For the gravest incidents: the remedy with its commands, and the command that shows the evidence."""
-    grave = [incident for incident in content.incidents if incident.severity != "info"]
+    grave = [incident for incident in content.incidents if incident.severity != "info" and not incident.muted]
     if grave:
         yield Text("\nWhat to do now", "bold")
     for incident in grave[:MOST_REMEDIES]:
