@@ -74,9 +74,10 @@ def _judged(events: DataFrame, reach: DataFrame, whole: DataFrame) -> DataFrame:
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
-    begun = f"IF({_ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, coalesce(c.start_ms <= closer.at_ms, true))"
+    by_then = "closer IS NULL OR coalesce(c.start_ms <= closer.at_ms, known)"
+    begun = f"IF({_ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, {by_then})"
     of_span = f"coalesce({epochs}, true) AND {begun}"
-    of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms, true)"
+    of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms, known)"
     joined = events.join(reach, ["cluster", "producer_id"], "left").join(F.broadcast(whole), "cluster", "left")
     return joined.selectExpr(
         "*",
@@ -84,8 +85,8 @@ def _judged(events: DataFrame, reach: DataFrame, whole: DataFrame) -> DataFrame:
         f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
-        """CASE marker_role WHEN 'unknown' THEN NULL WHEN 'unexplained' THEN NULL WHEN 'duplicate' THEN coalesce(instance, before)
-            ELSE coalesce(instance, first_allowed) END AS marker_instance""",
+        """CASE WHEN marker_role IN ('unknown', 'unexplained') THEN NULL WHEN marker_role = 'duplicate' THEN coalesce(instance, before)
+            WHEN marker_role = 'manual' THEN first_allowed ELSE coalesce(instance, first_allowed) END AS marker_instance""",
     )
 
 
@@ -96,6 +97,7 @@ def _marker_role() -> str:
     live = f"first_allowed.decision IS NULL OR ends_candidate < {OPEN_END}L"
     return f"""CASE
         WHEN match = 'closing' THEN IF(marker.closes, 'closing', 'empty')
+        WHEN match = 'duplicate' AND marker.closes AND marker.at_ms > instance.until_ms AND ({by_tool}) THEN 'manual'
         WHEN match IN ('duplicate', 'contradictory') THEN match
         WHEN NOT marker.closes AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch THEN 'duplicate'
         WHEN NOT known THEN 'unknown'

@@ -1,0 +1,361 @@
+"""Whose transaction each batch belongs to, and what each marker did: stories that look alike, and what tells them apart."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from support.rows import table
+from support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows
+
+from eo_audit.history.assignment import assign_instances
+from eo_audit.history.coordinator import coordinator_history
+from eo_audit.history.instance_partitions import instance_partitions
+from eo_audit.history.instances import transaction_instances
+from eo_audit.history.spans import transaction_spans
+
+GENUINE, LATE, SUSPECTED = ("no", "registered"), ("proved", "registered"), ("suspected", "registered")
+UNREGISTERED, UNKNOWN = ("no", "unregistered"), ("no", "unknown")
+
+TWO_COMMITS = """
+    0 Empty e0
+    100 Ongoing e0 [A]
+    150 PrepareCommit e0 [A]
+    160 CompleteCommit e0
+    200 Ongoing e0 [A]
+    250 PrepareCommit e0 [A]
+    260 CompleteCommit e0"""
+ABORT_THEN_COMMIT = TWO_COMMITS.replace("150 PrepareCommit", "150 PrepareAbort").replace("160 CompleteCommit", "160 CompleteAbort")
+FAR_APART = """
+    0 Empty e0
+    100 Ongoing e0 [A]
+    9000 PrepareAbort e0 [A]
+    9010 CompleteAbort e0
+    60000 Ongoing e0 [A]
+    61000 PrepareCommit e0 [A]
+    61010 CompleteCommit e0"""
+ONE_ABORT = """
+    0 Empty e0
+    100 Ongoing e0 [A]
+    150 PrepareAbort e0 [A]
+    160 CompleteAbort e0"""
+ON_B_ONLY = ONE_ABORT.replace("[A]", "[B]").replace("Abort", "Commit")
+MANY = "0 Empty e0\n" + "\n".join(
+    f"{at} Ongoing e0 [A]\n{at + 20} PrepareCommit e0 [A]\n{at + 25} CompleteCommit e0" for at in range(1_000, 1_500, 50)
+)
+MANY_MARKERS = "\n".join(f"{n * 2} data e0 @{at}\n{n * 2 + 1} COMMIT e0 @{at + 522}" for n, at in enumerate(range(1_000, 1_500, 50)))
+
+STORIES = [
+    Story(
+        "two transactions of one epoch",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155\n3 COMMIT e0 @255",
+        {0: (1, *GENUINE), 1: "closing", 2: (2, *GENUINE), 3: "closing"},
+        {1: ("covered", "closing"), 2: ("covered", "closing")},
+    ),
+    Story(
+        "data behind the marker of its transaction",
+        ONE_ABORT,
+        "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @600",
+        {0: (1, *GENUINE), 1: "closing", 2: (1, *LATE)},
+        {1: ("covered", "closing")},
+    ),
+    Story(
+        "late data in the next transaction's span",
+        FAR_APART,
+        "0 data e0 @200\n1 ABORT e0 @9005\n2 data e0 @8000\n3 data e0 @60500\n4 COMMIT e0 @61005",
+        {2: (1, *SUSPECTED), 3: (2, *GENUINE), 4: "closing"},
+    ),
+    Story(
+        "late data by the broker's clock",
+        FAR_APART,
+        "0 data e0 @200 append\n1 ABORT e0 @9005\n2 data e0 @20000 append\n3 data e0 @60500 append\n4 COMMIT e0 @61005",
+        {2: (1, *LATE), 3: (2, *GENUINE)},
+    ),
+    Story(
+        "a producer that sets its own timestamps",
+        FAR_APART.replace("100 Ongoing", "10000 Ongoing").replace("9000 ", "19000 ").replace("9010 ", "19010 "),
+        "0 data e0 @200\n1 ABORT e0 @19005\n2 data e0 @12000\n3 data e0 @60500\n4 COMMIT e0 @61005",
+        {0: (1, *GENUINE), 2: (2, *GENUINE), 3: (2, *GENUINE)},
+    ),
+    Story(
+        "a partition that was never registered",
+        ON_B_ONLY,
+        "0 data e0 @120",
+        {0: (1, *UNREGISTERED)},
+        {1: ("not_dumped", "unknown")},
+    ),
+    Story("no transaction was ever begun", "0 Empty e0", "0 data e0 @120\n1 ABORT e0 @900", {0: (None, *UNREGISTERED), 1: "manual"}),
+    Story(
+        "no coordinator log",
+        "",
+        "0 data e0 @120\n1 ABORT e0 @900\n2 ABORT e0 @901",
+        {0: (None, *UNKNOWN), 1: "unknown", 2: "duplicate"},
+        complete=False,
+    ),
+    Story(
+        "an unknown producer in a whole coordinator log",
+        "",
+        "0 data e0 @120\n1 COMMIT e0 @900",
+        {0: (None, *UNREGISTERED), 1: "unexplained"},
+    ),
+    Story(
+        "the head of the coordinator log was compacted away",
+        "100000 Ongoing e0 [A]\n100050 PrepareCommit e0 [A]\n100060 CompleteCommit e0",
+        "0 data e0 @100\n1 ABORT e0 @200\n2 data e0 @99990\n3 COMMIT e0 @100055\n4 ABORT e0 @200000",
+        {0: (None, *UNKNOWN), 1: "unknown", 2: (1, *GENUINE), 3: "closing", 4: "unexplained"},
+        first_entry=500,
+    ),
+    Story(
+        "the coordinator log was cut off",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155\n3 COMMIT e0 @255\n4 data e0 @9000\n5 COMMIT e0 @9100",
+        {2: (2, *GENUINE), 4: (None, *UNKNOWN), 5: "unknown"},
+        tail="exception",
+    ),
+    Story(
+        "a marker was lost",
+        ABORT_THEN_COMMIT,
+        "0 data e0 @110\n1 data e0 @155\n2 COMMIT e0 @255",
+        {0: (1, *GENUINE), 1: (2, *GENUINE), 2: "closing"},
+        {1: ("covered", "missing"), 2: ("covered", "closing")},
+    ),
+    Story(
+        "the last marker was lost",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {1: "closing", 2: (2, *GENUINE)},
+        {2: ("covered", "missing")},
+    ),
+    Story(
+        "a marker of the other kind",
+        ABORT_THEN_COMMIT,
+        "0 data e0 @110\n1 COMMIT e0 @155\n2 data e0 @205\n3 COMMIT e0 @255",
+        {0: (1, *GENUINE), 1: "contradictory", 2: (2, *GENUINE), 3: "closing"},
+        {1: ("covered", "contradictory"), 2: ("covered", "closing")},
+    ),
+    Story(
+        "late data ended by hand, just before the next transaction",
+        ABORT_THEN_COMMIT.replace("200 Ongoing", "1200 Ongoing").replace("250 ", "1250 ").replace("260 ", "1260 "),
+        "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @600\n3 ABORT e0 @900\n4 data e0 @1195\n5 COMMIT e0 @1255",
+        {1: "closing", 2: (1, *LATE), 3: "manual", 4: (2, *GENUINE), 5: "closing"},
+        {1: ("covered", "closing")},
+    ),
+    Story(
+        "a running transaction aborted by hand, then committed",
+        "0 Empty e0\n100 Ongoing e0 [AB]\n30000 PrepareCommit e0 [AB]\n30010 CompleteCommit e0",
+        "0 data e0 @110\n1 ABORT e0 @9000\n2 COMMIT e0 @30005",
+        {0: (1, *GENUINE), 1: "manual", 2: "empty"},
+        {1: ("covered", "manual")},
+    ),
+    Story(
+        "markers sent again after a failover",
+        "0 Empty e0\n100 Ongoing e0 [A]\n150 PrepareCommit e0 [A]\n5000 CompleteCommit e0 ple2",
+        "0 data e0 @110\n1 COMMIT e0 ce0 @155\n2 COMMIT e0 ce2 @4990",
+        {1: "closing", 2: "duplicate"},
+        {1: ("covered", "closing")},
+    ),
+    Story(
+        "two decisions, one of them a ghost, and markers of both",
+        "0 Empty e0\n100 Ongoing e0 [A]\n150 PrepareCommit e0 [A]\n70000 PrepareAbort e1 [A]\n70010 CompleteAbort e1",
+        "0 data e0 @110\n1 COMMIT e0 @155\n2 ABORT e1 @70005",
+        {0: (1, *GENUINE), 1: "contradictory", 2: "empty"},
+        {1: ("covered", "contradictory")},
+    ),
+    Story(
+        "a registered partition without data",
+        TWO_COMMITS,
+        "0 COMMIT e0 @155\n1 data e0 @205\n2 COMMIT e0 @255",
+        {0: "empty", 2: "closing"},
+        {1: ("covered", "closing"), 2: ("covered", "closing")},
+    ),
+    Story(
+        "clocks of two brokers half a second apart",
+        MANY,
+        MANY_MARKERS,
+        {offset: (offset // 2 + 1, *GENUINE) if offset % 2 == 0 else "closing" for offset in range(20)},
+        dict.fromkeys(range(1, 11), ("covered", "closing")),
+    ),
+    Story(
+        "clocks apart, and the head of the log deleted",
+        MANY,
+        "\n".join(MANY_MARKERS.splitlines()[8:]),
+        {offset: (offset // 2 + 1, *GENUINE) if offset % 2 == 0 else "closing" for offset in range(8, 20)},
+        {1: ("below_start", "unknown"), 5: ("covered", "closing"), 10: ("covered", "closing")},
+        first_offset=8,
+    ),
+    Story(
+        "an old client timestamp after the head of the log was deleted",
+        ABORT_THEN_COMMIT,
+        "7 data e0 @110\n8 COMMIT e0 @255",
+        {7: (2, *GENUINE), 8: "closing"},
+        {1: ("below_start", "unknown"), 2: ("covered", "closing")},
+        first_offset=7,
+    ),
+    Story(
+        "a coordinator of an older leader epoch",
+        "0 Empty e0 ple3\n100 Ongoing e0 ple3 [A]\n150 PrepareCommit e0 ple3 [A]\n160 CompleteCommit e0 ple3",
+        "0 data e0 @110\n1 COMMIT e0 ce1 @155",
+        {0: (1, *GENUINE), 1: "unexplained"},
+        {1: ("covered", "missing")},
+    ),
+    Story(
+        "the new protocol: data of the transaction before, behind its marker",
+        """0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareCommit e1 [A] v2
+        160 CompleteCommit e1 v2
+        200 Ongoing e1 [A] v2
+        250 PrepareCommit e2 [A] v2
+        260 CompleteCommit e2 v2""",
+        "0 data e0 @110\n1 COMMIT e1 @155\n2 data e0 @120\n3 data e1 @210\n4 COMMIT e2 @255",
+        {0: (1, *GENUINE), 1: "closing", 2: (1, *LATE), 3: (2, *GENUINE), 4: "closing"},
+        transaction_version=2,
+    ),
+    Story(
+        "the new protocol needs no clock: markers hours away",
+        "0 Empty e0\n100 Ongoing e0 [A] v2\n150 PrepareAbort e2 [A] v2\n160 CompleteAbort e2 v2",
+        "0 data e0 @110\n1 ABORT e2 @9000000",
+        {0: (1, *GENUINE), 1: "closing"},
+        {1: ("covered", "closing")},
+        transaction_version=2,
+    ),
+    Story(
+        "open, within its timeout",
+        "0 Empty e0\n100 Ongoing e0 [A]",
+        "0 data e0 @95",
+        {0: (1, *GENUINE)},
+        {1: ("tail", "pending")},
+        dumped_at_ms=50,
+    ),
+    Story(
+        "late data, then the transaction that lists the partition is running",
+        ONE_ABORT + "\n90000 Ongoing e0 [A]",
+        "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @140\n3 data e0 @90001",
+        {2: (1, *SUSPECTED), 3: (2, *GENUINE)},
+    ),
+    Story(
+        "completed after the dump of the partition",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {2: (2, *GENUINE)},
+        {2: ("tail", "unknown")},
+        dumped_at_ms=200,
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def clusters(spark: SparkSession) -> DataFrame:
+    rows = [
+        {
+            "cluster": story.name,
+            "coordinator_complete": story.complete and story.tail == "eof",
+            "dumped_at_ms": story.dumped_at_ms,
+            "transaction_version": story.transaction_version,
+            "kafka_version": "4.0.0" if story.transaction_version == 2 else "3.9.1",
+            "abort_scan_interval_ms": 10_000,
+            "skew_ms": 2_000,
+        }
+        for story in STORIES
+    ]
+    return table(spark, "clusters", rows)
+
+
+@pytest.fixture(scope="module")
+def replica_logs(spark: SparkSession) -> DataFrame:
+    places = {"topic": TOPIC, "partition": PARTITION, "tail_intact": True, "uncleaned_from": 0, "broker": 1}
+    return table(
+        spark,
+        "replica_logs",
+        [{"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, **places} for n, story in enumerate(STORIES)],
+    )
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession, clusters: DataFrame) -> DataFrame:
+    place = {"topic": "__transaction_state", "partition": 0, "kind": "log", "is_read": True}
+    sections = [
+        {"section_id": n, "cluster": story.name, "segment_base_offset": story.first_entry, "end_reason": story.tail, **place}
+        for n, story in enumerate(STORIES)
+    ]
+    entries = [row for n, story in enumerate(STORIES) for row in entry_rows(n, story)]
+    return coordinator_history(
+        table(spark, "coordinator_entries", entries), table(spark, "section_status", sections), clusters
+    ).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def instances(history: DataFrame, clusters: DataFrame) -> DataFrame:
+    return transaction_instances(history, clusters).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def assigned(spark: SparkSession, instances: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+    rows = table(spark, "producer_history", [row for n, story in enumerate(STORIES) for row in log_rows(n, story)])
+    later = ["instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role"]
+    rows = rows.drop(*later, "truth", "returned", "returned_from_segment", "below_lso").localCheckpoint()
+    spans = transaction_spans(rows)
+    found = assign_instances(rows, spans, instances, coordinator_history=history, replica_logs=replica_logs, clusters=clusters)
+    assert found.columns == [*rows.columns, *later]
+    return found.localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def numbers(instances: DataFrame) -> dict[str, int]:
+    """Number of each instance within its story, from 1 on."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for row in instances.collect():
+        found.setdefault(row.cluster, []).append((row.first_entry_offset, row.instance_id))
+    return {name: place for ids in found.values() for place, (_, name) in enumerate(sorted(ids), start=1)}
+
+
+@pytest.fixture(scope="module")
+def said(assigned: DataFrame) -> dict[tuple[int, int], Row]:
+    return {(row.replica_log_id, row.base_offset): row for row in assigned.collect()}
+
+
+@pytest.mark.parametrize("number", range(len(STORIES)), ids=[story.name for story in STORIES])
+def test_rows(number: int, said: dict[tuple[int, int], Row], numbers: dict[str, int]) -> None:
+    story = STORIES[number]
+    found: dict[int, object] = {}
+    for offset in story.rows:
+        row = said[number, offset]
+        found[offset] = row.marker_role if row.row_kind == "marker" else (numbers.get(row.instance_id), row.late, row.registration)
+    assert found == dict(story.rows)
+
+
+def test_nothing_is_lost_or_doubled(said: dict[tuple[int, int], Row]) -> None:
+    assert len(said) == sum(len(log_rows(n, story)) for n, story in enumerate(STORIES))
+
+
+def test_decisions_are_those_of_the_owner(said: dict[tuple[int, int], Row], instances: DataFrame) -> None:
+    decided = {row.instance_id: row.decision for row in instances.collect()}
+    owned = [row for row in said.values() if row.instance_id and row.row_kind == "data"]
+    certain = [row for row in owned if row.registration == "registered" and row.late != "suspected"]
+    assert certain
+    assert all(row.instance_decision == decided[row.instance_id] for row in certain)
+    assert all(row.instance_decision is None for row in owned if row not in certain)
+
+
+@pytest.fixture(scope="module")
+def partitions(
+    spark: SparkSession, instances: DataFrame, assigned: DataFrame, replica_logs: DataFrame, clusters: DataFrame
+) -> dict[str, Row]:
+    found = instance_partitions(instances, assigned, coverage=table(spark, "coverage", []), replica_logs=replica_logs, clusters=clusters)
+    rows = found.where(f"topic = '{TOPIC}'").collect()
+    here = [row for row in rows if row.partition == PARTITION or row.replica_log_id is None]
+    return {row.instance_id: row for row in sorted(here, key=lambda row: row.partition, reverse=True)}
+
+
+def _expected_partitions() -> Iterator[tuple[str, int, tuple[str, str]]]:
+    for story in STORIES:
+        for number, expected in story.partition.items():
+            yield story.name, number, expected
+
+
+@pytest.mark.parametrize(("name", "number", "expected"), list(_expected_partitions()))
+def test_partitions(name: str, number: int, expected: tuple[str, str], partitions: dict[str, Row], numbers: dict[str, int]) -> None:
+    (instance,) = [found for found, place in numbers.items() if found.startswith(f"{name}/") and place == number]
+    row = partitions[instance]
+    assert (row.coverage, row.marker_match) == expected
+    assert LISTED["A"][0] == row.topic

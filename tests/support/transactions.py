@@ -1,0 +1,114 @@
+"""Small stories of one transactional id: what the coordinator wrote, what stands in one partition, and what follows from both."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+PRODUCER = 7
+TIMEOUT_MS = 60_000
+LISTED = {"A": ("orders", 0), "B": ("orders", 1)}
+TOPIC, PARTITION = LISTED["A"]
+
+_ENTRY = re.compile(r"(?P<at>\d+) (?P<status>\w+) e(?P<epoch>\d+)(?: ple(?P<ple>\d+))?(?: \[(?P<parts>\w*)\])?(?P<v2> v2)?")
+_ROW = re.compile(r"(?P<offset>\d+) (?P<what>data|COMMIT|ABORT) e(?P<epoch>\d+)(?: ce(?P<ce>\d+))? @(?P<at>-?\d+)(?P<append> append)?")
+
+
+@dataclass(frozen=True)
+class Story:
+    """One story, a cluster of its own.
+
+    `entries`: "time status eEPOCH [PARTITIONS]", one a line, of partitions A (this log) and B; batch times are 1 ms later.
+    `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order.
+    `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
+    `partition`: by number of the transaction, coverage and marker_match in this log.
+    """
+
+    name: str
+    entries: str
+    log: str
+    rows: Mapping[int, object] = field(default_factory=dict)
+    partition: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    transaction_version: int | None = 0
+    complete: bool = True
+    first_entry: int = 0
+    tail: str = "eof"
+    first_offset: int = 0
+    dumped_at_ms: int = 10_000_000
+
+
+def entry_rows(number: int, story: Story) -> list[dict[str, object]]:
+    """Rows of coordinator_entries, in the JSON form (with start) for TV2, in the text form otherwise."""
+    rows, start = [], -1
+    for place, line in enumerate(filter(None, map(str.strip, story.entries.splitlines()))):
+        found = _ENTRY.fullmatch(line)
+        assert found, line
+        at, status = int(found["at"]), found["status"]
+        start = at if status == "Ongoing" and (not rows or rows[-1]["status"] != "Ongoing") else start
+        start = -1 if status == "Empty" else start
+        rows.append(
+            {
+                "section_id": number,
+                "byte_offset": place * 100,
+                "length": 100,
+                "replica_log_id": 1_000 + number,
+                "entry_offset": story.first_entry + place,
+                "partition_leader_epoch": int(found["ple"] or 0),
+                "batch_timestamp_ms": at + 1,
+                "transactional_id": "writer",
+                "tombstone": False,
+                "producer_id": PRODUCER,
+                "producer_epoch": int(found["epoch"]),
+                "timeout_ms": TIMEOUT_MS,
+                "status": status,
+                "partitions": [LISTED[name] for name in found["parts"] or ""],
+                "last_update_ms": at,
+                "start_ms": start if story.transaction_version == 2 else None,
+                "client_transaction_version": 2 if found["v2"] else None,
+            }
+        )
+    return rows
+
+
+def log_rows(number: int, story: Story) -> list[dict[str, object]]:
+    """Rows of producer_history as the sequences leave them."""
+    rows: list[dict[str, object]] = []
+    span: int | None = None
+    epoch: int | None = None
+    for line in filter(None, map(str.strip, story.log.splitlines())):
+        found = _ROW.fullmatch(line)
+        assert found, line
+        offset, is_data = int(found["offset"]), found["what"] == "data"
+        opened, span = span, (span if span is not None else offset) if is_data else span
+        rows.append(
+            {
+                "replica_log_id": number,
+                "section_id": 10_000 + number,
+                "byte_offset": offset * 100,
+                "length": 100,
+                "row_kind": "data" if is_data else "marker",
+                "base_offset": offset,
+                "last_offset": offset,
+                "count": 1,
+                "producer_id": PRODUCER,
+                "producer_epoch": int(found["epoch"]),
+                "is_transactional": True,
+                "timestamp_type": "LogAppendTime" if found["append"] else "CreateTime",
+                "max_timestamp_ms": int(found["at"]),
+                "marker_type": None if is_data else found["what"],
+                "marker_coordinator_epoch": None if is_data else int(found["ce"] or 0),
+                "judged": True,
+                "predecessor": "observed" if rows else "not_observed",
+                "previous_epoch": epoch,
+                "label": "in_sequence" if is_data else "marker",
+                "in_open_transaction": opened is not None,
+                "span_id": span,
+            }
+        )
+        epoch = int(found["epoch"])
+        span = span if is_data else None
+    return _with_outcomes(rows)
+
+
+def _with_outcomes(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    ended = {row["span_id"]: "committed" if row["marker_type"] == "COMMIT" else "aborted" for row in rows if row["marker_type"]}
+    return [row | {"span_outcome": ended.get(row["span_id"], "open") if row["span_id"] is not None else None} for row in rows]
