@@ -174,5 +174,10 @@ def publish(warehouse: Warehouse, step: str, options: Options, *, rule_set: str 
 
 
 def _need(warehouse: Warehouse, step: str) -> None:
-    if step not in {run["step"] for run in warehouse.runs()}:
-        raise WarehouseError(f"{warehouse.folder} has no finished {step}: run `eo-audit {step}` first")
+    """The step before must have finished, and after the one before it."""
+    done = [run["step"] for run in warehouse.runs() if run["step"] in ("ingest", step)]
+    command = f"run `eo-audit {step} --out {warehouse.out}` first"
+    if step not in done:
+        raise WarehouseError(f"{warehouse.out} has no finished {step}: {command}")
+    if done[-1] != step:
+        raise WarehouseError(f"the histories in {warehouse.out} are older than the facts: {command}")

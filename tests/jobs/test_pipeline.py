@@ -1,0 +1,100 @@
+"""The whole audit: it may die after any commit; its steps ask for each other; the same dumps give the same results."""
+
+import json
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit import pipeline
+from eo_audit.errors import WarehouseError
+from eo_audit.pipeline import Options
+from eo_audit.schemas import table_names
+from eo_audit.tables import Warehouse
+
+DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
+FIRST, SECOND = DUMPS / "hanging_txn_k39", DUMPS / "syn_gap"
+NOT_REPEATED = {"ingest_id", "key_hash", "value_hash"}  # of facts: the run that added them, and hashes under a salt of their own
+
+Results = dict[str, list[str]]
+
+
+def run(spark: SparkSession, out: Path, *inputs: Path) -> None:
+    pipeline.run(out, inputs, Options(), spark=lambda: spark)
+
+
+def results(out: Path) -> Results:
+    """The rows of all tables as a reader sees them, whatever their order."""
+    warehouse = Warehouse(out)
+    tables = {name: warehouse.arrow(name) for name in table_names() if name != "runs"}
+    kept = {name: table.select([column for column in table.column_names if column not in NOT_REPEATED]) for name, table in tables.items()}
+    return {name: sorted(map(json.dumps, table.to_pylist())) for name, table in kept.items()}
+
+
+def for_people(out: Path) -> tuple[bytes, bytes]:
+    return (out / "findings.jsonl").read_bytes(), (out / "verdict.json").read_bytes()
+
+
+def copies_after_each_commit(monkeypatch: pytest.MonkeyPatch, out: Path, folder: Path) -> list[Path]:
+    """From now on, what a process that is killed after its nth commit would leave behind is copied to `folder`/n."""
+    copies: list[Path] = []
+    commit: Callable[..., None] = Warehouse._commit
+
+    def commit_and_copy(*args: object, **options: object) -> None:
+        commit(*args, **options)
+        copies.append(folder / str(len(copies) + 1))
+        shutil.copytree(out, copies[-1])
+
+    monkeypatch.setattr(Warehouse, "_commit", commit_and_copy)
+    return copies
+
+
+def test_a_run_that_dies_leaves_the_previous_results_and_can_be_repeated(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    run(spark, out, FIRST)
+    before = results(out)
+    copies = copies_after_each_commit(monkeypatch, out, tmp_path / "copies")
+    run(spark, out, SECOND)
+    monkeypatch.undo()
+    clean, told = results(out), for_people(out)
+    assert before["findings"]
+    assert len(copies) > len(table_names("histories")) + 10
+    seen = [results(copy) for copy in copies]
+    assert seen[0] == before
+    assert seen[-1] == clean
+    for earlier, later in pairwise(seen):
+        changed = {name for name in later if later[name] != earlier[name]}
+        families = {family for family in ("facts", "histories", "results") if changed & set(table_names(family))}
+        assert len(families) <= 1  # one step appears as a whole, or nothing does
+    assert not [copy for copy in copies if (copy / "verdict.json").exists()]
+    for copy in (copies[len(copies) // 2], copies[-1]):  # half-way through the histories; and the same dumps again
+        run(spark, copy, SECOND)
+        assert results(copy) == clean
+        assert for_people(copy) == told
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("nothing to do for Spark")
+
+
+def test_a_step_asks_for_the_one_before_it(tmp_path: Path) -> None:
+    with pipeline.writing(tmp_path, Options(), spark=no_spark) as warehouse:
+        with pytest.raises(WarehouseError, match="eo-audit ingest"):
+            pipeline.rebuild(warehouse, Options())
+        pipeline.ingest(warehouse, pipeline.discover([SECOND], Options()), Options())
+        with pytest.raises(WarehouseError, match="eo-audit rebuild"):
+            pipeline.audit(warehouse, Options())
+
+
+def test_histories_older_than_the_facts_are_not_audited(tmp_path: Path) -> None:
+    with pipeline.writing(tmp_path, Options(), spark=no_spark) as warehouse:
+        pipeline.ingest(warehouse, pipeline.discover([SECOND], Options()), Options())
+        pipeline.publish(warehouse, "rebuild", Options())
+        pipeline.ingest(warehouse, pipeline.discover([FIRST], Options()), Options())
+        with pytest.raises(WarehouseError, match="older than the facts"):
+            pipeline.audit(warehouse, Options())
