@@ -82,19 +82,22 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
     gaps = coverage.groupBy("replica_log_id").agg(
         F.expr(f"bool_or({_BROKEN}) AS broken"), F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap")
     )
-    markers = rows.where("row_kind = 'marker'").groupBy("replica_log_id").agg(F.min("max_timestamp_ms").alias("oldest_marker_ms"))
+    oldest = {"oldest_ms": "min(max_timestamp_ms)", "oldest_marker_ms": "min(IF(row_kind = 'marker', max_timestamp_ms, NULL))"}
+    ages = rows.groupBy("replica_log_id").agg(*_named(oldest))
     kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "uncleaned_from")
     return (
         replica_logs.select(*kept, "newest_broker_clock_ms")
         .join(F.broadcast(gaps), "replica_log_id", "left")
-        .join(F.broadcast(markers), "replica_log_id", "left")
+        .join(F.broadcast(ages), "replica_log_id", "left")
     )
 
 
 def _covered() -> str:
     """Whether the place of the marker was dumped."""
     past_end = "ended_ms + skew_ms <= greatest(dumped_at_ms, newest_broker_clock_ms)"
-    head_seen = "first_offset = 0 OR data_first_offset IS NOT NULL OR oldest_marker_ms + skew_ms < decided_at_ms"
+    # A log from offset 0 on that is younger than the decision belongs to a topic that was deleted and created again.
+    since_birth = "first_offset = 0 AND oldest_ms <= decided_at_ms + skew_ms"
+    head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_marker_ms + skew_ms < decided_at_ms"
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'
