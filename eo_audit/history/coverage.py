@@ -13,7 +13,9 @@ from eo_audit.history.sections import columns_of, expressions
 _LOG = ["replica_log_id", "cluster", "broker", "topic", "partition"]
 _HERE = "struct(section_id, byte_offset, length)"
 _CLEANED = "coalesce(gap = 'compacted', false)"
-_ODD = "coalesce(gap = 'hole' AND judged, false) OR disorder OR crc_invalid"
+# Behind the first break nothing is judged, holes neither.
+_HOLE = "gap = 'hole' AND (judged OR disorder OR crc_invalid)"
+_ODD = f"coalesce({_HOLE}, false) OR disorder OR crc_invalid"
 _SEEN = f"struct(previous_last_offset, base_offset, last_offset, gap, disorder, crc_invalid, {_HERE} AS at)"
 # One row per stretch without a hole, judged or not.
 _STRETCH = {
@@ -48,7 +50,7 @@ _OF_ODD = (
         state="IF(never_cleaned, 'hole', 'unexplained')",
         reason=_MISSING,
         at="odd.at",
-        when="odd.gap = 'hole' AND judged",
+        when="odd.gap = 'hole'",
     ),
     _part("odd.base_offset", "odd.last_offset", state="'disorder'", reason=_BACK, at="odd.at", when="odd.disorder"),
     _part("odd.base_offset", "odd.last_offset", state="'crc_invalid'", reason="'isvalid: false'", at="odd.at", when="odd.crc_invalid"),

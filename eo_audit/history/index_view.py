@@ -45,13 +45,15 @@ def _events(*parts: tuple[str, str]) -> str:
 
 
 _IS_ABORT = "marker_type = 'ABORT'"
-_BEHIND_HOLE = "predecessor = 'hole' AND base_offset > span_id"
-# Where an aborted transaction starts, where an ABORT takes its producer out of the aborted set, where a hole lies in a span.
+_IN_DOUBT = "((predecessor = 'hole' AND base_offset > span_id) OR (row_kind = 'marker' AND span_id IS NOT NULL AND NOT judged))"
+# Where an aborted transaction starts, where an ABORT takes its producer out of the aborted set, and up to where a span ends in doubt:
+# behind a hole, or at a marker that is not judged.
 _OF_ROW = _events(
-    (f"{_IS_ABORT} AND span_id IS NOT NULL", _event("span_id", marker_offset="base_offset")),
-    (_IS_ABORT, _event("base_offset", clears="true")),
-    (_BEHIND_HOLE, _event("span_id", unsure_until="base_offset")),
-    (_BEHIND_HOLE, _event("base_offset")),
+    (f"{_IS_ABORT} AND span_id IS NOT NULL AND index_is_known", _event("span_id", marker_offset="base_offset")),
+    # What a marker of a shallow dump says is not shown: an ABORT, if the index says so.
+    ("row_kind = 'marker' AND coalesce(marker_type, 'ABORT') = 'ABORT' AND index_is_known", _event("base_offset", clears="true")),
+    (_IN_DOUBT, _event("span_id", unsure_until="base_offset")),
+    (_IN_DOUBT, _event("base_offset")),
 )
 # Where a fetch starts to drop a producer, and where it ends. The consumer met a marker in a hole, though the dumps do not show it.
 _OF_ENTRY = _events(
@@ -88,7 +90,7 @@ def view_differences(rows: DataFrame, aborted_transactions: DataFrame, visibilit
     """Offsets whose batches a consumer gets although an ABORT closed them, or does not get although none did.
 
     Args:
-        rows: producer_history up to span_id; only ABORT markers, and rows of a span behind a hole, are read.
+        rows: producer_history up to span_id; only markers, and rows of a span behind a hole, are read.
         aborted_transactions: the table.
         visibility: the table, for segments, log start, LSO, holes, and from where on the index is known.
         section_status: the table, for the index sections that are read.
@@ -96,14 +98,14 @@ def view_differences(rows: DataFrame, aborted_transactions: DataFrame, visibilit
     Returns:
         replica_log_id, producer_id, bucket (last offset of a batch without its lowest BUCKET_BITS), from_offset and to_offset (exclusive,
         of last offsets), bounded and unbounded: it is so when the index is looked up to min(LSO, end of segment), or to the end of the
-        segment; unsure: a hole lies between here and the marker that seems to close it. Intervals of one producer do not overlap.
+        segment; unsure: a hole lies before the marker that seems to close it, or that marker is not judged. Intervals of one producer do
+        not overlap.
     """
     entries = index_entries(aborted_transactions, section_status)
     logs = F.broadcast(visibility.selectExpr("replica_log_id", "leo", "holes", "index_known_from", f"{_FETCHES} AS fetches"))
-    known = (
-        rows.where(f"judged AND ({_IS_ABORT} OR ({_BEHIND_HOLE}))").join(logs, "replica_log_id").where("base_offset >= index_known_from")
-    )
-    events = known.selectExpr(*_KEYS, _OF_ROW).union(_walked(entries).join(logs, "replica_log_id").transform(_found))
+    telling = rows.where(f"row_kind = 'marker' OR {_IN_DOUBT}").join(logs, "replica_log_id")
+    of_rows = telling.selectExpr("*", "base_offset >= index_known_from AS index_is_known").selectExpr(*_KEYS, _OF_ROW)
+    events = of_rows.union(_walked(entries).join(logs, "replica_log_id").transform(_found))
     told = events.selectExpr("*", *named(_SO_FAR)).selectExpr("replica_log_id", "producer_id", "to_offset", *named(_DIFFERENCE))
     differing = told.where("(bounded OR unbounded OR unsure) AND from_offset < to_offset")
     buckets = f"explode(sequence(shiftright(from_offset, {BUCKET_BITS}), shiftright(to_offset - 1, {BUCKET_BITS}))) AS bucket"

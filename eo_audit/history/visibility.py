@@ -80,7 +80,7 @@ _COLUMNS = {
     "blocker_first_offset": "blocker.first_offset",
     "blocker_last_timestamp_ms": "blocker.last_timestamp_ms",
     **{f"blocker_{name}": f"blocker.{name}" for name in ("section_id", "byte_offset", "length")},
-    "open_transactions": "size(open_now)",
+    "open_transactions": "size(array_distinct(transform(open_now, t -> t.producer_id)))",
     "held_back_offsets": "hw - lso",
     "held_back_records": "coalesce(held_back_records, 0L)",
     "held_back_committed_records": "coalesce(held_back_committed_records, 0L)",

@@ -46,12 +46,12 @@ def visible_ranges(
         records: the table; only those of sections that the cleaner has worked on are read.
         visibility: the table.
         section_status: the table, for sections that show cleaning.
-        chunk_bits: None puts each log together in one piece; else runs are first made within 2**chunk_bits offsets.
+        chunk_bits: None puts each log together in one piece; else runs are first made within 2**chunk_bits offsets of a segment.
     """
     pieces = _pieces(rows, records, visibility, section_status)
     if chunk_bits is not None:
         in_chunks = pieces.selectExpr("*", f"shiftright(first, {chunk_bits}) AS chunk")
-        pieces = _merged(in_chunks, ["replica_log_id", "chunk"], same="seen")
+        pieces = _merged(in_chunks, ["replica_log_id", "section_id", "chunk"], same="seen")
     logs = F.broadcast(visibility.select("replica_log_id", "cluster", "broker", "topic", "partition", "segments", "log_start"))
     reads = pieces.selectExpr("replica_log_id", "first", "last", f"explode(array_compact(array({_READ}))) AS read")
     placed = reads.join(logs, "replica_log_id").selectExpr(*columns_of("visible_ranges", _PLACED))
@@ -61,12 +61,12 @@ def visible_ranges(
 
 
 def _pieces(rows: DataFrame, records: DataFrame, visibility: DataFrame, section_status: DataFrame) -> DataFrame:
-    """Runs of existing offsets with the reads that see them: replica_log_id, first, last, seen (bits)."""
+    """Runs of existing offsets with the reads that see them: replica_log_id, section_id, first, last, seen (bits)."""
     bounds = F.broadcast(visibility.select("replica_log_id", "log_start", "lso", "hw"))
     held = rows.where(_HAS_RECORDS).join(bounds, "replica_log_id").where("last_offset >= log_start")
     kept = held.selectExpr("*", f"{_SEEN} AS seen").where("seen > 0")
     whole = kept.where(_IS_COMPLETE).selectExpr(
-        "replica_log_id", "greatest(base_offset, log_start) AS first", "last_offset AS last", "seen"
+        "replica_log_id", "section_id", "greatest(base_offset, log_start) AS first", "last_offset AS last", "seen"
     )
     cleaned = F.broadcast(section_status.where("shows_cleaning AND is_read").select("section_id"))
     left = records.join(cleaned, "section_id", "left_semi").select("section_id", "base_offset", "offset")
@@ -74,6 +74,7 @@ def _pieces(rows: DataFrame, records: DataFrame, visibility: DataFrame, section_
     return whole.union(
         short.selectExpr(
             "replica_log_id",
+            "section_id",
             "coalesce(offset, greatest(base_offset, log_start)) AS first",
             "coalesce(offset, last_offset) AS last",
             "seen",

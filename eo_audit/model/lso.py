@@ -1,33 +1,21 @@
 """The last stable offset of one replica log, as Kafka keeps it: open transactions, ended ones not yet replicated, and the LSO.
 
 1. A transactional batch of a producer id with nothing open opens a transaction at its base offset; the epoch does not matter.
-2. A COMMIT or ABORT marker closes whatever is open for its producer id; an emptied control batch (count 0) does nothing.
+2. A marker closes whatever is open for its producer id; an emptied control batch (count 0) does nothing.
 3. A closed transaction holds the LSO until its marker is below the high watermark.
 4. First unstable offset: the lowest first offset of 1 and 3, never below the log start. LSO: that, or the high watermark if lower.
 5. Every ABORT that closes something becomes an entry of the `.txnindex`; before 2.8 (KAFKA-10702) an ABORT that closes nothing did too.
 6. Up to 2.3 (KAFKA-7190) a log start beyond a producer's last data record takes its state away, its open transaction included.
+7. A snapshot is the state below its offset: at the log's end it is what the broker knows, and an older one knows what began before the
+   first batch that is left.
 
 Source: `ProducerStateManager`, `ProducerAppendInfo.appendEndTxnMarker`, `UnifiedLog.fetchLastStableOffsetMetadata`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-COMMIT, ABORT = "COMMIT", "ABORT"
-NO_PRODUCER = -1
-
-
-@dataclass(frozen=True, slots=True)
-class LogBatch:
-    """One batch of a replica log; `marker` is COMMIT or ABORT on a control batch that still holds its record."""
-
-    base_offset: int
-    last_offset: int
-    producer_id: int = NO_PRODUCER
-    producer_epoch: int = -1
-    transactional: bool = False
-    control: bool = False
-    marker: str | None = None
+from eo_audit.model.batches import NO_PRODUCER, Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +30,15 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class EndedTransaction:
-    """A transaction closed by a marker; `first_offset` equals `marker_offset` when the marker closed nothing."""
+    """A transaction closed by a marker; `first_offset` equals `marker_offset` when the marker closed nothing.
+
+    `marker` is COMMIT or ABORT, or None where a shallow dump does not show which.
+    """
 
     producer_id: int
     first_offset: int
     marker_offset: int
-    marker: str
+    marker: str | None
     stable_offset: int
     """The LSO right after the marker, ignoring the high watermark: what an index entry calls lastStableOffset."""
 
@@ -59,22 +50,22 @@ class TransactionState:
     open: dict[int, OpenTransaction] = field(default_factory=dict)
     ended: list[EndedTransaction] = field(default_factory=list)
 
-    def append(self, batch: LogBatch) -> None:
+    def append(self, batch: Batch) -> None:
         """Take the next batch of the log."""
-        if batch.control:
+        if batch.is_control:
             self._end(batch)
-        elif batch.transactional and batch.producer_id != NO_PRODUCER:
+        elif batch.is_transactional and batch.producer_id != NO_PRODUCER:
             known = self.open.get(batch.producer_id)
             first = batch.base_offset if known is None else known.first_offset
             self.open[batch.producer_id] = OpenTransaction(batch.producer_id, batch.producer_epoch, first, batch.last_offset)
 
-    def _end(self, batch: LogBatch) -> None:
-        if batch.marker is None:
+    def _end(self, batch: Batch) -> None:
+        if batch.kind != "marker":
             return
         closed = self.open.pop(batch.producer_id, None)
         first = batch.last_offset if closed is None else closed.first_offset
         stable = min((other.first_offset for other in self.open.values()), default=batch.last_offset + 1)
-        self.ended.append(EndedTransaction(batch.producer_id, first, batch.last_offset, batch.marker, stable))
+        self.ended.append(EndedTransaction(batch.producer_id, first, batch.last_offset, batch.marker_type, stable))
 
     def forget_below(self, log_start: int) -> None:
         """What a broker up to 2.3 does when its log start moves: producers whose last data record is gone are forgotten."""
@@ -92,14 +83,35 @@ class TransactionState:
         return hw if unstable is None else min(unstable, hw)
 
 
-def replay(batches: Iterable[LogBatch], *, known_open: Mapping[int, OpenTransaction] | None = None) -> TransactionState:
-    """The transactions of a log after its batches, which come in offset order.
+@dataclass(frozen=True)
+class Snapshot:
+    """The open transactions that a `.snapshot` file names; `offset` is the number in its name."""
 
-    Args:
-        batches: the batches of one replica log.
-        known_open: what a `.snapshot` says was open before the first of them.
-    """
-    state = TransactionState(open=dict(known_open or {}))
+    offset: int
+    open: tuple[OpenTransaction, ...] = ()
+
+
+def replay(batches: Iterable[Batch]) -> TransactionState:
+    """The transactions of a log after its batches, which come in offset order."""
+    state = TransactionState()
     for batch in batches:
         state.append(batch)
+    return state
+
+
+def state_at_end(batches: Sequence[Batch], *, end_offset: int, snapshot: Snapshot | None = None) -> TransactionState:
+    """The transactions of a log at its end, as far as its batches and its newest snapshot tell.
+
+    Args:
+        batches: the batches of one replica log, in offset order.
+        end_offset: the log end offset.
+        snapshot: the newest one.
+    """
+    state = replay(batches)
+    if snapshot is not None and snapshot.offset == end_offset:
+        state.open = {txn.producer_id: txn for txn in snapshot.open}
+    elif snapshot is not None and batches:
+        closed = {batch.producer_id for batch in batches if batch.kind == "marker" and batch.base_offset >= snapshot.offset}
+        unseen = (txn for txn in snapshot.open if txn.first_offset < batches[0].base_offset and txn.producer_id not in closed)
+        state.open |= {txn.producer_id: txn for txn in unseen}
     return state

@@ -7,6 +7,7 @@
    batch with a producer id it moves entries with firstOffset <= the batch's last offset into the set. An ABORT marker takes its id out;
    other transactional batches of an id in the set are dropped. COMMIT does not touch the set, the epoch is never looked at.
 3. Control batches are never returned; batches without a transaction always are.
+4. Where a shallow dump does not show what a marker says, it is taken for what the index says: an ABORT if its producer is in the set.
 
 Source: `TransactionIndex.collectAbortedTxns`, `LocalLog.read`, the Java client's `CompletedFetch.nextFetchedRecord`.
 """
@@ -15,7 +16,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eo_audit.model.lso import ABORT, NO_PRODUCER, EndedTransaction, LogBatch
+from eo_audit.model.batches import ABORT, COMMIT, NO_PRODUCER, Batch
+from eo_audit.model.lso import EndedTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class IndexEntry:
 class IndexedLog:
     """The batches of one replica log in offset order, its segments' base offsets, and the index entries of each segment."""
 
-    batches: Sequence[LogBatch]
+    batches: Sequence[Batch]
     segments: Sequence[int]
     index: Mapping[int, Sequence[IndexEntry]]
 
@@ -70,7 +72,7 @@ def look_up(log: IndexedLog, *, segment: int, fetch_offset: int, upper_bound: in
     return found
 
 
-def keep_committed(batches: Iterable[LogBatch], aborted: Iterable[IndexEntry]) -> list[LogBatch]:
+def keep_committed(batches: Iterable[Batch], aborted: Iterable[IndexEntry]) -> list[Batch]:
     """The batches that the client hands out of one fetch."""
     queue = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
     dropped: set[int] = set()
@@ -79,15 +81,15 @@ def keep_committed(batches: Iterable[LogBatch], aborted: Iterable[IndexEntry]) -
         if batch.producer_id != NO_PRODUCER:
             while queue and queue[-1].first_offset <= batch.last_offset:
                 dropped.add(queue.pop().producer_id)
-        if batch.control:
-            if batch.marker == ABORT:
+        if batch.is_control:
+            if batch.kind == "marker" and batch.marker_type != COMMIT:
                 dropped.discard(batch.producer_id)
-        elif not (batch.transactional and batch.producer_id in dropped):
+        elif not (batch.is_transactional and batch.producer_id in dropped):
             returned.append(batch)
     return returned
 
 
-def fetch(log: IndexedLog, *, segment: int, fetch_offset: int, lso: int, bounded: bool = True) -> list[LogBatch]:
+def fetch(log: IndexedLog, *, segment: int, fetch_offset: int, lso: int, bounded: bool = True) -> list[Batch]:
     """The batches that one fetch returns, from an offset to the end of its segment or the LSO.
 
     Args:
@@ -105,7 +107,7 @@ def fetch(log: IndexedLog, *, segment: int, fetch_offset: int, lso: int, bounded
     return keep_committed(sent, aborted)
 
 
-def read_committed(log: IndexedLog, *, log_start: int, lso: int, bounded: bool = True) -> list[LogBatch]:
+def read_committed(log: IndexedLog, *, log_start: int, lso: int, bounded: bool = True) -> list[Batch]:
     """The batches that a consumer gets that starts at the log start and fetches segment by segment (`bounded`: as in `fetch`)."""
     reached = max(bisect_right(log.segments, log_start) - 1, 0)
     returned = []
@@ -114,6 +116,6 @@ def read_committed(log: IndexedLog, *, log_start: int, lso: int, bounded: bool =
     return returned
 
 
-def read_uncommitted(log: IndexedLog, *, log_start: int, hw: int) -> list[LogBatch]:
+def read_uncommitted(log: IndexedLog, *, log_start: int, hw: int) -> list[Batch]:
     """The batches that a read_uncommitted consumer gets: all data below the high watermark."""
-    return [batch for batch in log.batches if not batch.control and batch.last_offset >= log_start and batch.last_offset < hw]
+    return [batch for batch in log.batches if not batch.is_control and batch.last_offset >= log_start and batch.last_offset < hw]

@@ -5,10 +5,10 @@ import random
 import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
-from support.rows import table
 
 from eo_audit.history.clusters import clusters, java_hash, partition_for
 from eo_audit.model import states
+from tests.support.rows import table
 
 Rows = list[dict[str, object]]
 IDS = [f"order-writer-{n}" for n in range(40)]

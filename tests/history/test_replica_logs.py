@@ -2,9 +2,9 @@
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from support.rows import table
 
 from eo_audit.history.replica_logs import replica_logs
+from tests.support.rows import table
 
 Rows = list[dict[str, object]]
 

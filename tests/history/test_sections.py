@@ -2,9 +2,9 @@
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from support.rows import table
 
 from eo_audit.history.sections import section_status
+from tests.support.rows import table
 
 MONDAY, TUESDAY = 1_000, 2_000
 

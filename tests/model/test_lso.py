@@ -2,15 +2,16 @@
 
 import pytest
 
-from eo_audit.model.lso import ABORT, COMMIT, LogBatch, OpenTransaction, replay
+from eo_audit.model.batches import ABORT, COMMIT, Batch
+from eo_audit.model.lso import OpenTransaction, Snapshot, replay, state_at_end
 
 
-def data(base: int, producer: int, *, last: int | None = None, epoch: int = 0, transactional: bool = True) -> LogBatch:
-    return LogBatch(base, base if last is None else last, producer, epoch, transactional)
+def data(base: int, producer: int, *, last: int | None = None, epoch: int = 0, transactional: bool = True) -> Batch:
+    return Batch(base, base if last is None else last, producer, epoch, is_transactional=transactional)
 
 
-def marker(offset: int, producer: int, kind: str | None, *, epoch: int = 0) -> LogBatch:
-    return LogBatch(offset, offset, producer, epoch, True, True, kind)
+def marker(offset: int, producer: int, kind: str | None, *, epoch: int = 0) -> Batch:
+    return Batch(offset, offset, producer, epoch, is_transactional=True, is_control=True, marker_type=kind, count=int(kind is not None))
 
 
 CASES = {
@@ -35,9 +36,16 @@ def test_last_stable_offset(name: str) -> None:
 
 
 def test_a_snapshot_knows_what_lies_before_the_log() -> None:
-    before = {4: OpenTransaction(4, 0, 2, 3)}
-    assert replay([data(7, 5, transactional=False)], known_open=before).last_stable_offset(hw=8, log_start=0) == 2
-    assert replay([marker(7, 4, ABORT)], known_open=before).last_stable_offset(hw=8, log_start=0) == 8
+    before = Snapshot(7, (OpenTransaction(4, 0, 2, 3),))
+    plain = [data(7, 5, transactional=False)]
+    assert state_at_end(plain, end_offset=8, snapshot=before).last_stable_offset(hw=8, log_start=0) == 2
+    assert state_at_end([marker(7, 4, ABORT)], end_offset=8, snapshot=before).last_stable_offset(hw=8, log_start=0) == 8
+
+
+def test_a_snapshot_at_the_end_knows_better_than_the_log() -> None:
+    forgotten = [data(0, 1), data(1, -1, transactional=False)]
+    assert state_at_end(forgotten, end_offset=2, snapshot=Snapshot(2)).last_stable_offset(hw=2, log_start=1) == 2
+    assert state_at_end(forgotten, end_offset=2, snapshot=Snapshot(1)).last_stable_offset(hw=2, log_start=1) == 1
 
 
 def test_up_to_2_3_a_moving_log_start_forgets_open_transactions() -> None:

@@ -4,20 +4,21 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from eo_audit.model.lso import ABORT, COMMIT, LogBatch, replay
+from eo_audit.model.batches import ABORT, COMMIT, Batch
+from eo_audit.model.lso import replay
 from eo_audit.model.visibility import IndexedLog, IndexEntry, fetch, index_of, look_up, read_committed, read_uncommitted
 
 
-def data(base: int, producer: int, last: int | None = None) -> LogBatch:
-    return LogBatch(base, base if last is None else last, producer, 0, producer >= 0)
+def data(base: int, producer: int, last: int | None = None) -> Batch:
+    return Batch(base, base if last is None else last, producer, 0, is_transactional=producer >= 0)
 
 
-def abort(offset: int, producer: int) -> LogBatch:
-    return LogBatch(offset, offset, producer, 0, True, True, ABORT)
+def abort(offset: int, producer: int) -> Batch:
+    return Batch(offset, offset, producer, 0, is_transactional=True, is_control=True, marker_type=ABORT)
 
 
-def commit(offset: int, producer: int) -> LogBatch:
-    return LogBatch(offset, offset, producer, 0, True, True, COMMIT)
+def commit(offset: int, producer: int) -> Batch:
+    return Batch(offset, offset, producer, 0, is_transactional=True, is_control=True, marker_type=COMMIT)
 
 
 LOG = [data(0, 1), data(1, 2), data(2, -1), abort(3, 1), commit(4, 2), data(5, 1), data(6, 1), abort(7, 1), data(8, 1), commit(9, 1)]
@@ -25,7 +26,7 @@ GOOD = {0: [IndexEntry(1, 0, 3, 1), IndexEntry(1, 5, 7, 8)]}
 
 
 def offsets(
-    index: Mapping[int, Sequence[IndexEntry]], *, batches: Sequence[LogBatch] = LOG, segments: Sequence[int] = (0,), lso: int = 10
+    index: Mapping[int, Sequence[IndexEntry]], *, batches: Sequence[Batch] = LOG, segments: Sequence[int] = (0,), lso: int = 10
 ) -> list[int]:
     return [batch.base_offset for batch in read_committed(IndexedLog(batches, segments, index), log_start=0, lso=lso)]
 
