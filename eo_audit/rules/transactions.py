@@ -16,6 +16,7 @@ on registered partitions without data; a partition that is missing from the dump
 was made.
 """
 
+from eo_audit.rules.decisions import contradictions
 from eo_audit.rules.explain import transactions as words_of
 from eo_audit.rules.rule import Docs, Rule
 
@@ -94,9 +95,10 @@ T06 = Rule(
     "T06",
     "mixed-markers",
     "critical",
-    ("instance_partitions",),
+    ("instance_partitions", "producer_history", "visibility"),
     "transactional_batch registered_partition",
     where="marker_match = 'contradictory'",
+    find=contradictions,
     explain=words_of.mixed,
     needs=("order", "past", "coordinator", "dumped"),
     docs=Docs(

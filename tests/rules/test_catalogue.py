@@ -27,10 +27,10 @@ def test_the_rules_of_this_release() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_a_rule_is_whole(rule: Rule) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.slug) and rule.severity in SEVERITIES
-    assert (rule.where is None) != (rule.find is None)
+    assert rule.where or rule.find
     assert set(rule.subject.split()) <= set(SUBJECTS) and set(rule.needs) <= NEEDS
     assert rule.reads[0] in SOURCES
-    assert rule.find or not rule.by or rule.by in schema(rule.reads[0]).columns
+    assert not rule.where or not rule.by or rule.by in schema(rule.reads[0]).columns
     assert all(len(text) > 15 for text in (*vars(rule.docs).values(), rule.cause, rule.remedy))
 
 

@@ -154,6 +154,8 @@ def _missing_remedy(case: Case, *, commit: bool) -> str:
 
 def mixed(case: Case, context: "Context") -> Explanation:
     row = case.row
+    if row.text("row_kind") == "marker":
+        return _mixed_in_data(case)
     decision = context.decision(row.word("instance_id"))
     message = (
         f"The coordinator decided {decision} for a transaction of {shown(row.text('transactional_id'))} (producer "
@@ -168,6 +170,17 @@ def mixed(case: Case, context: "Context") -> Explanation:
         "transactions": case.hits,
     }
     return Explanation(message, details=details, transactional_id=row.text("transactional_id"))
+
+
+def _mixed_in_data(case: Case) -> Explanation:
+    row = case.row
+    message = (
+        f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} belongs to a transaction of producer "
+        f"{row.maybe('producer_id')} (marker epoch "
+        f"{row.maybe('producer_epoch')}) that ended the other way in another partition or replica: without __transaction_state "
+        f"nobody knows which is right"
+    )
+    return Explanation(message, details={"marker_type": row.text("marker_type"), "markers": case.hits, "mechanism": "data only"})
 
 
 def unregistered(case: Case, context: "Context") -> Explanation:
