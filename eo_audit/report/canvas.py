@@ -1,5 +1,6 @@
 """One matplotlib figure to one inline SVG: same input, same bytes; text stays text; colours follow the page."""
 
+import hashlib
 import html
 import io
 import re
@@ -35,6 +36,7 @@ INCHES_WIDE = 9.6
 INCHES_PER_LETTER = 0.075
 BELOW, ABOVE, RIGHT = 0.52, 0.06, 0.15  # inches: room for the axis and its label; a little air
 _GROUP_ID = re.compile(r'(<g) id="[^"]*"')
+_REFERRED = re.compile(r'( id="|href="#|url\(#)([^")]+)')
 
 
 @contextmanager
@@ -72,7 +74,9 @@ def to_svg(figure: Figure, *, title: str, description: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\b(width|height)="[0-9.]+pt"', "", svg, count=2)
-    svg = _GROUP_ID.sub(r"\1", svg)  # the same in every chart, and a page may have an id only once
+    # A page may have an id only once: those of groups go, those that are referred to get the chart's own name.
+    own = hashlib.sha256((title + svg).encode()).hexdigest()[:8]
+    svg = _REFERRED.sub(lambda found: f"{found.group(1)}{own}-{found.group(2)}", _GROUP_ID.sub(r"\1", svg))
     opening, rest = svg.split(">", 1)
     label, about = html.escape(title, quote=True), html.escape(description)
     return themed(f'{opening} role="img" aria-label="{label}"><title>{label}</title><desc>{about}</desc>{rest}')

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAX_EVIDENCE = 5  # lines quoted per finding; the rest is counted, and all of it is in findings.jsonl
+FULLY_QUOTED = 500  # findings, from the gravest on, with as many; the others have one line
 
 Quote = Callable[[str, Row], str | None]
 
@@ -135,8 +136,9 @@ def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Conten
     ordered = sorted(findings, key=lambda finding: (finding["finding_id"] in muted, rank(finding)))
     counting = [finding for finding in ordered if finding["finding_id"] not in muted]
     said = {entry["finding_id"]: entry for entry in accepted}
-    incidents = _incidents(ordered, quote, said)
-    stuck = [p for p in _rows(verdict, "partitions") if _is_stuck(p, counting)]
+    briefly = {finding["finding_id"] for finding in ordered[FULLY_QUOTED:]}
+    incidents = _incidents(ordered, quote, said, briefly=briefly)
+    stuck = _stuck(_rows(verdict, "partitions"), counting)
     blind = _blind_spots(verdict)
     return Content(
         verdict=verdict,
@@ -156,38 +158,41 @@ def _rows(verdict: Row, name: str) -> list[Row]:
     return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
-def _is_stuck(partition: Row, findings: Sequence[Row]) -> bool:
-    held = any(
-        f["rule"] == "L01" and f["severity"] != "info" and f.get("cluster") == partition.get("cluster") and place(f) == place(partition)
-        for f in findings
-    )
-    return held and isinstance(partition.get("lso"), int)
+def _stuck(partitions: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
+    """Partitions whose LSO is known and held back by a finding above information."""
+    held = {(f.get("cluster"), place(f)) for f in findings if f["rule"] == "L01" and f["severity"] != "info"}
+    return [p for p in partitions if (p.get("cluster"), place(p)) in held and isinstance(p.get("lso"), int)]
 
 
-def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, Row]) -> tuple[Incident, ...]:
-    groups: dict[str, list[Row]] = defaultdict(list)
+def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, Row], *, briefly: Collection[object]) -> tuple[Incident, ...]:
+    groups: dict[str, list[Shown]] = defaultdict(list)
     for finding in ordered:
-        groups[str(finding["incident_id"])].append(finding)
-    return tuple(_incident(incident_id, members, quote, said=said) for incident_id, members in groups.items())
+        most = 1 if finding["finding_id"] in briefly else MAX_EVIDENCE
+        groups[str(finding["incident_id"])].append(_shown(finding, quote, most=most, entry=said.get(finding["finding_id"])))
+    return tuple(_incident(incident_id, members) for incident_id, members in groups.items())
 
 
-def _incident(incident_id: str, members: Sequence[Row], quote: Quote, *, said: Mapping[object, Row]) -> Incident:
-    cause = next((f for f in members if f["finding_id"] == incident_id), members[0])
-    effects = [f for f in members if f is not cause]
+def _incident(incident_id: str, members: Sequence[Shown]) -> Incident:
+    cause = next((shown for shown in members if shown.row["finding_id"] == incident_id), members[0])
+    rows = [shown.row for shown in members]
     return Incident(
-        cause=_shown(cause, quote, said),
-        effects=tuple(_shown(effect, quote, said) for effect in effects),
-        severity=min((str(f["severity"]) for f in members), key=SEVERITIES.index),
-        topics=tuple(sorted({str(f["topic"]) for f in members if f.get("topic")})),
-        rules=tuple(sorted({str(f["rule"]) for f in members})),
-        search=" ".join(f"{f['message']} {place(f)} {f.get('transactional_id') or ''} {f.get('producer_id')}" for f in members).lower(),
+        cause=cause,
+        effects=tuple(shown for shown in members if shown is not cause),
+        severity=min((str(row["severity"]) for row in rows), key=SEVERITIES.index),
+        topics=tuple(sorted({str(row["topic"]) for row in rows if row.get("topic")})),
+        rules=tuple(sorted({str(row["rule"]) for row in rows})),
+        search=" ".join(_words(row) for row in rows).lower(),
     )
 
 
-def _shown(finding: Row, quote: Quote, said: Mapping[object, Row]) -> Shown:
+def _words(row: Row) -> str:
+    """What the text filter of a page looks through."""
+    return f"{row['message']} {place(row)} {row.get('transactional_id') or ''} {row.get('producer_id')} {str(row['finding_id'])[:12]}"
+
+
+def _shown(finding: Row, quote: Quote, *, most: int, entry: Row | None) -> Shown:
     items = evidence_of(finding)
-    quoted = [Evidence(f"{e['dump_file']}@{e['byte_offset']}", quote(str(finding["cluster"]), e)) for e in items[:MAX_EVIDENCE]]
-    entry = said.get(finding["finding_id"])
+    quoted = [Evidence(f"{e['dump_file']}@{e['byte_offset']}", quote(str(finding["cluster"]), e)) for e in items[:most]]
     accepted, muted = (acceptance(entry), not entry["expired"]) if entry else (None, False)
     return Shown(finding, place(finding), tuple(quoted), len(items) - len(quoted), accepted, muted)
 

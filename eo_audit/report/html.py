@@ -107,6 +107,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        auto_reload=False,
     )
     templates.filters.update(moment=moment, number=_number, offsets=offsets, place=place, visible=visible, remedy=_remedy)
     templates.filters.update(partition_anchor=partition_anchor, counted=counted, acceptances=acceptances)

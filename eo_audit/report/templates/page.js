@@ -6,6 +6,7 @@
   const form = document.querySelector(".filters"), count = document.getElementById("f-count"), all = document.getElementById("f-all");
   const nodes = [...list.children], page = nodes.length;
   const places = new Map(incidents.map(([anchor], i) => [anchor, i]));
+  const filters = ["text", "topic", "severity", "rule"];
   const field = (name) => document.getElementById("f-" + name);
   let limit = page, matching = [...incidents.keys()];
 
@@ -48,7 +49,10 @@
   const reveal = () => {
     const i = places.get(location.hash.slice(1));
     if (i === undefined) return;
-    if (!matching.includes(i)) { form.reset(); matching = [...incidents.keys()]; }
+    if (!matching.includes(i)) {
+      for (const name of filters) field(name).value = "";
+      matching = [...incidents.keys()];
+    }
     limit = Math.max(limit, matching.indexOf(i) + 1);
     show();
     node(i).scrollIntoView();
