@@ -30,8 +30,8 @@ def finding(name: str, rule: str = "T01", **changed: object) -> Row:
 def partition(number: int = 0, **changed: object) -> Row:
     row: Row = {
         "cluster": "eu", "broker": 1, "topic": "orders", "partition": number, "log_start": 0, "hw": 14, "hw_source": "checkpoint",
-        "leo": 14, "lso": 6, "lso_source": "snapshot", "blocker": {"producer_id": 1, "first_offset": 6}, "held_back_records": 3, "coverage": "full",
-        "index_state": "dumped",
+        "leo": 14, "lso": 6, "lso_source": "snapshot", "blocker": {"producer_id": 1, "first_offset": 6}, "held_back_records": 3,
+        "coverage": "full", "index_state": "dumped",
     }  # fmt: skip
     return row | changed
 
