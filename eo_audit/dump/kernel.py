@@ -5,7 +5,7 @@ and their own ends lead to, so a forged line inside a payload is never reached. 
 reader gets everything else, and both always agree.
 """
 
-from dataclasses import dataclass, field
+from bisect import bisect_left
 
 import numpy as np
 
@@ -15,44 +15,30 @@ from eo_audit.dump.kernel_scan import Ints, Text
 from eo_audit.dump.log_text import Window
 
 
-@dataclass
-class Taken:
-    """What was taken of a stretch: batches and their records by index, in order, and for each record its batch."""
-
-    batches: list[Ints] = field(default_factory=list)
-    records: list[Ints] = field(default_factory=list)
-    batch_of: list[Ints] = field(default_factory=list)
-
-
 class Stretch:
     """A stretch of a window that begins with a batch line of the tool's own.
 
     Attributes:
         start, stop: where it lies in the window.
+        deep: it has record lines.
+        text: its text.
         batches, records: its candidate lines; offsets are those of the stretch.
-        taken: what was taken so far.
+        groups: what the lines make up.
+        taken: runs of groups taken so far, as (first, behind the last).
     """
 
     def __init__(self, window: Window, start: int, stop: int, dialect: Dialect, *, deep: bool) -> None:
         """Read the stretch [start, stop) of a window, printed in one dialect, with record lines (`deep`) or without."""
         self.text = Text(window.text, start, stop)
-        self.start, self.stop = start, start + self.text.size
+        self.start, self.stop, self.deep = start, start + self.text.size, deep
         lines = find_lines(self.text)
         self.batches: BatchColumns = read_batches(self.text, lines.batches, dialect)
         self.records: RecordColumns = read_records(self.text, lines.records if deep else lines.records[:0], dialect)
-        self.taken = Taken()
-        self.deep = deep
-        self._groups = Groups(self.text, lines, self.batches, self.records, deep=deep)
-        self._groups.judge(window, start, dialect)
-        self._breaks = self._run_ends()
-
-    def _run_ends(self) -> Ints:
-        """Groups that are not sure, or not followed at once by the next candidates: a forged line stands between."""
-        groups = self._groups
-        simple = groups.sure & (groups.next == np.arange(len(groups.sure)) + 1)
-        simple[:-1] &= groups.first[1:] == groups.first[:-1] + groups.count[:-1]
-        simple[list(groups.found)] = False
-        return np.append(np.flatnonzero(~simple), len(simple))
+        self.groups = Groups(self.text, lines, self.batches, self.records, deep=deep)
+        self.groups.judge(window, start, dialect)
+        self.taken: list[tuple[int, int]] = []
+        follows = self.groups.next == np.arange(len(self.groups.sure)) + 1
+        self._breaks: list[int] = np.append(np.flatnonzero(~(self.groups.sure & follows)), len(follows)).tolist()
 
     def take(self, at: int, stop: int) -> tuple[int, int] | None:
         """Take the sure groups from `at` on that start before `stop` (offsets of the window), up to the first that is not sure.
@@ -60,16 +46,17 @@ class Stretch:
         Returns:
             Where they end, and what position the batch line there must print; None when not even the first group is sure.
         """
-        groups = self._groups
+        groups = self.groups
         limit = int(np.searchsorted(self.batches.start, stop - self.start))
         current, last = self._batch_at(at - self.start), NONE
         while NONE != current < limit:
-            reached = min(int(self._breaks[np.searchsorted(self._breaks, current)]), limit)
-            if reached > current:
-                self._take_run(current, reached)
-                current, last = reached, reached - 1
+            behind = min(self._breaks[bisect_left(self._breaks, current)], limit)
+            if behind > current:
+                self.taken.append((current, behind))
+                current, last = behind, behind - 1
             elif groups.sure[current]:
-                current, last = int(groups.next[current]), self._take_one(current)
+                self.taken.append((current, current + 1))
+                current, last = int(groups.next[current]), current
             else:
                 break
         if last == NONE:
@@ -77,36 +64,21 @@ class Stretch:
         numbers = self.batches.numbers
         return self.start + int(groups.end[last]), int(numbers["position"][last] + numbers["size_bytes"][last])
 
-    def owed(self, batches: Ints) -> Ints:
-        """Records of some batches; 0 in a shallow dump."""
-        return self._groups.count[batches]
-
-    def first_record(self, batches: Ints) -> Ints:
-        """The first record of some batches that have one."""
-        return self._groups.first[batches]
-
-    def ends(self, batches: Ints) -> Ints:
-        """Where the groups of some batches end."""
-        return self._groups.end[batches]
-
     def _batch_at(self, offset: int) -> int:
         starts = self.batches.start
         index = int(np.searchsorted(starts, offset))
         return index if index < len(starts) and starts[index] == offset else NONE
 
-    def _take_run(self, first: int, behind: int) -> None:
-        """Groups one behind the other, whose records are as well."""
-        count = self._groups.count[first:behind]
-        begin = int(self._groups.first[first])
-        self.taken.batches.append(np.arange(first, behind))
-        self.taken.records.append(np.arange(begin, begin + int(count.sum())))
-        self.taken.batch_of.append(np.repeat(np.arange(first, behind), count))
+    def taken_batches(self) -> Ints:
+        """The batches taken, by index."""
+        return np.concatenate([np.arange(first, behind) for first, behind in self.taken])
 
-    def _take_one(self, group: int) -> int:
-        begin = int(self._groups.first[group])
-        found = self._groups.found.get(group)
-        records = np.arange(begin, begin + int(self._groups.count[group])) if found is None else found
-        self.taken.batches.append(np.array([group]))
-        self.taken.records.append(records)
-        self.taken.batch_of.append(np.full(len(records), group))
-        return group
+    def records_of(self, batches: Ints) -> tuple[Ints, Ints]:
+        """The records of some batches, by index, and for each its batch."""
+        groups, count = self.groups, self.groups.count[batches]
+        begins = np.cumsum(count) - count
+        records = np.arange(int(count.sum())) + np.repeat(groups.first[batches] - begins, count)
+        for place in np.flatnonzero(np.isin(batches, list(groups.found))).tolist():
+            found = groups.found[int(batches[place])]
+            records[begins[place] : begins[place] + len(found)] = found
+        return records, np.repeat(batches, count)

@@ -29,9 +29,9 @@ def tables_of(stretch: Stretch, section: Section, *, base: int, salt: bytes) -> 
         base: file offset of the stretch.
         salt: of the hashes.
     """
-    batches = np.concatenate(stretch.taken.batches)
+    batches = stretch.taken_batches()
     tables = {"batches": _batches(stretch, section, batches, base)}
-    records, batch_of = np.concatenate(stretch.taken.records), np.concatenate(stretch.taken.batch_of)
+    records, batch_of = stretch.records_of(batches)
     data = ~stretch.batches.control[batch_of]
     if data.any():
         tables["records"] = _records(stretch, section, records[data], batch_of[data], base=base, salt=salt)
@@ -52,7 +52,7 @@ def _batches(stretch: Stretch, section: Section, chosen: Ints, base: int) -> pa.
         "byte_offset": numeric(base + start, pa.int64()),
         "length": numeric(end - start, pa.int64()),
         "replica_log_id": numeric(_same(replica_log(section), count), pa.int64()),
-        "records_seen": numeric(stretch.owed(chosen), pa.int32(), None if stretch.deep else np.zeros(count, dtype=bool)),
+        "records_seen": numeric(stretch.groups.count[chosen], pa.int32(), None if stretch.deep else np.zeros(count, dtype=bool)),
         "is_transactional": boolean(lines.transactional[chosen]),
         "is_control": boolean(lines.control[chosen]),
         "marker_type": vocabulary(marker if some_marker else marker * 0, MARKERS, marks),
@@ -71,11 +71,11 @@ def _batches(stretch: Stretch, section: Section, chosen: Ints, base: int) -> pa.
 def _marker_columns(stretch: Stretch, chosen: Ints) -> tuple[Ints, Ints, Bits, NDArray[np.int32], Ints]:
     """Start and end of each batch's text, its marker's line included; whether it has a marker, which, and its coordinator epoch."""
     lines, records = stretch.batches, stretch.records
-    marks = lines.control[chosen] & (stretch.owed(chosen) > 0)
+    marks = lines.control[chosen] & (stretch.groups.count[chosen] > 0)
     end, marker, epoch = lines.end[chosen], np.zeros(len(chosen), dtype=np.int32), np.zeros(len(chosen), dtype=np.int64)
     if marks.any():
-        first = stretch.first_record(chosen[marks])
-        end[marks] = stretch.ends(chosen[marks])
+        first = stretch.groups.first[chosen[marks]]
+        end[marks] = stretch.groups.end[chosen[marks]]
         marker[marks], epoch[marks] = records.marker[first], records.epoch[first]
     return lines.start[chosen], end, marks, marker, epoch
 

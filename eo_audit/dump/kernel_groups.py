@@ -156,26 +156,30 @@ class Groups:
 
     def _follow(self, group: int, window: Window, offset: int, dialect: Dialect) -> None:
         """Follow the records of a group one by one: past forged lines, and to later ends of header keys."""
-        starts, at, found = self._record_starts, int(self._batches.end[group]), []
+        starts, ends, fit = self._record_lists
+        at, found = int(self._batches.end[group]), []
         for _ in range(int(self.count[group])):
             index = bisect_left(starts, at)
-            if index == len(starts) or starts[index] != at or not self._records.ok[index]:
+            if index == len(starts) or starts[index] != at:
                 return
-            if not self._records.plain[index] and not self._read_again(index, group, window, offset, dialect):
+            if not fit[index] and not self._read_again(index, group, window, offset, dialect):
                 return
             found.append(index)
-            at = int(self._records.end[index])
+            at = ends[index]
         self.found[group] = np.array(found, dtype=np.int64)
         self.first[group], self.end[group], self._whole[group] = found[0], at, True
 
     @cached_property
-    def _record_starts(self) -> list[int]:
-        starts: list[int] = self._records.start.tolist()
-        return starts
+    def _record_lists(self) -> tuple[list[int], list[int], list[bool]]:
+        """Starts and ends of the records, and whether they have the form of a data record, to be followed one by one."""
+        records = self._records
+        return records.start.tolist(), records.end.tolist(), records.plain.tolist()
 
     def _read_again(self, index: int, group: int, window: Window, offset: int, dialect: Dialect) -> bool:
         """Let the exact reader find the end of one record."""
         records, plain = self._records, self._batches.codec[group] == 0
+        if not records.ok[index]:
+            return False
         size = int(self._batches.numbers["size_bytes"][group]) if plain else HEADERS_SEARCHED
         limit = size if plain else self._text.size
         rules = Rules(dialect.printed, dialect.upper, False, limit, min(size, HEADERS_SEARCHED), by_lines=False)
@@ -190,4 +194,6 @@ class Groups:
         records.key[index] = NO_SPAN if ending.key is None else ending.key[0] - offset
         records.value[index] = NO_SPAN if ending.value is None else ending.value[0] - offset
         records.plain[index] = True
+        _, ends, fit = self._record_lists
+        ends[index], fit[index] = ending.end - offset, True
         return True

@@ -25,6 +25,7 @@ _ROWS_BYTES = 1 << 19  # bytes of texts that are hashed in one go: they should s
 _LANES = 1 << 14  # messages in one go
 _U64 = np.uint64
 _LOW = _U64(0xFFFFFFFF)
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 _SIP = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
 
 
@@ -89,9 +90,10 @@ def _rows(text: Bytes, starts: Ints, lengths: Ints, chosen: Ints, width: int) ->
 
 
 def _short(text: Bytes, starts: Ints, lengths: Ints, chosen: Ints, low: Words, high: Words) -> None:
-    for some, rows in _rows(text, starts, lengths, chosen, _SHORT):
-        words = rows.view("<u8")
-        low[some], high[some] = words[:, 0], words[:, 1]
+    words: Words = np.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))
+    begin, length = starts[chosen], lengths[chosen]
+    low[chosen] = words[begin] & _FIRST_BYTES[np.minimum(length, 8)]
+    high[chosen] = words[begin + 8] & _FIRST_BYTES[np.maximum(length - 8, 0)]
 
 
 def _universal(text: Bytes, starts: Ints, lengths: Ints, chosen: Ints, width: int, keys: _Keys, low: Words, high: Words) -> None:

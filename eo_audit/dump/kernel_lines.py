@@ -7,6 +7,7 @@ as if it were.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Text
@@ -18,6 +19,9 @@ NO_SPAN = -1
 
 _BOOLEANS = (b"false", b"true")
 _KINDS = (b" CreateTime: ", b" LogAppendTime: ")
+_BATCH_WIDTH, _RECORD_WIDTH = 512, 192  # bytes: more than the longest line of each kind that cursors can pass over, up to its header keys
+_NEAR = 64  # bytes: header keys are rarely longer
+_LATER_ENDS = 3
 _B, _BAR, _D, _O = (ord(letter) for letter in "b|Do")
 
 
@@ -109,7 +113,8 @@ def _starting(text: Text, starts: Ints, literal: bytes) -> Ints:
 
 def read_batches(text: Text, starts: Ints, dialect: Dialect) -> BatchColumns:
     """Candidates for batch lines as batch lines of magic 2 in one dialect."""
-    line = Cursors(text, starts + len("baseOffset: "))
+    rows = np.arange(len(starts)) * _BATCH_WIDTH
+    line = Cursors(text.beginnings(starts, _BATCH_WIDTH), rows + len("baseOffset: "))
     numbers: dict[str, Ints] = {}
     for literal, name, digits, bits in (
         (b"", "base_offset", 19, 63),
@@ -142,7 +147,8 @@ def read_batches(text: Text, starts: Ints, dialect: Dialect) -> BatchColumns:
     line.literal(b" isvalid: ")
     valid = line.choice(_BOOLEANS)
     line.literal(dialect.line_end)
-    return BatchColumns(starts, line.at, line.ok, numbers, transactional > 0, control > 0, horizon_given, kind, codec, valid > 0)
+    end = starts + line.at - rows
+    return BatchColumns(starts, end, line.ok, numbers, transactional > 0, control > 0, horizon_given, kind, codec, valid > 0)
 
 
 def _horizon(line: Cursors) -> tuple[Bits, Ints]:
@@ -161,7 +167,8 @@ def _horizon(line: Cursors) -> tuple[Bits, Ints]:
 
 def read_records(text: Text, starts: Ints, dialect: Dialect) -> RecordColumns:
     """Candidates for record lines as such of magic 2 in one dialect, with the first `]` taken for the end of the header keys."""
-    line = Cursors(text, starts + len("| offset: "))
+    rows = np.arange(len(starts)) * _RECORD_WIDTH
+    line = Cursors(text.beginnings(starts, _RECORD_WIDTH), rows + len("| offset: "))
     offset = line.number(digits=19, bits=63, signed=True)
     line.choice(_KINDS)
     timestamp = line.number(digits=19, bits=63, signed=True)
@@ -172,16 +179,36 @@ def read_records(text: Text, starts: Ints, dialect: Dialect) -> RecordColumns:
     line.literal(b" sequence: ")
     sequence = line.number(digits=10, bits=31, signed=True)
     line.literal(b" headerKeys: [")
-    close = _header_ends(text, line)
-    headers = close - line.at - 1
-    marks, marker, epoch, marker_end = _markers(text, close, line.ok & (headers == 0), dialect)
+    begin = starts + line.at - rows
+    close = _header_ends(text, begin, line.ok)
+    headers = close - begin - 1
     key, value, end, plain = _payloads(text, close, key_size, value_size, dialect)
     if dialect.crlf:  # a CRLF inside a payload may stand for two bytes or for one: the exact reader decides
         plain &= _line_ends(text, starts) == end
-    end = np.where(marks, marker_end, end)
-    return RecordColumns(
-        starts, line.ok, offset, timestamp, key_size, value_size, sequence, headers, key, value, end, plain & line.ok, marks, marker, epoch
+    plain &= line.ok
+    marks, marker, epoch = _markers(text, close, line.ok & (headers == 0) & ~plain, dialect, end)
+    records = RecordColumns(
+        starts, line.ok, offset, timestamp, key_size, value_size, sequence, headers, key, value, end, plain, marks, marker, epoch
     )
+    if not dialect.crlf:
+        _try_later_ends(text, records, close, dialect)
+    return records
+
+
+def _try_later_ends(text: Text, records: RecordColumns, close: Ints, dialect: Dialect) -> None:
+    """Header keys that contain `]`: take the next few for their end, in turn, where what is behind the first does not fit."""
+    for _ in range(_LATER_ENDS):
+        odd = np.flatnonzero(records.ok & ~records.plain & ~records.marks & (records.end <= text.size))
+        if len(odd) == 0:
+            return
+        begin = close[odd]
+        close[odd] = _header_ends(text, begin, np.ones(len(odd), dtype=bool))
+        key, value, end, fits = _payloads(text, close[odd], records.key_size[odd], records.value_size[odd], dialect)
+        found = odd[fits]
+        records.headers[found] += close[found] - begin[fits]
+        records.key[found], records.value[found], records.end[found], records.plain[found] = key[fits], value[fits], end[fits], True
+        others = odd[~fits]
+        records.headers[others] += close[others] - begin[~fits]
 
 
 def _line_ends(text: Text, starts: Ints) -> Ints:
@@ -191,14 +218,17 @@ def _line_ends(text: Text, starts: Ints) -> Ints:
     return behind
 
 
-def _header_ends(text: Text, line: Cursors) -> Ints:
+def _header_ends(text: Text, begin: Ints, ok: Bits) -> Ints:
     """Behind the first `]` of each line's header keys; behind the text where there is none."""
-    empty = text.byte(line.at) == ord("]")
-    close = line.at + 1
-    odd = line.ok & ~empty
-    if odd.any():
-        brackets = np.append(np.flatnonzero(text.bytes[: text.size] == ord("]")), text.size)
-        close[odd] = brackets[np.searchsorted(brackets[:-1], line.at[odd])] + 1
+    odd = np.flatnonzero(ok & (text.byte(begin) != ord("]")))
+    close = begin + 1
+    if len(odd):
+        near = sliding_window_view(text.bytes, _NEAR)[begin[odd]] == ord("]")
+        close[odd] += near.argmax(axis=1)
+        far = odd[~near.any(axis=1)]
+        if len(far):
+            brackets = np.append(np.flatnonzero(text.bytes[: text.size] == ord("]")), text.size)
+            close[far] = brackets[np.searchsorted(brackets[:-1], begin[far])] + 1
     return close
 
 
@@ -216,16 +246,16 @@ def _payloads(text: Text, close: Ints, key_size: Ints, value_size: Ints, dialect
     return spans[0], spans[1], at + len(dialect.line_end), fits
 
 
-def _markers(text: Text, close: Ints, possible: Bits, dialect: Dialect) -> tuple[Bits, NDArray[np.int32], Ints, Ints]:
-    """Which lines end in ` endTxnMarker: ...`, with its type, coordinator epoch, and the end of the line."""
-    marks = possible & text.stands(b" endTxnMarker: ", close)
-    marker, epoch, end = np.full(len(close), -1, dtype=np.int32), np.zeros(len(close), dtype=np.int64), close.copy()
-    if marks.any():
-        line = Cursors(text, close[marks] + len(b" endTxnMarker: "))
-        marker[marks] = line.choice([name.encode() for name in MARKERS])
+def _markers(text: Text, close: Ints, possible: Bits, dialect: Dialect, end: Ints) -> tuple[Bits, NDArray[np.int32], Ints]:
+    """Which lines end in ` endTxnMarker: ...`, with its type and coordinator epoch; `end` is set for them."""
+    marks, marker, epoch = np.zeros(len(close), dtype=bool), np.full(len(close), -1, dtype=np.int32), np.zeros(len(close), dtype=np.int64)
+    some = np.flatnonzero(possible)
+    some = some[text.stands(b" endTxnMarker: ", close[some])]
+    if len(some):
+        line = Cursors(text, close[some] + len(b" endTxnMarker: "))
+        marker[some] = line.choice([name.encode() for name in MARKERS])
         line.literal(b" coordinatorEpoch: ")
-        epoch[marks] = line.number(digits=10, bits=31, signed=True)
+        epoch[some] = line.number(digits=10, bits=31, signed=True)
         line.literal(dialect.line_end)
-        end[marks] = line.at
-        marks[marks] = line.ok
-    return marks, marker, epoch, end
+        end[some], marks[some] = line.at, line.ok
+    return marks, marker, epoch

@@ -67,7 +67,7 @@ class FastPath:
     def finish(self) -> None:
         """Turn what was taken of the stretch at hand into tables."""
         stretch, section = self._stretch, self._section
-        if stretch is not None and section is not None and stretch.taken.batches:
+        if stretch is not None and section is not None and stretch.taken:
             for name, table in tables_of(stretch, section, base=self._base + stretch.start, salt=self._context.salt).items():
                 self.tables[name].append(table)
         self._stretch = None

@@ -7,6 +7,7 @@ nothing. Numbers of more than 16 digits mark the line too; the exact reader know
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from eo_audit.dump.kernel_hash import PADDING
@@ -22,21 +23,36 @@ _TENS = np.array([10**n for n in range(9)], dtype=np.int64)
 
 
 class Text:
-    """A stretch of dump text that can be read eight bytes at a time from any byte, and some way behind its end: no cursor goes further."""
+    """A stretch of dump text that can be read eight bytes at a time from any byte.
 
-    def __init__(self, text: bytes, start: int, stop: int) -> None:
+    So can some text behind it, or zeros where the window ends: a cursor that begins inside does not get further.
+    """
+
+    def __init__(self, text: bytes | NDArray[np.uint8], start: int, stop: int) -> None:
         """Bytes [start, stop) of a text; offsets are those of the stretch."""
         self.size = min(stop, len(text)) - start
-        padded = text[start : start + self.size] + bytes(PADDING)
-        self.bytes: NDArray[np.uint8] = np.frombuffer(padded, dtype=np.uint8)
-        self._words: Words = np.ndarray((self.size + PADDING - 7,), dtype="<u8", buffer=padded, strides=(1,))
+        if start + self.size + PADDING > len(text):
+            text, start = bytes(text[start:]) + bytes(PADDING), 0
+        self.bytes: NDArray[np.uint8] = np.frombuffer(text, dtype=np.uint8, count=self.size + PADDING, offset=start)
+        self._words: Words = np.ndarray((self.size + PADDING - 7,), dtype="<u8", buffer=text, offset=start, strides=(1,))
+
+    def beginnings(self, starts: Ints, width: int) -> "Text":
+        """The first bytes of some lines, one behind the other: what is read again and again should lie close together.
+
+        Args:
+            starts: of the lines.
+            width: bytes of each.
+        """
+        rows = np.empty(len(starts) * width + PADDING, dtype=np.uint8)
+        rows[: len(starts) * width] = sliding_window_view(self.bytes, width)[starts].reshape(-1)
+        return Text(rows, 0, len(starts) * width)
 
     def words(self, at: Ints) -> Words:
-        """The eight bytes from each offset on, the first one lowest; zeros behind the text."""
+        """The eight bytes from each offset on, the first one lowest."""
         return self._words[at]
 
     def byte(self, at: Ints) -> NDArray[np.uint8]:
-        """The byte at each offset; zero behind the text."""
+        """The byte at each offset."""
         return self.bytes[at]
 
     def stands(self, literal: bytes, at: Ints) -> Bits:
@@ -60,7 +76,7 @@ class Cursors:
     def __init__(self, text: Text, at: Ints) -> None:
         """Cursors at these offsets."""
         self.text = text
-        self.at = at.copy()
+        self.at = at
         self.ok: Bits = np.ones(len(at), dtype=bool)
 
     def literal(self, literal: bytes) -> None:
