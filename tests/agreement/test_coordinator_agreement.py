@@ -7,14 +7,14 @@ from dataclasses import asdict
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from support.coordinator_logs import CLUSTERS, Log, log_of
-from support.rows import table
 
 from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.instances import transaction_instances
 from eo_audit.model.coordinator import Step, replay
 from eo_audit.model.instances import Instance, instances
 from eo_audit.model.states import TOMBSTONE
+from tests.support.coordinator_logs import CLUSTERS, Log, log_of
+from tests.support.rows import table
 
 AT_LEAST = 100
 SEEDS = range(2)

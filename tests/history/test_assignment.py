@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from support.rows import table
-from support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows
 
 from eo_audit.history.assignment import assign_instances
 from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.spans import transaction_spans
+from tests.support.rows import table
+from tests.support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows
 
 GENUINE, LATE, SUSPECTED = ("no", "registered"), ("proved", "registered"), ("suspected", "registered")
 UNREGISTERED, UNKNOWN = ("no", "unregistered"), ("no", "unknown")

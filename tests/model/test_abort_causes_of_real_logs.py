@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.facts import CORPUS, facts_of
 
 from eo_audit.model.coordinator import Entry, Step, replay
 from eo_audit.model.instances import instances
 from eo_audit.model.states import TOMBSTONE, TV0, TV2, partition_for
+from tests.support.facts import CORPUS, facts_of
 
 SCAN = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 CAUSES = {"fenced": {"fenced_by_init"}, "timeout_abort": {"coordinator_timeout"}}
