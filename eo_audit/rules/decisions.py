@@ -1,7 +1,8 @@
 """Two decisions on one transaction, seen without the coordinator log (KIP-890).
 
 Under transaction.version 2 every transaction has a marker epoch of its own, so markers of one producer id and epoch belong to one
-transaction, in whatever partition. A COMMIT one epoch above its data proves that version; an ABORT of the same producer and epoch elsewhere contradicts it.
+transaction, in whatever partition. A COMMIT one epoch above its data proves that version; an ABORT of the same producer and epoch
+elsewhere contradicts it.
 """
 
 from collections.abc import Mapping

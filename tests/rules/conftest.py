@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 
-from eo_audit.collect import HISTORIES, Collected, collect
+from eo_audit.collect import Collected, collect
 from eo_audit.findings import Finding, findings
 from eo_audit.schemas import schema
 from tests.rules.compact import Rows, Tables
@@ -69,11 +69,16 @@ def audit(tables: InMemory) -> Audited:
 
 
 @pytest.fixture(scope="session")
-def audited(spark: SparkSession) -> Audited:
-    """The audit of all cases that are given as rows."""
+def histories(spark: SparkSession) -> InMemory:
+    """The histories of all cases that are given as rows."""
     tables = Tables()
     for stem, content in case_files():
         for case in content["cases"]:  # type: ignore[attr-defined]
             tables.add_case(f"{stem}: {case['name']}", case)
-    assert set(tables.rows) >= {"producer_history"} and set(HISTORIES)
-    return audit(InMemory(spark, tables.rows))
+    return InMemory(spark, tables.rows)
+
+
+@pytest.fixture(scope="session")
+def audited(histories: InMemory) -> Audited:
+    """The audit of all of them."""
+    return audit(histories)

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.explain.resends import Run, head, repeated_at_once, suffix_as_prefix, tail
+from eo_audit.rules.explain.resends import Run, head, repeated, suffix_as_prefix, tail
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation
 from eo_audit.rules.words import count, duration, offsets, shown
@@ -67,7 +67,7 @@ def _run(case: Case, context: "Context") -> Run | None:
     if not first or not second:
         return None
     if earlier == later:
-        return max((repeated_at_once(records) for records in (head(first), tail(first))), key=lambda run: run.length if run else 0)
+        return max((repeated(records) for records in (head(first), tail(first))), key=lambda run: run.length if run else 0)
     starts_anew = second[0].maybe("first_base_sequence") in (0, None)
     follows = second[0].number("first_offset") > first[-1].number("last_offset")
     gap = _gap_ms(case, context)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from eo_audit.rules.row import Row
 
 MOST = 64  # records known at each end of a producer
+FAR_APART = 3  # records that a repeat which does not follow at once must have
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,26 @@ def suffix_as_prefix(earlier: Sequence[Written], later: Sequence[Written]) -> Ru
     return None
 
 
-def repeated_at_once(records: Sequence[Written]) -> Run | None:
-    """The longest run of records that is written a second time right behind itself."""
-    for length in range(len(records) // 2, 0, -1):
-        for at in range(len(records) - 2 * length + 1):
-            first, second = records[at : at + length], records[at + length : at + 2 * length]
-            if _same(first, second):
-                return _run(first, second, others=[*records[:at], *records[at + 2 * length :]])
-    return None
+def repeated(records: Sequence[Written]) -> Run | None:
+    """The longest run of records that is written a second time, at once or later; a later copy must be long enough to be no accident."""
+    best: tuple[int, int, int] | None = None
+    for first in range(len(records)):
+        for second in range(first + 1, len(records)):
+            length = _common(records, first, second)
+            enough = length >= FAR_APART if first + length < second else length > 0
+            if enough and (best is None or length > best[2]):
+                best = (first, second, length)
+    if best is None:
+        return None
+    first, second, length = best
+    others = [*records[:first], *records[first + length : second], *records[second + length :]]
+    return _run(records[first : first + length], records[second : second + length], others=others)
+
+
+def _common(records: Sequence[Written], first: int, second: int) -> int:
+    """How many records from `first` on stand again from `second` on, without running into each other."""
+    most = min(second - first, len(records) - second)
+    return next((n for n in range(most) if not _same(records[first + n : first + n + 1], records[second + n : second + n + 1])), most)
 
 
 def _same(first: Sequence[Written], second: Sequence[Written]) -> bool:
