@@ -10,7 +10,7 @@ from typing import NamedTuple
 UNSUPPORTED = "0.11-2.1"
 LONGEST_LINE = 1024  # bytes: no batch line, preamble line or beginning of a record line is longer
 
-_LONG_BITS, _INT_BITS, _SHORT_BITS, _U32 = 63, 31, 15, 1 << 32
+_LONG, _INT, _SHORT, _U32 = 1 << 63, 1 << 31, 1 << 15, 1 << 32
 
 _CODEC = rb"(NONE|GZIP|SNAPPY|LZ4|ZSTD|none|gzip|snappy|lz4|zstd)"
 _TS = rb"(CreateTime|LogAppendTime|NoTimestampType): (-?\d{1,19})"
@@ -103,20 +103,15 @@ class RecordLine(NamedTuple):
     end: int
 
 
-def _fits(value: int | None, bits: int) -> bool:
-    return value is None or -(1 << bits) <= value < 1 << bits
-
-
 def _in_range(line: BatchLine) -> bool:
     """Do all numbers fit the fields of Kafka's batch header?"""
-    longs = (line.base_offset, line.last_offset, line.producer_id, line.delete_horizon_ms, line.position, line.max_timestamp_ms)
-    ints = (line.record_count, line.base_sequence, line.last_sequence, line.partition_leader_epoch, line.size_bytes)
-    return (
-        all(_fits(value, _LONG_BITS) for value in longs)
-        and all(_fits(value, _INT_BITS) for value in ints)
-        and _fits(line.producer_epoch, _SHORT_BITS)
-        and line.crc < _U32
-    )
+    longs = (line.base_offset, line.last_offset, line.producer_id or 0, line.delete_horizon_ms or 0, line.position, line.max_timestamp_ms)
+    ints = (line.record_count or 0, line.base_sequence or 0, line.last_sequence or 0, line.partition_leader_epoch or 0, line.size_bytes)
+    return _all_fit(longs, _LONG) and _all_fit(ints, _INT) and _all_fit((line.producer_epoch or 0,), _SHORT) and line.crc < _U32
+
+
+def _all_fit(values: tuple[int, ...], limit: int) -> bool:
+    return max(values) < limit and min(values) >= -limit
 
 
 def batch_line(text: bytes, at: int) -> BatchLine | None:
@@ -197,7 +192,7 @@ def record_line(text: bytes, at: int) -> RecordLine | None:
         return None
     sizes = int(key or super_key), int(value or super_value)
     number = None if sequence is None else int(sequence)
-    if not (_fits(int(offset), 63) and _fits(int(timestamp), 63) and _fits(sizes[0], 31) and _fits(sizes[1], 31) and _fits(number, 31)):
+    if not (_all_fit((int(offset), int(timestamp)), _LONG) and _all_fit((*sizes, number or 0), _INT)):
         return None
     style = "2.8" if super_key is not None else "2.2" if match.group(0).find(b" keysize: ") > 0 else "3.0"
     return RecordLine(int(offset), kind.decode(), int(timestamp), sizes[0], sizes[1], number, style, match.end() + (sequence is not None))

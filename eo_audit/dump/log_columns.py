@@ -34,9 +34,10 @@ def fact_table(table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
 
 def column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     """Values, None for null, as an array of this type (a type that occurs in a schema)."""
-    valid = np.array([value is not None for value in values], dtype=bool)
+    whole = None not in values
+    valid = np.ones(len(values), dtype=bool) if whole else np.array([value is not None for value in values], dtype=bool)
     if kind in _NUMPY:
-        return numeric(np.array([value if isinstance(value, int) else 0 for value in values], dtype=np.int64), kind, valid)
+        return numeric(np.array(values if whole else [value or 0 for value in values]).astype(np.int64), kind, valid)
     if pa.types.is_boolean(kind):
         return boolean(np.array([value is True for value in values], dtype=bool), valid)
     if pa.types.is_string(kind):
