@@ -55,6 +55,7 @@ def duplicate(case: Case, context: "Context") -> Explanation:
 
 
 def overlap(case: Case, _context: "Context") -> Explanation:
+    """P03."""
     row = case.row
     message = (
         f"{_who(case).capitalize()} repeats sequences in another batch: {_sequences(case)} at "
@@ -65,6 +66,7 @@ def overlap(case: Case, _context: "Context") -> Explanation:
 
 
 def gap(case: Case, _context: "Context") -> Explanation:
+    """P04: the largest gap speaks."""
     row = case.row
     skipped = row.number("skipped_sequences")
     leader = _leader_changed(row.maybe("leader_epoch_before"), row.maybe("partition_leader_epoch"))
@@ -85,6 +87,7 @@ def gap(case: Case, _context: "Context") -> Explanation:
 
 
 def regression(case: Case, _context: "Context") -> Explanation:
+    """P05."""
     row = case.row
     what = "marker" if row.text("row_kind") == "marker" else "batch"
     message = (
@@ -99,6 +102,7 @@ def regression(case: Case, _context: "Context") -> Explanation:
 
 
 def new_epoch(case: Case, _context: "Context") -> Explanation:
+    """P06."""
     row = case.row
     message = (
         f"Epoch {row.maybe('producer_epoch')} of producer {row.maybe('producer_id')} starts at sequence "
@@ -141,6 +145,7 @@ def _is_refused(case: Case, context: "Context", cluster: str) -> bool:
 
 
 def plain(case: Case, _context: "Context") -> Explanation:
+    """P08."""
     row = case.row
     message = (
         f"A batch without the transactional flag stands at {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} inside the "

@@ -34,6 +34,7 @@ def abort_remedy(log: "Log", row_offset: int, context: "Context") -> str:
 
 
 def hanging(case: Case, context: "Context") -> Explanation | None:
+    """T01: open, and nobody will end it."""
     if case.log is None or not context.hangs(case.log, case.row.number("producer_id")):
         return None
     row, age = case.row, age_ms(case, context)
@@ -64,6 +65,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
 
 
 def open(case: Case, context: "Context") -> Explanation | None:
+    """T12: open, and the coordinator knows it."""
     if case.log is None or not case.log.ends_here or not context.lists(case.log, case.row.number("producer_id")):
         return None
     row = case.row
@@ -83,6 +85,7 @@ def open(case: Case, context: "Context") -> Explanation | None:
 
 
 def late(case: Case, context: "Context") -> Explanation:
+    """T02: proved by the coordinator log, or suspected from timestamps."""
     row = case.row
     proved = any(example.row.text("late") == "proved" for example in case.examples)
     instance = context.instances.get(row.word("instance_id"))
@@ -153,6 +156,7 @@ def _missing_remedy(case: Case, *, commit: bool) -> str:
 
 
 def mixed(case: Case, context: "Context") -> Explanation:
+    """T06: against the coordinator's decision, or, without it, against another marker."""
     row = case.row
     if row.text("row_kind") == "marker":
         return _mixed_in_data(case)
@@ -184,6 +188,7 @@ def _mixed_in_data(case: Case) -> Explanation:
 
 
 def unregistered(case: Case, context: "Context") -> Explanation:
+    """T07: worse when another transaction's COMMIT made it visible."""
     row = case.row
     committed = any(example.row.text("span_outcome") == "committed" for example in case.examples)
     instance = context.instances.get(row.word("instance_id"))
@@ -204,6 +209,7 @@ def unregistered(case: Case, context: "Context") -> Explanation:
 
 
 def epoch(case: Case, context: "Context") -> Explanation | None:
+    """T10: an odd marker, or data of two epochs in one open transaction."""
     row = case.row
     if row.text("row_kind") == "data":
         message = (
@@ -227,6 +233,7 @@ def epoch(case: Case, context: "Context") -> Explanation | None:
 
 
 def manual(case: Case, context: "Context") -> Explanation:
+    """T13: worse when the coordinator committed."""
     row = case.row
     decision = row.text("instance_decision")
     message = (
@@ -245,6 +252,7 @@ def manual(case: Case, context: "Context") -> Explanation:
 
 
 def merged(case: Case, context: "Context") -> Explanation:
+    """T15: lost marker (V4) or late write (V5)."""
     row = case.row
     instance = context.instances.get(row.word("instance_id"))
     who = shown(instance.text("transactional_id")) if instance else f"producer {row.maybe('producer_id')}"
