@@ -116,7 +116,27 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
             SparkContext(conf=conf, gateway=_gateway(conf, log))
         spark = SparkSession.builder.config(conf=conf).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    _remember_classes(spark)
     return spark
+
+
+class _Remembered:
+    """A Java class whose members are looked up once."""
+
+    def __init__(self, java_class: object) -> None:
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> object:
+        member = getattr(self._java_class, name)
+        setattr(self, name, member)
+        return member
+
+
+def _remember_classes(spark: SparkSession) -> None:
+    """py4j asks Java for the class and for the member at every `F.col`, in every package there is: a third of all talk with Java."""
+    jvm = spark.sparkContext._jvm
+    for name in ("functions", "PythonUtils", "PythonSQLUtils", "org.apache.spark.sql.functions", "org.apache.spark.sql.expressions.Window"):
+        setattr(jvm, name, _Remembered(getattr(jvm, name)))
 
 
 def _gateway(conf: SparkConf, log: IO[bytes]):  # type: ignore[no-untyped-def]
