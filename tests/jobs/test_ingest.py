@@ -128,7 +128,7 @@ def test_two_dumps_of_unknown_brokers_must_not_differ(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "in" / "b")
     told: list[str] = []
     ingest(tmp_path / "out", tmp_path / "in", notice=told.append)
-    assert len(told) == 1
+    assert sum("nothing says which broker" in notice for notice in told) == 1
     assert "nothing says which broker" in told[0]
 
 
