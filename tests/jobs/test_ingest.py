@@ -129,7 +129,6 @@ def test_two_dumps_of_unknown_brokers_must_not_differ(tmp_path: Path) -> None:
     told: list[str] = []
     ingest(tmp_path / "out", tmp_path / "in", notice=told.append)
     assert sum("nothing says which broker" in notice for notice in told) == 1
-    assert "nothing says which broker" in told[0]
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
