@@ -35,8 +35,9 @@ def assign_instances(
         replica_logs: the table.
         clusters: the table, for skew_ms and coordinator_complete.
     """
-    events = matched(rows, spans, instances, replica_logs=replica_logs, clusters=clusters)
-    judged = _judged(events, _reach(coordinator_history), _whole(coordinator_history, clusters))
+    reach = _reach(coordinator_history)
+    events = matched(rows, spans, instances, reach=reach, replica_logs=replica_logs, clusters=clusters)
+    judged = _judged(events, _whole(coordinator_history, clusters))
     owners = _with_unlisted(judged, instances).transform(_for_rows)
     at = F.expr("IF(row_kind = 'data' AND span_id IS NOT NULL, span_id, base_offset) AS at_offset")
     joined = rows.select("*", at).join(owners, ["replica_log_id", "at_offset"], "left")
@@ -63,7 +64,7 @@ def _whole(history: DataFrame, clusters: DataFrame) -> DataFrame:
     return clusters.join(logs, "cluster", "left").selectExpr("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole")
 
 
-def _judged(events: DataFrame, reach: DataFrame, whole: DataFrame) -> DataFrame:
+def _judged(events: DataFrame, whole: DataFrame) -> DataFrame:
     """Adds what can be said of each marker and span.
 
     `known`: whether the coordinator log tells about the time of the marker, or of the end of the span; `allowed`: the candidates that
@@ -78,10 +79,9 @@ def _judged(events: DataFrame, reach: DataFrame, whole: DataFrame) -> DataFrame:
     begun = f"IF({_ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, {by_then})"
     of_span = f"coalesce({epochs}, true) AND {begun}"
     of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms, known)"
-    joined = events.join(reach, ["cluster", "producer_id"], "left").join(F.broadcast(whole), "cluster", "left")
-    return joined.selectExpr(
+    return events.join(F.broadcast(whole), "cluster", "left").selectExpr(
         "*",
-        f"IF(coalesce(has_story, false), {told}, coalesce(whole, false)) AS known",
+        f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce(whole, false)) AS known",
         f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
@@ -99,6 +99,7 @@ def _marker_role() -> str:
         WHEN match = 'closing' THEN IF(marker.closes, 'closing', 'empty')
         WHEN match = 'duplicate' AND marker.closes AND marker.at_ms > instance.until_ms AND ({by_tool}) THEN 'manual'
         WHEN match IN ('duplicate', 'contradictory') THEN match
+        WHEN is_ambiguous THEN 'unknown'
         WHEN NOT marker.closes AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch THEN 'duplicate'
         WHEN NOT known THEN 'unknown'
         WHEN NOT marker.closes THEN 'unexplained'

@@ -2,14 +2,16 @@
 
 1. as_of: the argument, else the manifest's dump time, else the newest broker clock in the dumps. No rule knows another now.
 2. Partition count of `__transaction_state`: the manifest, else the larger of 50 (Kafka's default) and highest partition + 1 under which
-   nearly all transactional ids lie where `TransactionStateManager.partitionFor` puts them, else unknown.
+   nearly all coordinator entries lie where `TransactionStateManager.partitionFor` puts their ids, else unknown.
 3. The coordinator log is complete when every partition was dumped by some broker, decoded, from its log start to its end.
 """
+
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.replica_logs import manifest_values, said
+from eo_audit.history.replica_logs import said
 from eo_audit.history.sections import columns_of, expressions, named
 
 COORDINATOR_TOPIC = "__transaction_state"
@@ -20,10 +22,10 @@ SKEW_MS = 2_000
 
 def java_hash(text: str) -> str:
     """SQL of Java's `String.hashCode` of a text: over UTF-16 code units, 32 bits with sign, as a long."""
-    digits = f"hex(encode({text}, 'UTF-16BE'))"
-    places = f"filter(sequence(1, greatest(length({digits}), 1), 4), i -> i < length({digits}))"
-    units = f"transform({places}, i -> CAST(conv(substring({digits}, i, 4), 16, 10) AS BIGINT))"
-    return f"aggregate({units}, 0L, (h, unit) -> pmod(h * 31 + unit, 4294967296L), h -> IF(h < 2147483648, h, h - 4294967296L))"
+    unit = "CAST(conv(substring(digits, 4 * i + 1, 4), 16, 10) AS BIGINT)"
+    units = f"transform(slice(sequence(0, length(digits) DIV 4), 1, length(digits) DIV 4), i -> {unit})"
+    hashed = f"aggregate({units}, 0L, (h, unit) -> pmod(h * 31 + unit, 4294967296L), h -> IF(h < 2147483648, h, h - 4294967296L))"
+    return f"transform(array(hex(encode({text}, 'UTF-16BE'))), digits -> {hashed})[0]"
 
 
 def partition_for(text: str, partitions: str | int) -> str:
@@ -37,25 +39,35 @@ def _setting(name: str, default: str) -> str:
 
 
 _COORDINATOR_LOG = f"topic = '{COORDINATOR_TOPIC}' AND supported"
-_OF_LOGS = {
-    "newest_broker_clock_ms": "max(newest_broker_clock_ms)",
-    "covered": f"array_sort(collect_set(IF({_COORDINATOR_LOG}, partition, NULL)))",
-    "whole": f"collect_set(IF({_COORDINATOR_LOG} AND whole AND decoded, partition, NULL))",
-    "counted": f"max(IF({_COORDINATOR_LOG}, partition, NULL)) + 1",
+_OF_LOG = {
+    "newest_broker_clock_ms": "newest_broker_clock_ms",
+    "covered": f"IF({_COORDINATOR_LOG}, partition, NULL)",
+    "whole": f"IF({_COORDINATOR_LOG} AND whole AND decoded, partition, NULL)",
 }
-_OF_IDS = {
+_OF_ENTRY = {
+    "version": "client_transaction_version",
+    "fits_counted": f"{partition_for('transactional_id', 'counted')} = partition",
+    "fits_default": f"{partition_for('transactional_id', DEFAULT_PARTITIONS)} = partition",
+}
+_GATHERED = {
+    "dumped_at_ms": "max(dumped_at_ms)",
+    "manifest": "collect_list(said)",
+    "newest_broker_clock_ms": "max(newest_broker_clock_ms)",
+    "covered": "array_sort(collect_set(covered))",
+    "whole": "collect_set(whole)",
     "newest_version": "max(version)",
-    "enough": f"{NEARLY_ALL} * count(*)",
-    "fit_counted": f"count_if({partition_for('transactional_id', 'counted')} = partition)",
-    "fit_default": f"count_if({partition_for('transactional_id', DEFAULT_PARTITIONS)} = partition)",
+    "enough": f"{NEARLY_ALL} * count(fits_default)",
+    "fit_counted": "count_if(fits_counted)",
+    "fit_default": "count_if(fits_default)",
 }
 _RELEASE = "try_cast(get(split(kafka_version, '\\\\.'), {part}) AS INT)"
 _STEPS = (
     {
         "kafka_version": said("kafka_version"),
         "told": f"try_cast({said('transaction_state_partitions')} AS INT)",
-        "inferred": f"""CASE WHEN counted <= {DEFAULT_PARTITIONS} AND fit_default >= enough THEN {DEFAULT_PARTITIONS}
-            WHEN fit_counted >= enough THEN counted END""",
+        "inferred": f"""CASE WHEN enough = 0 THEN NULL
+            WHEN array_max(covered) < {DEFAULT_PARTITIONS} AND fit_default >= enough THEN {DEFAULT_PARTITIONS}
+            WHEN fit_counted >= enough THEN array_max(covered) + 1 END""",
         "transactional_id_expiration_ms": _setting("transactional.id.expiration.ms", "604800000"),
     },
     {
@@ -69,7 +81,7 @@ _STEPS = (
             WHEN now IS NOT NULL THEN 'newest_broker_clock' END""",
         "transaction_version": f"coalesce(try_cast({said('transaction_version')} AS INT), IF(newest_version >= 2, 2, NULL))",
         "coordinator_partitions_source": "CASE WHEN told IS NOT NULL THEN 'manifest' WHEN inferred IS NOT NULL THEN 'inferred' END",
-        "coordinator_partitions_covered": "coalesce(covered, array())",
+        "coordinator_partitions_covered": "covered",
         "coordinator_complete": """coalesce(coordinator_partitions > 0
             AND size(array_except(sequence(0, coordinator_partitions - 1), whole)) = 0, false)""",
         "offsets_partitions": f"try_cast({said('consumer_offsets_partitions')} AS INT)",
@@ -103,20 +115,17 @@ def clusters(
         coordinator_entries: the table, for transactional ids and client_transaction_version.
         as_of_ms: the audit's now for every cluster, as the user gave it.
     """
-    read = section_status.where("kind = 'manifest' AND is_read").select("section_id")
-    manifest = manifest_values(manifest_entries.join(F.broadcast(read), "section_id", "left_semi"))
-    of_logs = replica_logs.groupBy("cluster").agg(*expressions(_OF_LOGS))
-    known = dump_files.groupBy("cluster").agg(F.max("dumped_at_ms").alias("dumped_at_ms"), F.lit(as_of_ms).cast("bigint").alias("asked_ms"))
-    for part in (manifest, of_logs, _of_ids(coordinator_entries, replica_logs, of_logs)):
-        known = known.join(F.broadcast(part), "cluster", "left")
+    read = F.broadcast(section_status.where("kind = 'manifest' AND is_read").select("section_id"))
+    coordinator = "max(partition) OVER (PARTITION BY cluster) + 1 AS counted"
+    places = replica_logs.where(_COORDINATOR_LOG).selectExpr("cluster", "replica_log_id", "partition", coordinator)
+    parts = (
+        dump_files.select("cluster", "dumped_at_ms"),
+        manifest_entries.join(read, "section_id", "left_semi").selectExpr("cluster", "struct(name, value) AS said"),
+        replica_logs.selectExpr("cluster", *named(_OF_LOG)),
+        coordinator_entries.join(F.broadcast(places), "replica_log_id").selectExpr("cluster", *named(_OF_ENTRY)),
+    )
+    gathered = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    known = gathered.groupBy("cluster").agg(*expressions(_GATHERED)).withColumn("asked_ms", F.lit(as_of_ms).cast("bigint"))
     for step in _STEPS[:-1]:
         known = known.selectExpr("*", *named(step))
     return known.selectExpr(*columns_of("clusters", _STEPS[-1]))
-
-
-def _of_ids(coordinator_entries: DataFrame, replica_logs: DataFrame, of_logs: DataFrame) -> DataFrame:
-    """Per cluster: how many transactional ids there are, and how many lie where each partition count puts them."""
-    logs = replica_logs.where(_COORDINATOR_LOG).select("cluster", "replica_log_id", "partition")
-    counted = F.broadcast(logs.join(F.broadcast(of_logs.select("cluster", "counted")), "cluster"))
-    ids = coordinator_entries.groupBy("replica_log_id", "transactional_id").agg(F.max("client_transaction_version").alias("version"))
-    return ids.join(counted, "replica_log_id").groupBy("cluster").agg(*expressions(_OF_IDS))

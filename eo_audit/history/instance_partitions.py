@@ -45,7 +45,11 @@ def instance_partitions(
     seen = rows.where("instance_id IS NOT NULL").groupBy("instance_id", "replica_log_id").agg(*_named(_SEEN))
     logs = F.broadcast(_logs(replica_logs, coverage, rows))
     expected = _expected(instances, clusters).join(logs, ["cluster", "topic", "partition"], "left")
-    found = expected.join(seen, ["instance_id", "replica_log_id"], "left")
+    # Markers that cannot be matched: one of them may be the one that seems to be missing.
+    unsure = (
+        rows.where("marker_role = 'unknown'").groupBy("replica_log_id", "producer_id").agg(F.max("max_timestamp_ms").alias("unsure_ms"))
+    )
+    found = expected.join(unsure, ["replica_log_id", "producer_id"], "left").join(seen, ["instance_id", "replica_log_id"], "left")
     renamed = {name: f"{of}.{name.removeprefix(of + '_')}" for of in ("data", "marker") for name in _addresses(of)}
     marker = {"marker_offset": "base_offset", "marker_epoch": "producer_epoch", "marker_timestamp_ms": "max_timestamp_ms"}
     renamed |= {name: f"marker.{field}" for name, field in marker.items()}
@@ -101,7 +105,7 @@ def _covered() -> str:
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'
-        WHEN coalesce(broken, false) THEN 'not_judged'
+        WHEN coalesce(broken OR unsure_ms >= decided_at_ms - skew_ms, false) THEN 'not_judged'
         WHEN NOT (tail_intact AND coalesce({past_end}, false)) THEN 'tail'
         WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
         WHEN NOT coalesce({head_seen}, false) THEN 'below_start'

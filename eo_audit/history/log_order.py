@@ -19,6 +19,8 @@ BYTE_BITS = 44
 _POSITION = f"shiftleft(CAST(section_number AS BIGINT), {BYTE_BITS}) + byte_offset"
 # A compacted log of which nobody knows how far the cleaner came may have been cleaned everywhere.
 _CLEANED_BELOW = f"IF(compacted, coalesce(uncleaned_from, {2**63 - 1}), NULL)"
+# What no history asks for.
+_LEFT_OUT = {"records_seen", "control_type", "delete_horizon_ms", "position", "size_bytes", "codec", "magic", "payload_verified"}
 _PLACE = ["segment_base_offset", "sequenced", "cleaned_below", "position_in_log", "chunk"]
 _INHERITED = {"last_offset": "BIGINT", "broken": "BOOLEAN", "hole_at": "BIGINT", "cleaned_at": "BIGINT"}
 
@@ -52,7 +54,7 @@ def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int
         chunk_bits: None works on each log in one piece; else a log is cut where 2**chunk_bits bytes of a section's text are full.
 
     Returns:
-        The columns of batches, and
+        The columns of batches that histories ask for, and
         segment_base_offset; sequenced (the topic's batches carry producer sequences); cleaned_below (null: nowhere);
         position_in_log (ascending, without ties; not consecutive), chunk (of the log; 0 in one piece);
         previous_last_offset (null on the first batch of a log); gap (null, hole, compacted: before this batch);
@@ -60,7 +62,7 @@ def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int
         crc_invalid; count_short (fewer records than offsets where nothing was compacted); judged;
         hole_at, cleaned_at (base offset of the newest batch up to this one that has a hole, or a legal one, before it).
     """
-    facts = schema("batches").columns
+    facts = [name for name in schema("batches").columns if name not in _LEFT_OUT]
     chunk = "0L" if chunk_bits is None else f"shiftright({_POSITION}, {chunk_bits})"
     placed = batches.join(F.broadcast(_sections_read(replica_logs)), "section_id").selectExpr(
         *facts, *_PLACE[:-2], f"{_POSITION} AS position_in_log", f"{chunk} AS chunk"

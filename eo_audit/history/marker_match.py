@@ -1,9 +1,12 @@
 """Which marker ended which transaction instance, in each replica log.
 
-Under TV2 the producer id and the marker's epoch name the instance. Under TV0 and TV1 many instances share them, so markers are matched
-in two ways. By time: a marker is written between the decision and the completion of its instance. Where that contradicts itself (two
-markers for one instance, a COMMIT for an aborted one), as it does when clocks of brokers lie further apart than transactions, by rank:
-the last marker belongs to the last instance, and so on backwards, if one common offset of the clocks explains all the pairs.
+Under TV2 the producer id and the marker's epoch name the instance. Under TV0 and TV1 many instances share them:
+1. By rank, where there are as many markers as instances: each marker belongs to the instance of its place, if their types agree and one
+   common offset of the clocks explains all the pairs.
+2. By time: a marker is written between the decision and the completion of its instance. That contradicts itself (two markers for one
+   instance, a COMMIT for an aborted one) when clocks lie further apart than transactions.
+3. By rank without markers that may be retries, then by rank from the end where one of the two heads is missing.
+4. By time after all, where only a few markers contradict it; else the whole group is ambiguous, and nothing is said of it.
 
 A match needs the decision's type and a coordinator epoch between the leader epochs of PrepareX and CompleteX.
 """
@@ -13,12 +16,15 @@ from pyspark.sql import functions as F
 
 OPEN_END = 2**62  # the place of what no marker has ended yet
 ROUNDING_MS = 10  # clocks of two brokers drift this much within a group of markers
+FEW = 2  # markers that may contradict their time before the times of the whole group are in doubt; or one of ten
 
 _LOG = "replica_log_id, producer_id"
 _GROUP = f"{_LOG}, epoch"
 _BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 _EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 _ONWARD = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"
+_IN_RANGE = """coalesce(marker.coordinator_epoch >= found.prepare_leader_epoch, true)
+    AND coalesce(marker.coordinator_epoch <= found.complete_leader_epoch, true)"""
 
 _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_id', instance_id, 'protocol', protocol,
     'data_epoch', data_epoch, 'decision', decision, 'start_ms', IF(start_source = 'upper_bound', NULL, start_ms),
@@ -34,31 +40,37 @@ _SPAN = """named_struct('span_id', span_id, 'first_epoch', first_epoch, 'last_ep
 _SPAN_TYPE = "struct<span_id: bigint, first_epoch: int, last_epoch: int, first_ms: bigint, last_ms: bigint, complete_past: boolean>"
 
 
-def matched(rows: DataFrame, spans: DataFrame, instances: DataFrame, *, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+def matched(
+    rows: DataFrame, spans: DataFrame, instances: DataFrame, *, reach: DataFrame, replica_logs: DataFrame, clusters: DataFrame
+) -> DataFrame:
     """Markers and spans of each producer in each replica log, with the instances they may belong to.
 
     Args:
         rows: what `sequences.producer_rows` returns.
         spans: the table transaction_spans.
         instances: the table transaction_instances.
-        replica_logs: the table, for topic and partition of each log.
+        reach: cluster, producer_id, has_story (true), known_from_ms and known_until_ms: the time of which the coordinator log tells about
+            the producer, null where there is no bound.
+        replica_logs: the table, for topic, partition and first offset of each log.
         clusters: the table, for skew_ms.
 
     Returns:
-        replica_log_id, producer_id, cluster, log (topic and partition), first_offset (of the log), skew_ms, place (in the log);
+        the columns of reach; replica_log_id, producer_id, cluster, log (topic and partition), first_offset (of the log), skew_ms;
+        place (in the log);
         marker (null on a span), span (null on a marker);
         match (closing, duplicate, contradictory or null) and instance (the one matched, or null) of the marker, on a span those of
         the marker that closes it, which is `closer` (null while open); marker_before: the producer's previous marker;
         candidates: the instances that list the partition, from the last one that some marker ended before (`before`) up to the one
-        that the next marker ends, which stands at ends_candidate; clocklike: the producer's timestamps follow its transactions.
+        that the next marker ends, which stands at ends_candidate; is_ambiguous: the marker cannot be matched;
+        clocklike: the producer's timestamps follow its transactions.
     """
     logs = replica_logs.select("replica_log_id", "cluster", "topic", "partition", "first_offset")
     skews = F.broadcast(clusters.select("cluster", "skew_ms"))
     log = F.struct("topic", "partition").alias("log")
     known = F.broadcast(logs.select("replica_log_id", "cluster", log, "first_offset").join(skews, "cluster"))
     events = _expected(instances, logs.drop("first_offset")).unionAll(_markers(rows)).unionAll(_spans(spans)).join(known, "replica_log_id")
-    paired = _by_time_and_rank(events.repartition("replica_log_id", "producer_id"))
-    return _with_candidates(_claimed(paired))
+    told = events.join(reach, ["cluster", "producer_id"], "left").repartition("replica_log_id", "producer_id")
+    return _with_candidates(_claimed(_by_time_and_rank(told)))
 
 
 def _expected(instances: DataFrame, logs: DataFrame) -> DataFrame:
@@ -88,41 +100,56 @@ def _spans(spans: DataFrame) -> DataFrame:
 
 
 def _by_time_and_rank(events: DataFrame) -> DataFrame:
-    """Adds `found`, the instance of each marker by time or by rank, and whether it `fits` or is `odd` (of the other type)."""
+    """Adds `found`, the instance of each marker by time or by rank, whether it `fits` or is `odd` (of the other type), `ambiguous`."""
     in_time = f"PARTITION BY {_GROUP} ORDER BY at_ms, kind, place"
     in_log = f"PARTITION BY {_GROUP}, kind ORDER BY place"
-    from_end = f"PARTITION BY {_GROUP}, kind, again ORDER BY place DESC"
+    backwards = f"PARTITION BY {_GROUP}, kind ORDER BY place DESC"
     kept = "kind = 2 AND NOT again"
-    off = "kind = 2 AND (nearest IS NULL OR nearest.decision <> marker.type OR rivals > 1)"
-    in_range = """coalesce(marker.coordinator_epoch >= found.prepare_leader_epoch, true)
-        AND coalesce(marker.coordinator_epoch <= found.complete_leader_epoch, true)"""
+    older = "earlier IS NULL AND known_from_ms IS NOT NULL"  # than all that the coordinator log still tells
+    off = f"{kept} AND IF(nearest IS NULL, NOT ({older}), nearest.decision <> marker.type OR rivals > 1)"
     return (
         events.selectExpr(
             "*",
             f"last(own, true) OVER ({in_time} {_BACK}) AS earlier",
             f"first(own, true) OVER ({in_time} {_ONWARD}) AS later",
+            # Closes nothing, and is of the same type as the one before: a retry, or the marker of a partition without data.
             f"coalesce(kind = 2 AND NOT marker.closes AND lag(marker.type) OVER ({in_log}) = marker.type, false) AS again",
             f"IF(kind = 2, {_nearest()}, NULL) AS nearest",
         )
         .selectExpr(
             "*",
-            f"row_number() OVER ({from_end}) AS rank",
+            f"row_number() OVER ({backwards}) AS rank",
+            f"sum(IF(again, 0, 1)) OVER ({backwards} {_BACK}) AS kept_rank",
             f"count_if({kept}) OVER (PARTITION BY {_GROUP}, nearest.instance_id) AS rivals",
         )
         .selectExpr(
             "*",
-            f"first(own, true) OVER (PARTITION BY {_GROUP}, again, rank) AS partner",
-            f"bool_or({kept} AND {off}) OVER (PARTITION BY {_GROUP}) AS doubtful",
+            f"IF(kind = 2, first(own, true) OVER (PARTITION BY {_GROUP}, rank), NULL) AS partner",
+            f"IF({kept}, first(own, true) OVER (PARTITION BY {_GROUP}, kept_rank), NULL) AS kept_partner",
+            f"count_if({off}) OVER (PARTITION BY {_GROUP}) AS doubts",
+            f"count(own) OVER (PARTITION BY {_GROUP}) AS wanted",
+            f"count(marker) OVER (PARTITION BY {_GROUP}) AS seen",
+            f"count_if({kept}) OVER (PARTITION BY {_GROUP}) AS kept_seen",
         )
         .selectExpr(
             "*",
-            f"max(IF({kept}, at_ms - partner.until_ms, NULL)) OVER (PARTITION BY {_GROUP}) AS least_offset",
-            f"min(IF({kept}, at_ms - partner.decided_at_ms, NULL)) OVER (PARTITION BY {_GROUP}) AS most_offset",
-            f"IF(doubtful AND coalesce({_explained()}, false), IF({kept}, partner, NULL), nearest) AS found",
-            f"coalesce(kind = 2 AND found.decision = marker.type AND {in_range}, false) AS fits",
+            f"{_explained('partner')} AS by_rank",
+            f"{_explained('kept_partner')} AS by_kept_rank",
+            f"""CASE WHEN nearest.protocol = 'tv2' THEN 'time' WHEN by_rank AND seen = wanted THEN 'rank' WHEN doubts = 0 THEN 'time'
+                WHEN by_kept_rank AND kept_seen = wanted THEN 'kept' WHEN by_rank AND {_headless("seen")} THEN 'rank'
+                WHEN by_kept_rank AND {_headless("kept_seen")} THEN 'kept'
+                WHEN doubts <= {FEW} OR doubts * 10 <= seen THEN 'time' ELSE 'none' END AS method""",
+            "CASE method WHEN 'time' THEN nearest WHEN 'rank' THEN partner WHEN 'kept' THEN kept_partner END AS found",
+            f"coalesce(kind = 2 AND found.decision = marker.type AND {_IN_RANGE}, false) AS fits",
             "coalesce(kind = 2 AND found.decision <> marker.type, false) AS odd",
+            "method = 'none' AS ambiguous",
         )
     )
+
+
+def _headless(seen: str) -> str:
+    """The counts may differ: the older markers, or the older instances, were not dumped."""
+    return f"((first_offset > 0 OR {seen} >= wanted) AND (known_from_ms IS NOT NULL OR {seen} <= wanted))"
 
 
 def _nearest() -> str:
@@ -136,9 +163,12 @@ def _nearest() -> str:
         WHEN {ahead} <= skew_ms AND later.decision = marker.type THEN later END"""
 
 
-def _explained() -> str:
-    """One offset of the clocks, within the tolerance, explains the pairs by rank."""
-    return f"least_offset <= most_offset + {ROUNDING_MS} AND least_offset <= skew_ms AND most_offset >= -skew_ms"
+def _explained(partner: str) -> str:
+    """One offset of the clocks, within the tolerance, explains the pairs of a group, and their types agree."""
+    group = f"OVER (PARTITION BY {_GROUP})"
+    least, most = f"max(at_ms - {partner}.until_ms) {group}", f"min(at_ms - {partner}.decided_at_ms) {group}"
+    agree = f"bool_and({partner}.decision = marker.type) {group}"
+    return f"""coalesce({least} <= {most} + {ROUNDING_MS} AND {least} <= skew_ms AND {most} >= -skew_ms AND {agree}, false)"""
 
 
 def _claimed(paired: DataFrame) -> DataFrame:
@@ -158,24 +188,27 @@ def _claimed(paired: DataFrame) -> DataFrame:
 def _with_candidates(claimed: DataFrame) -> DataFrame:
     """Each marker and span with what lies between the instances that ended before and the one that ends next."""
     side = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place, kind"
-    known = "named_struct('marker', marker, 'match', match, 'instance', IF(match IS NULL, NULL, found))"
+    known = "named_struct('marker', marker, 'match', match, 'instance', IF(match IS NULL, NULL, found), 'ambiguous', ambiguous)"
     ends = "IF(match IN ('closing', 'contradictory'), found, NULL)"
     stale = "coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false)"
     return (
         claimed.selectExpr(
             *("replica_log_id", "producer_id", "cluster", "log", "first_offset", "skew_ms", "kind", "place", "own", "marker", "span"),
+            *("has_story", "known_from_ms", "known_until_ms"),
             f"coalesce(first(claims, true) OVER ({side} {_ONWARD}), {OPEN_END}L) AS ends_candidate",
             f"last({ends}, true) OVER ({side} {_EARLIER}) AS before",
             f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
             f"first(IF(kind = 2, {known}, NULL), true) OVER ({side} {_ONWARD}) AS closing",
             *("closing.marker AS closer", "closing.match AS match", "closing.instance AS instance", f"{stale} AS stale"),
+            "IF(ambiguous, NULL, own) AS candidate",
+            "coalesce(closing.ambiguous, false) AS is_ambiguous",
         )
         .selectExpr(
             "*",
-            f"sort_array(collect_list(own) OVER (PARTITION BY {_LOG}, ends_candidate)) AS candidates",
+            f"sort_array(collect_list(candidate) OVER (PARTITION BY {_LOG}, ends_candidate)) AS candidates",
             # A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
             f"2 * count_if(stale) OVER (PARTITION BY {_LOG}) <= count(span) OVER (PARTITION BY {_LOG}) AS clocklike",
         )
         .where("kind > 0")
-        .drop("kind", "own", "closing", "stale")
+        .drop("kind", "own", "closing", "stale", "candidate")
     )

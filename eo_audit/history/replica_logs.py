@@ -9,7 +9,9 @@
 5. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments.
 """
 
-from pyspark.sql import DataFrame, Window
+from functools import reduce
+
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.sections import IS_INTERNAL, columns_of, expressions, named
@@ -25,7 +27,7 @@ _OF_SECTION = {
     "segment": f"IF(is_read AND kind = 'log', {_SEGMENT}, NULL)",
     "index_base": "IF(is_read AND kind = 'txnindex', segment_base_offset, NULL)",
     "snapshot": "IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL)",
-    "broker_has_checkpoints": f"is_read AND kind = 'checkpoint' AND path RLIKE '{_CHECKPOINT_FILE}'",
+    "has_checkpoints": f"is_read AND kind = 'checkpoint' AND path RLIKE '{_CHECKPOINT_FILE}'",
     "newest_broker_clock_ms": "IF(is_read AND kind = 'log', newest_broker_clock_ms, NULL)",
     "shows_cleaning": "is_read AND kind = 'log' AND shows_cleaning",
 }
@@ -43,6 +45,7 @@ _OF_LISTED_FILE = {
     "listed_index": f"IF(file_name LIKE '%.txnindex' AND file_bytes > 0, {_LISTED_BASE}, NULL)",
 }
 _IN_PLACE = r"replica_log_id IS NOT NULL AND NOT folder RLIKE '-(?:delete|future|stray)\\z'"
+_OF_ENTRY = {**dict.fromkeys(_KEY[1:], "NULL"), "said": "struct(name, value)"}
 # Everything said of one log in one row; what is said of no log (a broker's checkpoint files) in one row of the broker.
 _GATHERED = {
     "topic": "max(topic)",
@@ -51,8 +54,7 @@ _GATHERED = {
     "read": "array_sort(collect_list(segment))",
     "indexes": "collect_set(index_base)",
     "snapshot": "max(snapshot)",
-    "broker_has_checkpoints": "bool_or(broker_has_checkpoints)",
-    "broker_has_index": "bool_or(index_base IS NOT NULL)",
+    "has_checkpoints": "coalesce(bool_or(has_checkpoints), false)",
     "newest_broker_clock_ms": "max(newest_broker_clock_ms)",
     "shows_cleaning": "coalesce(bool_or(shows_cleaning), false)",
     **{name: f"max({name})" for name in ("start_row", "hw_row", "cleaner_row")},
@@ -60,6 +62,13 @@ _GATHERED = {
     "listed": "coalesce(bool_or(listed), false)",
     "listed_logs": "collect_set(listed_log)",
     "listed_indexes": "collect_set(listed_index)",
+    "said": "collect_list(said)",
+}
+_BROKERS_WITH = "array_contains(collect_set(IF({has}, coalesce(broker, -1), NULL)) OVER (PARTITION BY cluster), coalesce(broker, -1))"
+_OF_CLUSTER = {
+    "broker_has_checkpoints": _BROKERS_WITH.format(has="has_checkpoints"),
+    "broker_has_index": _BROKERS_WITH.format(has="size(indexes) > 0"),
+    "manifest": "flatten(collect_list(said) OVER (PARTITION BY cluster))",
 }
 
 _MENTIONED = "exists(manifest, e -> e.name = concat('topics.', topic) OR startswith(e.name, concat('topics.', topic, '.')))"
@@ -70,7 +79,7 @@ def _value(name: str) -> str:
 
 
 def said(name: str) -> str:
-    """SQL of the value that the column `manifest` (see `manifest_values`) holds under a name; null when it holds none."""
+    """SQL of the value that the column `manifest`, an array of (name, value), holds under a name; null when it holds none."""
     return _value(f"'{name}'")
 
 
@@ -132,21 +141,24 @@ def replica_logs(section_status: DataFrame, checkpoints: DataFrame, listed_files
         listed_files: the table; the same.
         manifest_entries: the table; the same.
     """
+    facts = (
+        (checkpoints, _OF_CHECKPOINT),
+        (listed_files.where(_IN_PLACE), _OF_LISTED_FILE),
+        (manifest_entries, _OF_ENTRY),
+    )
+    told = reduce(_union, (rows.selectExpr("section_id", *_told(sql)) for rows, sql in facts))
     read = F.broadcast(section_status.where("is_read").select("section_id"))
-    rows = section_status.selectExpr(*_KEY, *named(_OF_SECTION))
-    for facts, sql in ((checkpoints, _OF_CHECKPOINT), (listed_files.where(_IN_PLACE), _OF_LISTED_FILE)):
-        told = facts.join(read, "section_id", "left_semi").selectExpr(*_KEY, *named(sql))
-        rows = rows.unionByName(told, allowMissingColumns=True)
+    rows = _union(section_status.selectExpr(*_told(_OF_SECTION)), told.join(read, "section_id", "left_semi").drop("section_id"))
     gathered = rows.groupBy("cluster", "broker", "replica_log_id").agg(*expressions(_GATHERED))
-    broker = Window.partitionBy("cluster", "broker")
-    of_broker = {name: F.bool_or(name).over(broker) for name in ("broker_has_checkpoints", "broker_has_index")}
-    manifest = manifest_values(manifest_entries.join(read, "section_id", "left_semi"))
-    logs = gathered.withColumns(of_broker).where("is_log").join(F.broadcast(manifest), "cluster", "left")
+    logs = gathered.selectExpr("*", *named(_OF_CLUSTER)).where("is_log")
     for step in _STEPS[:-1]:
         logs = logs.selectExpr("*", *named(step))
     return logs.selectExpr(*columns_of("replica_logs", _STEPS[-1]))
 
 
-def manifest_values(manifest_entries: DataFrame) -> DataFrame:
-    """What each cluster's manifests say: (cluster, manifest), to be asked with `said`."""
-    return manifest_entries.groupBy("cluster").agg(F.collect_list(F.struct("name", "value")).alias("manifest"))
+def _told(sql: dict[str, str]) -> list[str]:
+    return [*(name for name in _KEY if name not in sql), *named(sql)]
+
+
+def _union(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other, allowMissingColumns=True)

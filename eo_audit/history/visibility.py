@@ -16,9 +16,15 @@ from eo_audit.schemas import schema
 
 BROKEN = ("hole", "unexplained", "head_missing", "disorder", "crc_invalid", "not_judged", "truncated", "shallow", "not_supported")
 _OF_COVERAGE = {
-    "broken": f"bool_or(state IN {BROKEN})",
-    "missing": "collect_list(IF(state IN ('hole', 'unexplained'), struct(first_offset, last_offset), NULL))",
-    "unjudged_from": "min(IF(state = 'not_judged', first_offset, NULL))",
+    "broken": f"state IN {BROKEN}",
+    "hole": "IF(state IN ('hole', 'unexplained'), struct(first_offset, last_offset), NULL)",
+    "unjudged_at": "IF(state = 'not_judged', first_offset, NULL)",
+}
+_OF_LOG = {
+    "told": "collect_list(txn)",
+    "broken": "bool_or(broken)",
+    "missing": "collect_list(hole)",
+    "unjudged_from": "min(unjudged_at)",
 }
 # What may hold the LSO of a log, and markers that closed what a snapshot calls open.
 _TRANSACTION = """struct({first} AS first_offset, producer_id, '{source}' AS source, {epoch} AS epoch, {clock} AS last_timestamp_ms,
@@ -42,6 +48,7 @@ _OPEN_NOW = f"""
 _UNREPLICATED = "filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NOT NULL)"
 _STABLE = "least({hw}, greatest(array_min({transactions}).first_offset, log_start))"
 _LSO = (
+    {"transactions": "coalesce(told, array())"},
     {"of_spans": _OF_SPANS, "by_snapshot": "coalesce(snapshot_offset = leo, false)"},
     {"open_now": _OPEN_NOW, "unreplicated": _UNREPLICATED},
     {
@@ -109,19 +116,18 @@ def visibility(
         coverage: the table.
         clusters: the table, for the audit's now.
     """
-    opened = (
-        _transactions(rows, spans, producer_snapshots, replica_logs).groupBy("replica_log_id").agg(F.collect_list("txn").alias("opened"))
-    )
-    stable = replica_logs.join(F.broadcast(opened), "replica_log_id", "left").selectExpr("*", "coalesce(opened, array()) AS transactions")
+    opened = _transactions(rows, spans, producer_snapshots, replica_logs)
+    broken = coverage.selectExpr("replica_log_id", *named(_OF_COVERAGE))
+    seen = opened.unionByName(broken, allowMissingColumns=True).groupBy("replica_log_id").agg(*expressions(_OF_LOG))
+    stable = replica_logs.join(F.broadcast(seen), "replica_log_id", "left")
     for step in _LSO:
         stable = stable.selectExpr("*", *named(step))
     stuck = F.broadcast(stable.where("lso < hw").select("replica_log_id", "lso", "hw", "blocker"))
     behind = rows.join(stuck, "replica_log_id").where("base_offset >= lso AND last_offset < hw")
     held = behind.selectExpr("*", f"{truth('judged')} AS truth").groupBy("replica_log_id").agg(*expressions(_HELD_BACK))
-    covered = coverage.groupBy("replica_log_id").agg(*expressions(_OF_COVERAGE))
-    known = stable.join(F.broadcast(held), "replica_log_id", "left").join(F.broadcast(covered), "replica_log_id", "left")
     now = F.broadcast(clusters.select("cluster", "as_of_ms", "as_of_source"))
-    return known.join(now, "cluster", "left").selectExpr(*columns_of("visibility", _COLUMNS))
+    known = stable.join(F.broadcast(held), "replica_log_id", "left").join(now, "cluster", "left")
+    return known.selectExpr(*columns_of("visibility", _COLUMNS))
 
 
 def _transactions(rows: DataFrame, spans: DataFrame, producer_snapshots: DataFrame, replica_logs: DataFrame) -> DataFrame:

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from dataclasses import astuple, fields
+from operator import itemgetter
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.sequences import producer_rows
+from eo_audit.history.spans import transaction_spans
 from eo_audit.model.batches import Batch
 from eo_audit.model.producer_history import HistoryRow, histories
 from eo_audit.schemas import schema
@@ -52,7 +54,7 @@ def section_id(log_id: int, bases: list[int], base: int) -> int:
 
 def known_logs(written: list[LogWriter]) -> list[dict[str, object]]:
     """Rows of replica_logs."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for log_id, log in enumerate(written):
         bases = sorted({batch.segment_base_offset for batch in log.batches})
         segments = [(base, None, section_id(log_id, bases, base)) for base in bases]
@@ -75,14 +77,14 @@ def frames(spark: SparkSession, written: list[LogWriter]) -> tuple[DataFrame, Da
     return spark.createDataFrame(batches).repartition(2), table(spark, "replica_logs", known_logs(written))
 
 
+def model_rows(log: LogWriter) -> list[HistoryRow]:
+    below = EVERYWHERE if log.cleaned_below is None else log.cleaned_below
+    return histories(log.batches, sequenced=log.topic == "orders", cleaned_below=below if log.compacted else None)
+
+
 def expected(written: list[LogWriter]) -> list[tuple[object, ...]]:
     """What the model says, log by log."""
-    rows: list[tuple[object, ...]] = []
-    for log_id, log in enumerate(written):
-        below = EVERYWHERE if log.cleaned_below is None else log.cleaned_below
-        history = histories(log.batches, sequenced=log.topic == "orders", cleaned_below=below if log.compacted else None)
-        rows += [(log_id, *astuple(row)) for row in history]
-    return rows
+    return [(log_id, *astuple(row)) for log_id, log in enumerate(written) for row in model_rows(log)]
 
 
 def computed(frames: tuple[DataFrame, DataFrame], chunk_bits: int | None) -> list[tuple[object, ...]]:
@@ -98,6 +100,40 @@ def test_every_label_occurs_often(written: list[LogWriter]) -> None:
     counted = Counter(row[1 + COLUMNS.index("label")] for row in expected(written))
     assert set(counted) == LABELS
     assert not {label: often for label, often in counted.items() if often < OFTEN}
+
+
+def spans_of(log_id: int, log: LogWriter, history: list[HistoryRow]) -> list[dict[str, object]]:
+    """The judged spans of a log, from the model's rows."""
+    members: dict[tuple[int, int], list[tuple[Batch, HistoryRow]]] = {}
+    for batch, row in zip(log.batches, history, strict=True):
+        if row.span_id is not None:
+            members.setdefault((batch.producer_id, row.span_id), []).append((batch, row))
+    return [
+        {
+            "replica_log_id": log_id,
+            "producer_id": producer_id,
+            "span_id": span_id,
+            "first_offset": written[0][0].base_offset,
+            "last_offset": max(batch.last_offset for batch, row in written if row.row_kind == "data"),
+            "batches": sum(row.row_kind == "data" for _, row in written),
+            "records": sum(batch.count for batch, row in written if row.row_kind == "data"),
+            "marker_offset": next((batch.base_offset for batch, row in written if row.row_kind == "marker"), None),
+            "marker_type": next((batch.marker_type for batch, row in written if row.row_kind == "marker"), None),
+            "outcome": written[0][1].span_outcome,
+            "complete_past": all(row.predecessor in ("observed", "not_observed") for _, row in written),
+        }
+        for (producer_id, span_id), written in members.items()
+        if all(row.judged for _, row in written)
+    ]
+
+
+def test_spans_and_model_agree(written: list[LogWriter], frames: tuple[DataFrame, DataFrame]) -> None:
+    expected_spans = [span for log_id, log in enumerate(written) for span in spans_of(log_id, log, model_rows(log))]
+    rows = producer_rows(in_log_order(*frames))
+    found = transaction_spans(rows).where("judged").select(*expected_spans[0]).toArrow().to_pylist()
+    by_id = itemgetter("replica_log_id", "producer_id", "span_id")
+    assert sorted(found, key=by_id) == sorted(expected_spans, key=by_id)
+    assert {span["outcome"] for span in found} == {"committed", "aborted", "open", "unknown"}
 
 
 @pytest.mark.parametrize("chunk_bits", [None, 10], ids=["in one piece", "in chunks of ten batches"])

@@ -1,0 +1,86 @@
+"""Batches in the order of their replica logs: what stands where, and what breaks the order."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit.history.log_order import in_log_order
+from tests.support.rows import table
+
+PRINTED_BY_HAND = 100  # bytes a batch line
+# Log -> its segments that are read, in the order of their base offsets, each with its batches as (base, last, count, checksum is right).
+# Segment numbers are section ids: the text of a later segment may come first.
+LOGS: dict[int, dict[int, list[tuple[int, int, int, bool]]]] = {
+    1: {12: [(0, 2, 3, True), (3, 3, 1, True)], 11: [(4, 5, 2, True), (9, 9, 1, True)]},
+    2: {21: [(0, 2, 3, True), (3, 3, 1, True)]},
+    3: {31: [(0, 4, 2, True), (9, 9, 1, True), (20, 29, 9, True), (40, 44, 2, True)]},
+    4: {41: [(0, 1, 2, True), (2, 2, 1, True), (2, 3, 2, True), (5, 5, 1, True)]},
+    5: {51: [(7, 7, 1, True), (8, 9, 2, False), (10, 10, 1, True)]},
+}
+NOT_READ = {99: [(0, 2, 3, True)]}
+BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6}
+KNOWN: dict[int, dict[str, object]] = {3: {"compacted": True, "uncleaned_from": 20}, 5: {"is_internal": True}}
+
+
+@pytest.fixture(scope="module")
+def ordered(spark: SparkSession) -> dict[int, list[dict[str, object]]]:
+    """Rows of each log in order."""
+    batches = [
+        {
+            "section_id": section,
+            "byte_offset": number * PRINTED_BY_HAND,
+            "length": PRINTED_BY_HAND,
+            "replica_log_id": log,
+            "base_offset": base,
+            "last_offset": last,
+            "count": count,
+            "crc_valid": valid,
+            "magic": 2,
+        }
+        for log, segments in LOGS.items()
+        for section, written in (segments | (NOT_READ if log == 2 else {})).items()
+        for number, (base, last, count, valid) in enumerate(written)
+    ]
+    logs = [
+        {"replica_log_id": log, "segments": [(BASES[section], None, section) for section in segments], **KNOWN.get(log, {})}
+        for log, segments in LOGS.items()
+    ]
+    rows = in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs)).collect()
+    found = sorted((row.asDict() for row in rows), key=lambda row: row["position_in_log"])
+    return {log: [row for row in found if row["replica_log_id"] == log] for log in LOGS}
+
+
+def column(rows: list[dict[str, object]], name: str) -> list[object]:
+    return [row[name] for row in rows]
+
+
+def test_segments_stand_in_the_order_of_their_base_offsets(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert column(ordered[1], "section_id") == [12, 12, 11, 11]
+    assert column(ordered[1], "previous_last_offset") == [None, 2, 3, 5]
+
+
+def test_a_hole_is_told_apart_from_compaction(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert column(ordered[1], "gap") == [None, None, None, "hole"]
+    assert column(ordered[3], "gap") == [None, "compacted", "compacted", "hole"]
+    assert column(ordered[3], "cleaned_at") == [None, 9, 20, 20]
+    assert column(ordered[3], "hole_at") == [None, None, None, 40]
+
+
+def test_fewer_records_than_offsets_are_legal_where_the_cleaner_has_been(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert column(ordered[3], "count_short") == [False, False, True, True]
+
+
+def test_two_replicas_are_two_logs_and_a_section_that_is_not_read_is_none(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert column(ordered[2], "section_id") == [21, 21]
+    assert column(ordered[2], "disorder") == [False, False]
+
+
+def test_nothing_is_judged_behind_a_break(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert column(ordered[4], "disorder") == [False, False, True, False]
+    assert column(ordered[4], "judged") == [True, True, False, False]
+    assert column(ordered[5], "crc_invalid") == [False, True, False]
+    assert column(ordered[5], "judged") == [True, False, False]
+
+
+def test_internal_topics_have_no_sequences(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert column(ordered[1], "sequenced") == [True] * 4
+    assert column(ordered[5], "sequenced") == [False] * 3
