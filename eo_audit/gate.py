@@ -5,6 +5,7 @@ never at the tables of a log, and know no Kafka law. Exit code 0, 1 or 2 like th
 """
 
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -121,6 +122,7 @@ def _context(site: Path) -> "EphemeralDataContext":
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
+    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)  # what is wrong is told in one sentence
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
     store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)}
@@ -144,6 +146,10 @@ def _run_suite(
         loaded = context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
     except Exception as error:  # Great Expectations raises errors of many unrelated classes for a bad suite
         raise ConfigurationError(f"the expectations of {name}.json cannot be used: {' '.join(str(error).split())}") from error
+    if len(loaded.expectations) != len(expectations):  # the library logs those it does not understand, and leaves them out
+        understood = {expectation.expectation_type for expectation in loaded.expectations}
+        left_out = sorted({str(wanted.get("type")) for wanted in expectations} - understood)
+        raise ConfigurationError(f"the expectations of {name}.json cannot be used: {', '.join(left_out) or 'one has wrong arguments'}")
     definition = gx.ValidationDefinition(name=name, data=asset.add_batch_definition_whole_dataframe(name), suite=loaded)
     checkpoint = gx.Checkpoint(name=name, validation_definitions=[context.validation_definitions.add(definition)], actions=[])
     return context.checkpoints.add(checkpoint).run(batch_parameters={"dataframe": frame})

@@ -69,17 +69,20 @@ def partition_chart(rows: Sequence[Row], log: Row, concerns: Sequence[Concern]) 
     window = Window(first, end, INCHES_WIDE - left - RIGHT)
     here = [concern for concern in concerns if concern.first < end and concern.last >= first]
     labels = _label_rows(here, window)
+    lines = [(name, log.get(name.lower())) for name in ("HW", "LSO")]
+    named = [(name, value) for name, value in lines if isinstance(value, int) and first <= value <= end]
+    top = -0.5 - (0.15 + 0.46 * len(named) if named else 0.1)
     bottom = max(names) + 0.62 + LABEL_ROW * (max(labels.values(), default=-1) + 1)
     with chart_style():
-        figure, axes = new_axes(height=LANE_INCHES * (bottom + 1.55), left=left)
+        figure, axes = new_axes(height=LANE_INCHES * (bottom - top), left=left)
         axes.set_xlim(first - 0.012 * (end - first), end + 0.012 * (end - first))
-        axes.set_ylim(bottom, -1.55)
+        axes.set_ylim(bottom, top)
         _draw_concerns(axes, here, labels, window=window, below=max(names) + 0.62)
         _draw_spans(axes, rows, lanes, window)
         _draw_batches(axes, rows, lanes, window)
         _draw_markers(axes, rows, lanes)
-        _offset_line(axes, log.get("lso"), name="LSO", row=-1.32, window=window)
-        _offset_line(axes, log.get("hw"), name="HW", row=-0.86, window=window)
+        for row, (name, value) in enumerate(named):
+            _offset_line(axes, value, name=name, row=-0.86 - 0.46 * row, window=window)
         axes.set_yticks(list(names), list(names.values()))
         axes.tick_params(axis="y", length=0)
         _offset_axis(axes)
@@ -201,10 +204,8 @@ def _draw_markers(axes: Axes, rows: Sequence[Row], lanes: Mapping[int, int]) -> 
             axes.plot(x, y, ls="", marker=shape, ms=size, color=colour(role), mec=colour("paper"), mew=0.7)
 
 
-def _offset_line(axes: Axes, value: object, *, name: str, row: float, window: Window) -> None:
+def _offset_line(axes: Axes, value: int, *, name: str, row: float, window: Window) -> None:
     """LSO or HW, named above the lanes; each in a row of its own, so that the two names never overlap."""
-    if not isinstance(value, int) or not window.first <= value <= window.end:
-        return
     role, late = name.lower(), value > (window.first + window.end) / 2
     axes.plot([value, value], [row, axes.get_ylim()[0]], color=colour(role), lw=1.6, ls="-" if name == "LSO" else "--")
     _name(axes, f"{name} {value:,}", (value, row), role=role, late=late, size=8.5)

@@ -20,6 +20,7 @@ FIRST_INCIDENTS = 60  # laid out at once; the page adds more when asked, so that
 MOST_LINKS = 12
 MOST_PARTITIONS = 500  # rows of the table; all are in verdict.json
 _COMMAND = re.compile(r"`([^`]+)`")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 _BOX = Markup('<span class="command"><code>{}</code><button type="button" class="copy">Copy</button></span>')
 _WORD = Markup("<code>{}</code>")
 
@@ -41,6 +42,7 @@ class Linked:
     evidence: tuple[Evidence, ...]
     more_evidence: int
     accepted: str | None
+    muted: bool
     place_link: str | None
     id_link: str | None
 
@@ -110,7 +112,7 @@ def _templates() -> jinja2.Environment:
         auto_reload=False,
     )
     templates.filters.update(moment=moment, number=_number, offsets=offsets, place=place, visible=visible, remedy=_remedy)
-    templates.filters.update(partition_anchor=partition_anchor, counted=counted, acceptances=acceptances)
+    templates.filters.update(partition_anchor=partition_anchor, counted=counted, acceptances=acceptances, headline=_headline)
     return templates
 
 
@@ -125,6 +127,11 @@ def _remedy(text: object) -> Markup:
             behind_box = number > 0 and " " in pieces[number - 1]
             parts.append(escape(piece.lstrip(".;,: ") if behind_box else piece))
     return Markup("").join(parts)
+
+
+def _headline(text: object) -> Markup:
+    """A sentence whose dates stay in one piece."""
+    return Markup(_MOMENT.sub(r'<span class="whole">\g<0></span>', str(escape(visible(text)))))
 
 
 def _number(value: object) -> str:
@@ -187,6 +194,7 @@ def _linked(shown: Shown, anchors: Anchors) -> Linked:
         shown.evidence,
         shown.more_evidence,
         shown.accepted,
+        shown.muted,
         place_link=to_place if to_place in anchors.known else None,
         id_link=to_id if to_id in anchors.known else None,
     )

@@ -50,13 +50,15 @@ def transactional_id_chart(entries: Sequence[Row], instances: Sequence[Row]) -> 
     until = [maybe(entry, "batch_timestamp_ms") for entry in entries[begin + 1 : begin + MAX_STEPS + 1]]
     causes = {whole(i, "prepare_offset"): str(i["abort_cause"]) for i in instances if i.get("abort_cause") and i.get("prepare_offset")}
     with chart_style():
-        figure, axes = new_axes(height=1.22, left=0.05, right=0.05, below=0.04)
+        lines = max(len(_told(entry, causes.get(whole(entry, "entry_offset")))) for entry in shown)
+        bottom = -0.25 - 0.27 * lines
+        figure, axes = new_axes(height=0.6 * (1.1 - bottom), left=0.05, right=0.05, below=0.04)
         axes.set_axis_off()
         axes.set_xlim(0, MAX_STEPS)
-        axes.set_ylim(-0.95, 1.1)
+        axes.set_ylim(bottom, 1.1)
         for place, (entry, end) in enumerate(zip(shown, [*until, None], strict=False)):
             _draw_step(axes, entry, place=place, end_ms=end, note=causes.get(whole(entry, "entry_offset")))
-        axes.text(0.02, -0.82, _when(entries, begin, len(shown)), fontsize=7.8, va="center", color=colour("soft-ink"))
+        axes.text(0.02, 0.05 - 0.27 * lines, _when(entries, begin, len(shown)), fontsize=7.8, va="center", color=colour("soft-ink"))
         states = ", ".join(f"{_status(entry)} epoch {entry.get('producer_epoch')}" for entry in shown)
         name = visible(entries[0].get("transactional_id"))
         return to_svg(figure, title=f"States of {name} over time", description=f"Steps shown: {states}.")
@@ -91,12 +93,16 @@ def _draw_step(axes: Axes, entry: Row, *, place: int, end_ms: int | None, note: 
     epoch = entry.get("producer_epoch")
     if epoch is not None and (place == 0 or epoch != entry.get("previous_epoch")):
         axes.text(place + 0.02, 0.97, f"epoch {epoch}", fontsize=8, va="center", color=colour("ink"))
-    told = [(clock(whole(entry, "batch_timestamp_ms")), "soft-ink")]
-    reason = entry.get("step_reason") or entry.get("field_change") or entry.get("epoch_step")
-    told += [(str(reason), "finding")] if odd else []
-    told += [(note, "aborted")] if note else []
-    for line, (text, colour_of) in enumerate(told):
+    for line, (text, colour_of) in enumerate(_told(entry, note)):
         axes.text(place + 0.02, 0.1 - 0.27 * line, text.replace("_", " "), fontsize=7.6, va="center", color=colour(colour_of))
+
+
+def _told(entry: Row, note: str | None) -> list[tuple[str, str]]:
+    """What stands below a step, each with the role of its colour: when it was, what is odd, why it aborts."""
+    reason = entry.get("step_reason") or entry.get("field_change") or entry.get("epoch_step")
+    told = [(clock(whole(entry, "batch_timestamp_ms")), "soft-ink")]
+    told += [(str(reason), "finding")] if _is_odd(entry) else []
+    return told + ([(note, "aborted")] if note else [])
 
 
 def _when(entries: Sequence[Row], begin: int, count: int) -> str:
