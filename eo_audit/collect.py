@@ -8,6 +8,7 @@ running ever smaller halves of the catalogue; it takes none of the others with i
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -75,8 +76,11 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         rules: part of the catalogue.
     """
     histories = {name: tables.read(name) for name in HISTORIES}
-    found, crashed = _cases(histories, rules)
-    bits = subjects(histories).collect()
+    with ThreadPoolExecutor(1) as beside:  # planning the query of the cases keeps one core busy
+        finding = beside.submit(_cases, histories, rules)
+        bits = subjects(histories).collect()
+        transactions = _transactions(histories["transaction_instances"])
+        found, crashed = finding.result()
     sections = tables.arrow("section_status").to_pylist()
     logs = _logs(tables, sections, {row.replica_log_id: names_of(row.bits) for row in bits})
     collected = tuple(_grouped(found, logs))
@@ -87,7 +91,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         paths={section["section_id"]: section["path"] for section in sections},
         not_dumped=tuple(sorted(_place(row.not_dumped) for row in bits if row.not_dumped)),
         transactions=(
-            *_transactions(histories["transaction_instances"]),
+            *transactions,
             *unlisted_aborts(histories, {log.log_id: log.cluster for log in logs.values()}),
         ),
     )

@@ -7,6 +7,7 @@ coordinator, instances            what the coordinator decided
 assigned, visible rows            whose transaction each batch belongs to, and who may read it
 """
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,9 @@ from eo_audit.tasks import Progress, silent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Logs are cut into chunks of 2**28 bytes of dump text, about half a million batches: tasks of seconds, and many of them.
+# Above 2 GiB of dump text one producer may have millions of batches: then logs are cut into chunks of 2**28 bytes of text, about half a
+# million batches. Below, the second look at each chunk costs more than it saves: at 1 GB 15 s against 8 s (benchmarks, two cores).
+CHUNKED_ABOVE_BYTES = 2**31
 CHUNK_BITS = 28
 # Offsets are put together in runs of 2**22 first: the same, for logs whose batches hold many records.
 CHUNK_OFFSET_BITS = 22
@@ -45,6 +48,15 @@ class Frame:
     sections: "DataFrame"
     logs: "DataFrame"
     clusters: "DataFrame"
+
+
+@dataclass(frozen=True)
+class Producers:
+    """What each batch is to its producer: rows (up to the span, materialised), spans, and the offsets that were seen."""
+
+    rows: "DataFrame"
+    spans: "DataFrame"
+    coverage: "DataFrame"
 
 
 def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool, progress: Progress = silent) -> None:
@@ -63,23 +75,31 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
 
     told()
     frame = _frame(warehouse, as_of_ms)
-    told()
-    ordered = warehouse.materialise(in_log_order(warehouse.read("batches"), frame.logs, chunk_bits=None if small else CHUNK_BITS))
-    rows = warehouse.materialise(producer_rows(ordered, chunked=not small))
-    covered = warehouse.overwrite("coverage", coverage(ordered, frame.sections, frame.logs))
-    spans = warehouse.overwrite("transaction_spans", transaction_spans(rows))
-    told()
-    coordinator, instances = _coordinator(warehouse, frame)
-    assigned = warehouse.materialise(
-        assign_instances(rows, spans, instances, coordinator_history=coordinator, replica_logs=frame.logs, clusters=frame.clusters)
-    )
-    told()
-    seen = _visibility(warehouse, frame, assigned=assigned, spans=spans, covered=covered)
-    partitions = instance_partitions(instances, assigned, coverage=covered, replica_logs=frame.logs, clusters=frame.clusters)
-    warehouse.overwrite("instance_partitions", partitions)
-    told()
-    history = mark_visibility(assigned, seen, warehouse.read("aborted_transactions"), section_status=frame.sections)
-    _what_consumers_get(warehouse, frame, history=warehouse.overwrite("producer_history", history), seen=seen, small=small)
+    # What does not need each other is made side by side: planning keeps one core busy while the other one computes.
+    with ThreadPoolExecutor(1) as beside:
+        told()
+        deciding = beside.submit(_coordinator, warehouse, frame)
+        producers = _producers(warehouse, frame, chunked=not small and warehouse.text_bytes() > CHUNKED_ABOVE_BYTES)
+        told()
+        coordinator, instances = deciding.result()
+        assigned = warehouse.materialise(
+            assign_instances(
+                producers.rows,
+                producers.spans,
+                instances,
+                coordinator_history=coordinator,
+                replica_logs=frame.logs,
+                clusters=frame.clusters,
+            )
+        )
+        told()
+        pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, producers.coverage)]
+        seen = _visibility(warehouse, frame, producers, assigned)
+        pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
+        told()
+        pending += _what_consumers_get(warehouse, frame, assigned=assigned, seen=seen, small=small, beside=beside)
+        for part in pending:
+            part.result()
 
 
 def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
@@ -98,40 +118,48 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     return Frame(sections, logs, warehouse.overwrite("clusters", known))
 
 
+def _producers(warehouse: Warehouse, frame: Frame, *, chunked: bool) -> Producers:
+    ordered = warehouse.materialise(in_log_order(warehouse.read("batches"), frame.logs, chunk_bits=CHUNK_BITS if chunked else None))
+    rows = warehouse.materialise(producer_rows(ordered, chunked=chunked))
+    covered = warehouse.overwrite("coverage", coverage(ordered, frame.sections, frame.logs))
+    return Producers(rows, warehouse.overwrite("transaction_spans", transaction_spans(rows)), covered)
+
+
 def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFrame]":
     history = coordinator_history(warehouse.read("coordinator_entries"), frame.sections, frame.clusters)
     history = warehouse.overwrite("coordinator_history", history)
     return history, warehouse.overwrite("transaction_instances", transaction_instances(history, frame.clusters))
 
 
-def _visibility(warehouse: Warehouse, frame: Frame, *, assigned: "DataFrame", spans: "DataFrame", covered: "DataFrame") -> "DataFrame":
-    seen = visibility(
-        assigned,
-        spans,
-        warehouse.read("producer_snapshots"),
-        replica_logs=frame.logs,
-        coverage=covered,
-        clusters=frame.clusters,
-    )
-    index = aborted_index(
-        assigned,
-        spans,
-        warehouse.read("aborted_transactions"),
-        visibility=(written := warehouse.overwrite("visibility", seen)),
-        section_status=frame.sections,
-    )
-    warehouse.overwrite("aborted_index", index)
-    return written
+def _instance_partitions(
+    warehouse: Warehouse, frame: Frame, instances: "DataFrame", assigned: "DataFrame", covered: "DataFrame"
+) -> None:
+    partitions = instance_partitions(instances, assigned, coverage=covered, replica_logs=frame.logs, clusters=frame.clusters)
+    warehouse.overwrite("instance_partitions", partitions)
 
 
-def _what_consumers_get(warehouse: Warehouse, frame: Frame, *, history: "DataFrame", seen: "DataFrame", small: bool) -> None:
-    records = warehouse.read("records")
-    ranges = visible_ranges(
-        history,
-        records,
-        seen,
-        section_status=frame.sections,
-        chunk_bits=None if small else CHUNK_OFFSET_BITS,
-    )
+def _visibility(warehouse: Warehouse, frame: Frame, producers: Producers, assigned: "DataFrame") -> "DataFrame":
+    snapshots = warehouse.read("producer_snapshots")
+    known = {"replica_logs": frame.logs, "coverage": producers.coverage, "clusters": frame.clusters}
+    return warehouse.overwrite("visibility", visibility(assigned, producers.spans, snapshots, **known))
+
+
+def _aborted_index(warehouse: Warehouse, frame: Frame, assigned: "DataFrame", spans: "DataFrame", seen: "DataFrame") -> None:
+    printed = warehouse.read("aborted_transactions")
+    warehouse.overwrite("aborted_index", aborted_index(assigned, spans, printed, visibility=seen, section_status=frame.sections))
+
+
+def _what_consumers_get(
+    warehouse: Warehouse, frame: Frame, *, assigned: "DataFrame", seen: "DataFrame", small: bool, beside: ThreadPoolExecutor
+) -> list[Future[None]]:
+    """Write producer_history and visible_ranges; producer_edges are still being written."""
+    marked = mark_visibility(assigned, seen, warehouse.read("aborted_transactions"), section_status=frame.sections)
+    history, records = warehouse.overwrite("producer_history", marked), warehouse.read("records")
+    edging = beside.submit(_producer_edges, warehouse, frame, history, small)
+    ranges = visible_ranges(history, records, seen, section_status=frame.sections, chunk_bits=None if small else CHUNK_OFFSET_BITS)
     warehouse.overwrite("visible_ranges", ranges)
-    warehouse.overwrite("producer_edges", producer_edges(history, records, frame.logs, chunked=not small))
+    return [edging]
+
+
+def _producer_edges(warehouse: Warehouse, frame: Frame, history: "DataFrame", small: bool) -> None:
+    warehouse.overwrite("producer_edges", producer_edges(history, warehouse.read("records"), frame.logs, chunked=not small))

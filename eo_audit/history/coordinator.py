@@ -129,7 +129,7 @@ def _judged(entries: DataFrame) -> DataFrame:
     """Adds the protocol, the columns that judge each entry, its instance, and the predecessor's columns."""
     in_id = _ordered(*_LOG, "transactional_id")
     earlier = F.last("evidence", ignorenulls=True).over(_up_to_here(in_id))
-    later = F.first("evidence", ignorenulls=True).over(in_id.rowsBetween(Window.currentRow, Window.unboundedFollowing))
+    later = F.first("evidence", ignorenulls=True).over(in_id.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
     version = F.col("transaction_version")
     assumed = F.when(version < 2, law.TV0).when(version == 2, law.TV2).otherwise(law.UNKNOWN)
     begin = F.last(F.when(F.col("begins"), F.col("entry_offset")), ignorenulls=True).over(_up_to_here(in_id))

@@ -22,7 +22,7 @@ _LOG = "replica_log_id, producer_id"
 _GROUP = f"{_LOG}, epoch"
 _BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 _EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-_ONWARD = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"
+# What comes next is looked for backwards: Spark takes time by the square of the rows for frames that end at UNBOUNDED FOLLOWING.
 _IN_RANGE = """coalesce(marker.coordinator_epoch >= found.prepare_leader_epoch, true)
     AND coalesce(marker.coordinator_epoch <= found.complete_leader_epoch, true)"""
 
@@ -102,6 +102,7 @@ def _spans(spans: DataFrame) -> DataFrame:
 def _by_time_and_rank(events: DataFrame) -> DataFrame:
     """Adds `found`, the instance of each marker by time or by rank, whether it `fits` or is `odd` (of the other type), `ambiguous`."""
     in_time = f"PARTITION BY {_GROUP} ORDER BY at_ms, kind, place"
+    against_time = f"PARTITION BY {_GROUP} ORDER BY at_ms DESC, kind DESC, place DESC"
     in_log = f"PARTITION BY {_GROUP}, kind ORDER BY place"
     backwards = f"PARTITION BY {_GROUP}, kind ORDER BY place DESC"
     kept = "kind = 2 AND NOT again"
@@ -111,7 +112,7 @@ def _by_time_and_rank(events: DataFrame) -> DataFrame:
         events.selectExpr(
             "*",
             f"last(own, true) OVER ({in_time} {_BACK}) AS earlier",
-            f"first(own, true) OVER ({in_time} {_ONWARD}) AS later",
+            f"last(own, true) OVER ({against_time} {_BACK}) AS later",
             # Closes nothing, and is of the same type as the one before: a retry, or the marker of a partition without data.
             f"coalesce(kind = 2 AND NOT marker.closes AND lag(marker.type) OVER ({in_log}) = marker.type, false) AS again",
             f"IF(kind = 2, {_nearest()}, NULL) AS nearest",
@@ -188,6 +189,7 @@ def _claimed(paired: DataFrame) -> DataFrame:
 def _with_candidates(claimed: DataFrame) -> DataFrame:
     """Each marker and span with what lies between the instances that ended before and the one that ends next."""
     side = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place, kind"
+    backwards = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place DESC, kind DESC"
     known = "named_struct('marker', marker, 'match', match, 'instance', IF(match IS NULL, NULL, found), 'ambiguous', ambiguous)"
     ends = "IF(match IN ('closing', 'contradictory'), found, NULL)"
     stale = "coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false)"
@@ -195,10 +197,10 @@ def _with_candidates(claimed: DataFrame) -> DataFrame:
         claimed.selectExpr(
             *("replica_log_id", "producer_id", "cluster", "log", "first_offset", "skew_ms", "kind", "place", "own", "marker", "span"),
             *("has_story", "known_from_ms", "known_until_ms"),
-            f"coalesce(first(claims, true) OVER ({side} {_ONWARD}), {OPEN_END}L) AS ends_candidate",
+            f"coalesce(last(claims, true) OVER ({backwards} {_BACK}), {OPEN_END}L) AS ends_candidate",
             f"last({ends}, true) OVER ({side} {_EARLIER}) AS before",
             f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
-            f"first(IF(kind = 2, {known}, NULL), true) OVER ({side} {_ONWARD}) AS closing",
+            f"last(IF(kind = 2, {known}, NULL), true) OVER ({backwards} {_BACK}) AS closing",
             *("closing.marker AS closer", "closing.match AS match", "closing.instance AS instance", f"{stale} AS stale"),
             "IF(ambiguous, NULL, own) AS candidate",
             "coalesce(closing.ambiguous, false) AS is_ambiguous",

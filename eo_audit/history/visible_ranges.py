@@ -21,19 +21,13 @@ _READS = (
     ("read_committed", "segment", f"coalesce(returned_from_segment, {_SOUND})"),
 )
 _SEEN = " + ".join(f"IF({sees}, {1 << bit}, 0)" for bit, (_, _, sees) in enumerate(_READS))
-_READ = ", ".join(
-    f"IF(seen & {1 << bit} > 0, struct('{view}' AS view, '{reader}' AS reader), NULL)" for bit, (view, reader, _) in enumerate(_READS)
-)
+_READ = ", ".join(f"IF(seen & {1 << bit} > 0, {bit}, NULL)" for bit in range(len(_READS)))
+_VIEWS, _READERS = (", ".join(f"'{names[place]}'" for names in _READS) for place in (0, 1))
 _HAS_RECORDS = "row_kind IN ('data', 'plain') AND coalesce(count, 1) > 0"
 _IS_COMPLETE = "coalesce(count > last_offset - base_offset, true)"
 _SEGMENT_BASE = "get(filter(segments, s -> first >= s.base_offset AND first < s.end_offset), 0).base_offset"
-_PLACED = {
-    "first_offset": "first",
-    "last_offset": "last",
-    "view": "read.view",
-    "reader": "read.reader",
-    "reader_offset": f"IF(read.reader = 'segment', greatest({_SEGMENT_BASE}, log_start), log_start)",
-}
+_READER = f"array({_READERS})[read]"
+_COLUMNS = {"first_offset": "first", "last_offset": "last", "view": f"array({_VIEWS})[read]", "reader": _READER}
 
 
 def visible_ranges(
@@ -52,12 +46,14 @@ def visible_ranges(
     if chunk_bits is not None:
         in_chunks = pieces.selectExpr("*", f"shiftright(first, {chunk_bits}) AS chunk")
         pieces = _merged(in_chunks, ["replica_log_id", "section_id", "chunk"], same="seen")
-    logs = F.broadcast(visibility.select("replica_log_id", "cluster", "broker", "topic", "partition", "segments", "log_start"))
     reads = pieces.selectExpr("replica_log_id", "first", "last", f"explode(array_compact(array({_READ}))) AS read")
-    placed = reads.join(logs, "replica_log_id").selectExpr(*columns_of("visible_ranges", _PLACED))
-    keys = [name for name in placed.columns if name not in ("first_offset", "last_offset")]
-    runs = _merged(placed.withColumnsRenamed({"first_offset": "first", "last_offset": "last"}), keys)
-    return runs.selectExpr(*columns_of("visible_ranges", {"first_offset": "first", "last_offset": "last"}))
+    starts = F.broadcast(visibility.select("replica_log_id", "segments", "log_start"))
+    reader_offset = f"IF({_READER} = 'segment', greatest({_SEGMENT_BASE}, log_start), log_start) AS reader_offset"
+    placed = reads.join(starts, "replica_log_id").selectExpr("replica_log_id", "read", "first", "last", reader_offset)
+    # Names of logs and reads only now: runs are found by numbers, which are quickly sorted.
+    logs = F.broadcast(visibility.select("replica_log_id", "cluster", "broker", "topic", "partition"))
+    runs = _merged(placed, ["replica_log_id", "read", "reader_offset"]).join(logs, "replica_log_id")
+    return runs.selectExpr(*columns_of("visible_ranges", _COLUMNS))
 
 
 def _pieces(rows: DataFrame, records: DataFrame, visibility: DataFrame, section_status: DataFrame) -> DataFrame:
