@@ -5,9 +5,10 @@ import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from threading import RLock
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit import pipeline
 from eo_audit.errors import WarehouseError
@@ -42,12 +43,20 @@ def copies_after_each_commit(monkeypatch: pytest.MonkeyPatch, out: Path, folder:
     """From now on, what a process that is killed after its nth commit would leave behind is copied to `folder`/n."""
     copies: list[Path] = []
     commit: Callable[..., None] = Warehouse._commit
+    overwrite: Callable[..., DataFrame] = Warehouse.overwrite_arrow
+    alone = RLock()  # histories are written by two threads: neither may write while the other one's commit is copied
+
+    def overwrite_alone(*args: object, **options: object) -> DataFrame:
+        with alone:
+            return overwrite(*args, **options)
 
     def commit_and_copy(*args: object, **options: object) -> None:
-        commit(*args, **options)
-        copies.append(folder / str(len(copies) + 1))
-        shutil.copytree(out, copies[-1])
+        with alone:
+            commit(*args, **options)
+            copies.append(folder / str(len(copies) + 1))
+            shutil.copytree(out, copies[-1])
 
+    monkeypatch.setattr(Warehouse, "overwrite_arrow", overwrite_alone)
     monkeypatch.setattr(Warehouse, "_commit", commit_and_copy)
     return copies
 
