@@ -101,9 +101,21 @@ def sentences(unknowns: "set[Unknown]") -> tuple[str, str]:
     places: dict[str, list[str]] = {}
     for item in sorted(unknowns):
         places.setdefault(item.because, []).append(item.place)
-    listed = [(REASONS[because], some(found, most=4)) for because, found in sorted(places.items(), key=lambda item: -len(item[1]))]
+    listed = [
+        (REASONS[because], some(_each_cluster_once(found), most=4))
+        for because, found in sorted(places.items(), key=lambda item: -len(item[1]))
+    ]
     why = "; ".join(reason.why.format(places=found) for reason, found in listed)
     return why[:1].upper() + why[1:], " ".join(reason.bring.format(places=found) for reason, found in listed)
+
+
+def _each_cluster_once(places: list[str]) -> list[str]:
+    """`a: orders-0, a: orders-1` reads `a: orders-0, orders-1`; no topic holds a colon."""
+    clusters = [place.rpartition(": ")[0] for place in places]
+    return [
+        place.removeprefix(f"{cluster}: ") if cluster == before else place
+        for place, cluster, before in zip(places, clusters, ["", *clusters], strict=False)
+    ]
 
 
 def _has(log: "Log", *states: str) -> bool:
