@@ -41,6 +41,16 @@ def test_units_of_time_have_room_beside_the_axis(age: int, unit: str) -> None:
     assert f"{unit} after 1970-01-01" in chart
 
 
+def test_the_name_of_a_finding_at_the_end_stands_on_the_left_of_the_edge() -> None:
+    rows = [batch(offset, 0, last_offset=offset) for offset in range(44)]
+    last, first = (
+        re.search(r'style="[^"]*text-anchor: (\w+)[^"]*"[^>]*>C01<', partition_chart(rows, partition(), [Concern(at, at, "C01")]))
+        for at in (43, 2)
+    )
+    assert last and last.group(1) == "end"
+    assert not first or first.group(1) == "start"
+
+
 def test_places_close_together_share_a_stretch_and_many_are_counted() -> None:
     reader = long_log()
     together, left_out = _stretches(reader.logs[0], [100, 110, 120], reader)
