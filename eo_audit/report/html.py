@@ -86,7 +86,8 @@ def render(content: Content, names: Mapping[str, str] | None = None) -> str:
     """
     templates = _templates()
     anchors = _anchors(content)
-    pieces = [_render_incident(incident, anchors, many=content.many_clusters) for incident in content.incidents]
+    many = content.many_clusters
+    pieces = [_render_incident(incident, anchors, many=many) for incident in content.incidents]
     style, script = (Markup(templates.get_template(f"page.{name}").render()) for name in ("css", "js"))
     return templates.get_template("page.html.j2").render(
         content=content,
