@@ -19,7 +19,7 @@ import yaml
 
 from eo_audit.errors import ArgumentError, ConfigurationError
 from eo_audit.report.values import Row
-from eo_audit.report.wording import place
+from eo_audit.report.wording import moment, place
 
 DEFAULT = Path("accepted.yaml")  # in the current folder
 _FIELDS = ("finding_id", "what", "who", "why", "until")
@@ -72,7 +72,7 @@ def _accepted(row: object, path: Path, number: int) -> Accepted:
     return Accepted(**texts, until=row["until"])
 
 
-def accept(path: Path, finding: Row, *, who: str, why: str, until: str) -> Accepted:
+def accept(path: Path, finding: Row, *, who: str, why: str, until: str, as_of_ms: int | None = None) -> Accepted:
     """Write one accepted finding into a file, in the place of what was said of it before.
 
     Args:
@@ -81,17 +81,20 @@ def accept(path: Path, finding: Row, *, who: str, why: str, until: str) -> Accep
         who: who accepts it.
         why: for whoever reads the report.
         until: the last day, such as 2026-12-31.
+        as_of_ms: the audit's now, by which that day must not be over.
 
     Returns:
         What stands there now.
 
     Raises:
-        ArgumentError: nobody, no reason, or no day.
+        ArgumentError: nobody, no reason, no day, or a day that is over.
         ConfigurationError: the file is there, and is not one of accepted findings.
     """
     if not who.strip() or not why.strip():
         raise ArgumentError("--who and --why must say something")
     added = Accepted(str(finding["finding_id"]), f"{finding['rule']} {place(finding)}", who.strip(), why.strip(), _day(until))
+    if as_of_ms is not None and not added.holds(as_of_ms):
+        raise ArgumentError(f"--until {until} is over already: the audit was judged as of {moment(as_of_ms)}")
     rows = [entry for entry in load(path) if entry.finding_id != added.finding_id]
     content = {"accepted": [asdict(entry) for entry in (*rows, added)]}
     waiting = path.with_suffix(path.suffix + ".new")

@@ -208,10 +208,12 @@ def accept(
     """
     import eo_audit
     from eo_audit import baseline
+    from eo_audit.report.values import maybe
 
     results = eo_audit.open(out)
-    for name in finding_ids:
-        entry = baseline.accept(file, results.finding(name), who=who, why=why, until=until)
+    as_of_ms = maybe(results.verdict, "as_of_ms")
+    for finding in [results.finding(name) for name in finding_ids]:  # all of them, or none
+        entry = baseline.accept(file, finding, who=who, why=why, until=until, as_of_ms=as_of_ms)
         sys.stdout.write(f"{entry.what} ({entry.finding_id[:12]}) is accepted until {entry.until}: {file}\n")
     left = baseline.of_same_incidents(results.findings, baseline.load(file))
     if left:

@@ -80,7 +80,8 @@ class Results:
         """
         path = self.out / "verdict.json"
         if not path.is_file():
-            raise WarehouseError(f"{path} is not there: the last audit of this folder has not finished")
+            unfinished = "the last audit of this folder has not finished: run it again"
+            raise WarehouseError(f"{path} is not there, {unfinished} (report.html and the tables still show the one before)")
         content = json.loads(path.read_text(encoding="utf-8"))
         assert isinstance(content, dict)
         return content
@@ -98,7 +99,8 @@ class Results:
         """
         found = [row for row in self.findings if str(row["finding_id"]).startswith(finding_id)]
         if len(found) != 1:
-            raise ArgumentError(f"{len(found)} findings have an id that begins with {finding_id}")
+            number = f"{len(found)} findings have" if found else "no finding has"
+            raise ArgumentError(f"{number} an id that begins with {finding_id}; the ids are in report.html and findings.jsonl")
         return found[0]
 
     @staticmethod
@@ -230,9 +232,14 @@ class Results:
     def _dump_files(self) -> dict[tuple[str, str], Row]:
         return {(str(row["cluster"]), str(row["path"])): row for row in self.warehouse.arrow("dump_files").to_pylist()}
 
+    def _scan(self, table: str, numbers: dict[str, tuple[int, int]]) -> "Iterable[pa.Table]":
+        if table == "runs":  # the table that pins the versions of all the others
+            return [pa.Table.from_pylist(self.warehouse.runs(), schema=schema(table).arrow())]
+        return self.warehouse.scan(table, (), **numbers)
+
     def _selected(self, table: str, equal: Mapping[str, object]) -> "pa.Table":
         numbers = {name: (value, value) for name, value in equal.items() if isinstance(value, int) and not isinstance(value, bool)}
-        parts = list(self.warehouse.scan(table, (), **numbers))
+        parts = list(self._scan(table, numbers))
         for name, value in equal.items():
             parts = [rows.filter(pc.field(name).is_null() if value is None else pc.field(name) == value) for rows in parts]
         rows = pa.concat_tables([schema(table).arrow().empty_table(), *parts])

@@ -186,11 +186,16 @@ class Warehouse:
                 shutil.rmtree(self.folder / "_scratch", ignore_errors=True)
 
     def publish(self, step: Step) -> None:
-        """Add the row of a finished step to `runs`: from now on every reader sees the tables as they are now."""
+        """Add the row of a finished step to `runs`: from now on every reader sees the tables as they are now.
+
+        A step done once more with the same outcome takes the place of its last row, so that repeating a run adds nothing.
+        """
         versions = {name: version for name, version in sorted(self._versions.items()) if name != "runs"}
         row = {**vars(step), "table_versions": json.dumps(versions)}
-        earlier = [run for run in self.runs() if (run["run_id"], run["step"]) != (step.run_id, step.step)]
-        self.overwrite_runs([*earlier, row])
+        runs = self.runs()
+        last = next((run for run in reversed(runs) if run["step"] == step.step), None)
+        told_again = last is not None and all(last[name] == value for name, value in vars(step).items() if name != "finished_at_ms")
+        self.overwrite_runs([*(run for run in runs if not told_again or run is not last), row])
 
     def overwrite_runs(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Replace the rows of `runs`, oldest first."""

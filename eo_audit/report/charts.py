@@ -135,7 +135,7 @@ def _draw_concerns(axes: Axes, concerns: Sequence[Concern], labels: Mapping[int,
         axes.axvspan(start, end, color=colour("finding"), alpha=0.11, lw=0)
         if index in labels:
             y = below + LABEL_ROW * (labels[index] + 0.5)
-            late = start + window.offsets(len(concern.rules)) > window.end
+            late = start + window.offsets(len(concern.rules) + 2) > window.end
             _name(axes, concern.rules, (end if late else start, y), role="finding", late=late, size=7.5)
 
 

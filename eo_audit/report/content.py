@@ -116,6 +116,11 @@ class Content:
     id_charts: Mapping[str, Picture] = field(default_factory=dict)
     run_chart: str | None = None
 
+    @property
+    def many_clusters(self) -> bool:
+        """Whether a place needs its cluster's name."""
+        return _many_clusters((*self.partitions, *(incident.cause.row for incident in self.incidents)))
+
 
 def rank(row: Row) -> tuple[int, int, str]:
     """Order of findings: gravest first, then the one that is about most records, then by id."""
@@ -133,22 +138,24 @@ def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Conten
     """
     accepted = _rows(verdict, "accepted")
     muted = {entry["finding_id"] for entry in accepted if not entry["expired"]}
-    ordered = sorted(findings, key=lambda finding: (finding["finding_id"] in muted, rank(finding)))
+    waiting = {finding["incident_id"] for finding in findings if _holds_back(finding) and finding["finding_id"] not in muted}
+    ordered = sorted(findings, key=lambda finding: _order(finding, muted, waiting))
     counting = [finding for finding in ordered if finding["finding_id"] not in muted]
     said = {entry["finding_id"]: entry for entry in accepted}
     briefly = {finding["finding_id"] for finding in ordered[FULLY_QUOTED:]}
     incidents = _incidents(ordered, quote, said, briefly=briefly)
-    stuck = _stuck(_rows(verdict, "partitions"), counting)
+    partitions = _rows(verdict, "partitions")
+    stuck = _stuck(partitions, counting)
     blind = _blind_spots(verdict)
     return Content(
         verdict=verdict,
-        headline=headline(verdict, counting, stuck, blind[0].why if blind else None),
+        headline=headline(verdict, counting, stuck, blind[0].why if blind else None, many=_many_clusters((*partitions, *findings))),
         counts={severity: sum(f["severity"] == severity for f in ordered) for severity in SEVERITIES},
         incidents=incidents,
         blind=blind,
         topics=tuple(sorted({topic for incident in incidents for topic in incident.topics})),
         rules=tuple(sorted({str(f["rule"]) for f in ordered})),
-        partitions=tuple(_rows(verdict, "partitions")),
+        partitions=tuple(partitions),
         accepted=tuple(accepted),
     )
 
@@ -158,10 +165,30 @@ def _rows(verdict: Row, name: str) -> list[Row]:
     return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
+def _many_clusters(rows: Sequence[Row]) -> bool:
+    return len({row.get("cluster") for row in rows}) > 1
+
+
+def _holds_back(finding: Row) -> bool:
+    return finding["rule"] == "L01" and finding["severity"] != "info"
+
+
+def _order(finding: Row, muted: Collection[object], waiting: Collection[object]) -> tuple[object, ...]:
+    """Gravest first, and of equally grave ones those that consumers wait for; what is accepted comes last."""
+    severity, *rest = rank(finding)
+    return finding["finding_id"] in muted, severity, finding["incident_id"] not in waiting, *rest
+
+
 def _stuck(partitions: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
-    """Partitions whose LSO is known and held back by a finding above information."""
-    held = {(f.get("cluster"), place(f)) for f in findings if f["rule"] == "L01" and f["severity"] != "info"}
-    return [p for p in partitions if (p.get("cluster"), place(p)) in held and isinstance(p.get("lso"), int)]
+    """Partitions whose LSO is known and held back by a finding above information, in the order of the incidents they belong to."""
+    first: dict[object, int] = {}
+    for finding in findings:
+        first.setdefault(finding["incident_id"], len(first))
+    held: dict[tuple[object, str], int] = {}
+    for finding in filter(_holds_back, findings):
+        held.setdefault((finding.get("cluster"), place(finding)), first[finding["incident_id"]])
+    known = [p for p in partitions if (p.get("cluster"), place(p)) in held and isinstance(p.get("lso"), int)]
+    return sorted(known, key=lambda p: held[p.get("cluster"), place(p)])
 
 
 def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, Row], *, briefly: Collection[object]) -> tuple[Incident, ...]:

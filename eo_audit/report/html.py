@@ -86,7 +86,8 @@ def render(content: Content, names: Mapping[str, str] | None = None) -> str:
     """
     templates = _templates()
     anchors = _anchors(content)
-    pieces = [_render_incident(incident, anchors) for incident in content.incidents]
+    many = content.many_clusters
+    pieces = [_render_incident(incident, anchors, many=many) for incident in content.incidents]
     style, script = (Markup(templates.get_template(f"page.{name}").render()) for name in ("css", "js"))
     return templates.get_template("page.html.j2").render(
         content=content,
@@ -174,15 +175,15 @@ def _anchors(content: Content) -> Anchors:
 def _in_short(incident: Incident) -> str:
     """`T01 hanging-txn, orders-1, offsets 3–4 (with L01, T07)`."""
     row, range_ = incident.cause.row, offsets(incident.cause.row)
-    where = f"{visible(incident.cause.place)}, offsets {range_}" if range_ else visible(incident.cause.place)
+    where = f"{visible(incident.cause.place)}, offset{'s' if '–' in range_ else ''} {range_}" if range_ else visible(incident.cause.place)
     others = [rule for rule in incident.rules if rule != row["rule"]]
     return f"{row['rule']} {row['slug']}, {where}" + (f" (with {', '.join(others)})" if others else "")
 
 
-def _render_incident(incident: Incident, anchors: Anchors) -> Markup:
+def _render_incident(incident: Incident, anchors: Anchors, *, many: bool) -> Markup:
     effects = [_linked(effect, anchors) for effect in incident.effects]
     values = {"incident": incident, "anchor": incident_anchor(incident), "cause": _linked(incident.cause, anchors), "effects": effects}
-    return Markup(_templates().get_template("incident.html.j2").render(**values).strip())
+    return Markup(_templates().get_template("incident.html.j2").render(**values, many_clusters=many).strip())
 
 
 def _linked(shown: Shown, anchors: Anchors) -> Linked:

@@ -27,6 +27,7 @@ WIDTH = 100
 MOST_INCIDENTS = 12  # a screen and a half; all of them are in report.html and findings.jsonl
 MOST_REMEDIES = 5
 MOST_ROWS = 8
+PLACE_WIDTH = 26
 STYLES = {"fail": "bold red", "unknown": "bold yellow", "pass": "bold green", "critical": "bold red", "error": "red", "warning": "yellow"}
 _COMMAND = re.compile(r"`([^`]+)`")
 
@@ -74,7 +75,7 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
     with screen.capture() as captured:
         screen.print()
         screen.print(summary(content, out))
-        for block in (_results(out), *_next_steps(content, out, many=_many_clusters(content))):
+        for block in (_results(out), *_next_steps(content, out, many=content.many_clusters)):
             screen.print(block, soft_wrap=isinstance(block, Text))
     screen.file.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
@@ -93,10 +94,10 @@ def summary(content: Content, out: Path) -> Table:
     """The one table: verdict, incidents, what is held back, what was not covered."""
     verdict = str(content.verdict["verdict"])
     title = Text.assemble((verdict.upper(), STYLES[verdict]), "  ", plain(content.headline))
-    many = _many_clusters(content)
+    many = content.many_clusters
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", expand=True, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
-    table.add_column(overflow="fold", max_width=26)
+    table.add_column(overflow="fold", max_width=PLACE_WIDTH)
     table.add_column(overflow="fold", max_width=17)
     table.add_column(overflow="fold", ratio=1)
     sections = (
@@ -114,11 +115,13 @@ def summary(content: Content, out: Path) -> Table:
     return table
 
 
-def _many_clusters(content: Content) -> bool:
-    return len({row["cluster"] for row in (*content.partitions, *(incident.cause.row for incident in content.incidents))}) > 1
-
-
 Cells = tuple[RenderableType, ...]
+
+
+def _cell(row: Row, *, many: bool) -> str:
+    """The same for a column of the table: a long one breaks behind the cluster."""
+    where = _where(row, many=many)
+    return where if len(where) <= PLACE_WIDTH else where.replace(":", ":\n", 1) if many else where
 
 
 def _where(row: Row, *, many: bool) -> str:
@@ -150,7 +153,7 @@ def _incident_row(incident: Incident, *, many: bool) -> Cells:
     what = Text.assemble((f"{row['rule']} {row['slug']}", "bold"), "  ", plain(row["message"]))
     also = _effects(incident.effects, many=many)
     severity = Text("accepted", "dim") if incident.muted else Text(incident.severity, STYLES.get(incident.severity, ""))
-    return severity, _where(row, many=many), _offsets(row), Text("\n").join([what, Text(also)] if also else [what])
+    return severity, _cell(row, many=many), _offsets(row), Text("\n").join([what, Text(also)] if also else [what])
 
 
 def _effects(effects: Sequence[Shown], *, many: bool) -> str:
@@ -179,7 +182,7 @@ def _held_back_rows(partitions: Sequence[Row], *, many: bool) -> Iterator[Cells]
         behind = f" behind producer {blocker['producer_id']}" if isinstance(blocker, Mapping) else ""
         held = partition.get("held_back_records")
         committed = f": {held:,} committed records wait{behind}" if held else behind
-        yield "held back", _where(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}{committed}"
+        yield "held back", _cell(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}{committed}"
     if len(rows) > MOST_ROWS:
         yield "", "", "", f"and {len(rows) - MOST_ROWS} more partitions: verdict.json, partitions"
 
@@ -244,6 +247,8 @@ def _next_steps(content: Content, out: Path, *, many: bool) -> Iterator[Renderab
             yield from _prose("The line that shows it:")
             whose = ["--cluster", str(row["cluster"])] if many else []
             yield _command(shlex.join(["eo-audit", "show", evidence.address, *whose, "--out", str(out)]))
+    if len(grave) > MOST_REMEDIES:
+        yield Text(f"\nWhat to do about the other {len(grave) - MOST_REMEDIES:,} is in report.html.")
 
 
 def _remedy(remedy: str) -> Iterator[RenderableType]:

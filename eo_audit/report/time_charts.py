@@ -29,6 +29,7 @@ STATE_ROLE = {
     "CompleteAbort": "aborted",
 }
 _ODD_STEPS = frozenset({"illegal", "ghost"})
+_IN_WORDS = {"not_in_table": "no legal step"}
 
 
 def clock(ms: int) -> str:
@@ -101,7 +102,7 @@ def _told(entry: Row, note: str | None) -> list[tuple[str, str]]:
     """What stands below a step, each with the role of its colour: when it was, what is odd, why it aborts."""
     reason = entry.get("step_reason") or entry.get("field_change") or entry.get("epoch_step")
     told = [(clock(whole(entry, "batch_timestamp_ms")), "soft-ink")]
-    told += [(str(reason), "finding")] if _is_odd(entry) else []
+    told += [(_IN_WORDS.get(str(reason), str(reason)), "finding")] if _is_odd(entry) else []
     return told + ([(note, "aborted")] if note else [])
 
 
@@ -123,11 +124,11 @@ def open_transactions_chart(begins: Times, ends: Times) -> str:
     counts, ages = _open_at(instants, begins, np.where(ends == end, ends + 1, ends))
     size, unit = _unit(end - start)
     with chart_style():
-        figure, axes = new_axes(height=1.5, left=0.8, right=0.6)
+        figure, axes = new_axes(height=1.6, left=0.8, right=0.6)
         time, age_unit = (instants - start) / size, _unit(int(ages.max()))
         axes.fill_between(time, ages / age_unit[0], step="post", color=colour("open"), alpha=0.22, lw=0)
         axes.step(time, ages / age_unit[0], where="post", color=colour("open"), lw=1.4)
-        axes.set_ylabel(f"age of oldest ({age_unit[1]})")
+        axes.set_ylabel(f"oldest open ({age_unit[1]})")
         axes.set_xlabel(f"{unit} after {datetime.fromtimestamp(start / 1000, tz=UTC).strftime('%Y-%m-%d')} {clock(start)} UTC")
         right = axes.twinx()
         right.step(time, counts, where="post", color=colour("lso"), lw=1.2, ls=(0, (3, 1.5)))
@@ -152,5 +153,5 @@ def _open_at(instants: Times, begins: Times, ends: Times) -> tuple[Times, Times]
 
 
 def _unit(ms: int) -> tuple[int, str]:
-    units: Mapping[str, int] = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
-    return next(((size, unit) for unit, size in units.items() if ms >= 3 * size), (1, "milliseconds"))
+    units: Mapping[str, int] = {"days": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1_000}
+    return next(((size, unit) for unit, size in units.items() if ms >= 3 * size), (1, "ms"))

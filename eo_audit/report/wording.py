@@ -44,8 +44,14 @@ def offsets(row: Row) -> str:
     return f"{first:,}" if last in (None, first) or not isinstance(last, int) else f"{first:,}–{last:,}"
 
 
-def stuck_sentence(partition: Row, findings: Sequence[Row]) -> str:
-    """What a stuck partition means for its consumers: since when, behind whom, and whether time will free them."""
+def stuck_sentence(partition: Row, findings: Sequence[Row], *, many: bool = False) -> str:
+    """What a stuck partition means for its consumers: since when, behind whom, and whether time will free them.
+
+    Args:
+        partition: a row of verdict.json.
+        findings: finding rows.
+        many: whether there are several clusters.
+    """
     blocker = partition.get("blocker")
     producer = blocker.get("producer_id") if isinstance(blocker, Mapping) else None
     here = [f for f in findings if place(f) == place(partition) and f.get("cluster") == partition.get("cluster")]
@@ -53,7 +59,13 @@ def stuck_sentence(partition: Row, findings: Sequence[Row]) -> str:
     lso = partition.get("lso")
     since = f" since {moment(hanging.get('timestamp_ms'))}" if hanging and hanging.get("timestamp_ms") else ""
     ending = "nothing will free them without an abort" if hanging else "they go on when that transaction ends"
-    return f"{place(partition)}: read_committed consumers are stuck at offset {lso:,}{since} behind producer {producer}; {ending}."
+    where = f"{place(partition)}{_cluster(partition, many=many)}"
+    return f"{where}: read_committed consumers are stuck at offset {lso:,}{since} behind producer {producer}; {ending}."
+
+
+def _cluster(row: Row, *, many: bool) -> str:
+    """Named only where there are several."""
+    return f" in cluster {row.get('cluster')}" if many else ""
 
 
 def counted(number: int, noun: str) -> str:
@@ -81,7 +93,7 @@ def acceptances(entries: Sequence[Row]) -> list[str]:
     return sentences
 
 
-def headline(verdict: Row, findings: Sequence[Row], stuck: Sequence[Row], why_unknown: str | None = None) -> str:
+def headline(verdict: Row, findings: Sequence[Row], stuck: Sequence[Row], why_unknown: str | None = None, *, many: bool = False) -> str:
     """The verdict in one sentence.
 
     Args:
@@ -89,6 +101,7 @@ def headline(verdict: Row, findings: Sequence[Row], stuck: Sequence[Row], why_un
         findings: finding rows that nobody accepted, the gravest first.
         stuck: rows of its `partitions` whose LSO is held back by a finding above info.
         why_unknown: what most rules lacked.
+        many: whether there are several clusters.
     """
     if verdict["verdict"] == "unknown":
         why = f" {why_unknown.rstrip('.')}." if why_unknown else ""
@@ -98,9 +111,11 @@ def headline(verdict: Row, findings: Sequence[Row], stuck: Sequence[Row], why_un
     if stuck:
         others = {1: "", 2: " One more partition is stuck."}
         more = others.get(len(stuck), f" {len(stuck) - 1:,} more partitions are stuck.")
-        return stuck_sentence(stuck[0], findings) + more
+        return stuck_sentence(stuck[0], findings, many=many) + more
     worst = next(iter(findings), None)
-    return f"Delivery was not exactly once. {worst['message']}" if worst else "Delivery was not exactly once."
+    if worst is None:
+        return "Delivery was not exactly once."
+    return f"Delivery was not exactly once{_cluster(worst, many=many)}. {str(worst['message']).rstrip('.')}."
 
 
 def _passed(verdict: Row, findings: Sequence[Row]) -> str:

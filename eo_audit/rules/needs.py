@@ -42,7 +42,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "missing_segments": Reason(
         "offsets are missing from the dumps of {places}",
-        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --print-data-log --files *.log`",
+        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --print-data-log --files $(ls *.log | paste -sd,)`",
     ),
     "unexplained_gaps": Reason(
         "offsets are missing in {places}, and nothing says whether the cleaner works there",
@@ -59,7 +59,7 @@ REASONS: Mapping[str, Reason] = {
     "no_coordinator": Reason(
         "not every partition of __transaction_state of {places} was dumped whole and decoded",
         "Dump all partitions of __transaction_state of {places}: "
-        "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files *.log`",
+        "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files $(ls *.log | paste -sd,)`",
     ),
     "coordinator_compacted": Reason(
         "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
@@ -106,7 +106,7 @@ def sentences(unknowns: "set[Unknown]") -> tuple[str, str]:
         for because, found in sorted(places.items(), key=lambda item: -len(item[1]))
     ]
     why = "; ".join(reason.why.format(places=found) for reason, found in listed)
-    return why[:1].upper() + why[1:], " ".join(reason.bring.format(places=found) for reason, found in listed)
+    return why[:1].upper() + why[1:], _one_by_one([reason.bring.format(places=found) for reason, found in listed])
 
 
 def _each_cluster_once(places: list[str]) -> list[str]:
@@ -178,3 +178,8 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "payload": _payload,
 }
 NEEDS = frozenset(_NEEDS)
+
+
+def _one_by_one(requests: list[str]) -> str:
+    """Sentences in a row; one that ends with a command gets its full stop."""
+    return " ".join([*(f"{text.rstrip('.')}." for text in requests[:-1]), *requests[-1:]])

@@ -85,6 +85,32 @@ def test_replicas_that_agree_share_a_row_and_clusters_are_named() -> None:
     assert "--cluster eu --out out" in words
 
 
+def test_consumers_that_wait_come_first() -> None:
+    text = printed(
+        verdict(partitions=[partition(0, cluster="us", lso=14), partition(7)]),
+        finding("a", "P03", record_count=900, cluster="us"),
+        finding("b", "T01", partition=7, topic="orders"),
+        finding("c", "L01", partition=7, incident_id="b"),
+    )
+    words = " ".join(text.split())
+    assert words.startswith("FAIL orders-7 in cluster eu: read_committed consumers are stuck at offset 6")
+    assert words.index("T01 some-slug") < words.index("P03 some-slug")
+    assert words.index("T01 eu:orders-7, offset 6-8 Safe now.") < words.index("P03 us:orders-0, offset 6-8 Safe now.")
+
+
+def test_a_place_that_is_too_long_breaks_behind_its_cluster() -> None:
+    elsewhere = partition(0, cluster="us", lso=14)
+    lines = printed(verdict(partitions=[elsewhere]), finding("a", "P03", cluster="cluster-with-a-long-name")).splitlines()
+    at = next(number for number, line in enumerate(lines) if "cluster-with-a-long-name:" in line)
+    assert lines[at + 1].split()[0] == "orders-0"
+
+
+def test_there_are_more_remedies_than_a_screen_holds() -> None:
+    many = [finding(f"{number:05}", "P04", topic=f"t{number}") for number in range(7)]
+    assert printed(verdict(), *many).splitlines()[-1] == "What to do about the other 2 is in report.html."
+    assert "about the other" not in printed(verdict(), *many[:5])
+
+
 def test_aborts_and_unfinished_transactions() -> None:
     aborts = [{"decision": "ABORT", "abort_cause": cause} for cause in ("client_abort", "client_abort", "coordinator_timeout")]
     words = " ".join(printed(verdict(transactions=[*aborts, {"decision": None, "transactional_id": EVIL}])).split())

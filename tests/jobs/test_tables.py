@@ -117,6 +117,16 @@ def test_a_step_that_is_repeated_replaces_its_row(spark: SparkSession, tmp_path:
     assert [run["finished_at_ms"] for run in tables.runs()] == [2]
 
 
+def test_a_step_with_another_outcome_keeps_the_earlier_ones(spark: SparkSession, tmp_path: Path) -> None:
+    """The same dumps, judged again after an acceptance or by other rules: `eo-audit history` shows each."""
+    tables = warehouse(spark, tmp_path)
+    outcomes = [("a", "fail"), ("a", "pass"), ("b", "pass"), ("b", "pass"), ("a", "fail")]
+    with tables.writing():
+        for second, (rules, verdict) in enumerate(outcomes):
+            tables.publish(Step("r1", "audit", finished_at_ms=second, code_version="0", inputs="[]", rule_set=rules, verdict=verdict))
+    assert [(run["finished_at_ms"], run["verdict"]) for run in tables.runs()] == [(0, "fail"), (1, "pass"), (3, "pass"), (4, "fail")]
+
+
 def test_a_second_writer_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     with Warehouse(tmp_path).writing():
         second = Warehouse(tmp_path).writing()

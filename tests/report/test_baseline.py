@@ -38,6 +38,14 @@ def test_who_why_and_until_must_be_said(tmp_path: Path, wrong: dict[str, str]) -
     assert not list(tmp_path.iterdir())
 
 
+def test_a_day_that_is_over_is_not_accepted(tmp_path: Path) -> None:
+    file = tmp_path / "accepted.yaml"
+    with pytest.raises(ArgumentError, match="is over already: the audit was judged as of 2027-01-01 00:00:00 UTC"):
+        accept(file, finding("a1"), who="ana", why="x", until="2026-12-31", as_of_ms=LAST_MS + 1)
+    assert not file.exists()
+    assert accept(file, finding("a1"), who="ana", why="x", until="2026-12-31", as_of_ms=LAST_MS).until == date(2026, 12, 31)
+
+
 NO_DAY = "accepted:\n- {finding_id: x, what: y, who: z, why: w, until: soon}"
 
 

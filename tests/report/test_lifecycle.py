@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import eo_audit
 from eo_audit import cli, pipeline
 from eo_audit.config import conf_folder
+from eo_audit.errors import WarehouseError
 from eo_audit.gate import gate
 from eo_audit.pipeline import Options
 from eo_audit.results import Results
@@ -127,6 +128,11 @@ def test_accepted_findings_fail_nothing_until_they_expire(
     assert "still counting" not in told(capsys)
     assert len(yaml.safe_load(file.read_text(encoding="utf-8"))["accepted"]) == len(failing)
 
+    held = file.read_bytes()
+    assert cli.run_command([*command, failing[0], "no-such-id"]) == 10
+    assert "no finding has an id that begins with no-such-id" in capsys.readouterr().err
+    assert file.read_bytes() == held
+
     muted = again(Options(accepted=file)).verdict
     rules = muted["rules"]
     assert isinstance(rules, dict)
@@ -143,6 +149,7 @@ def test_accepted_findings_fail_nothing_until_they_expire(
     assert not spent["rules"]["T01"].get("accepted")
     assert "expired on 2026-11-20 and count again" in (audited.out / "report.html").read_text(encoding="utf-8")
     assert again(Options(accepted=tmp_path / "nothing.yaml")).verdict.get("accepted", []) == []
+    assert list(audited.frame("runs", step="audit")["verdict"]) == ["fail", "pass", "fail"]
 
 
 def test_history_tells_what_came_and_went(audited: Results, again: Again, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,6 +167,10 @@ def test_a_run_that_died_is_told_at_the_next_start(audited: Results, again: Agai
     before = warehouse.runs()
     (warehouse.folder / "_lock").write_text(json.dumps({"pid": 4, "host": socket.gethostname()}))
     assert eo_audit.open(audited.out).findings == audited.findings  # readable all the while
+    held = (audited.out / "verdict.json").replace(audited.out / "held.json")
+    with pytest.raises(WarehouseError, match=r"run it again \(report\.html and the tables still show the one before\)"):
+        _ = eo_audit.open(audited.out).verdict
+    held.replace(audited.out / "verdict.json")
     heard: list[str] = []
     again(replace(Options(), notice=heard.append))
     assert any("died before it had finished" in sentence for sentence in heard)

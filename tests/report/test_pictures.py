@@ -7,7 +7,7 @@ import pytest
 
 from eo_audit.report.charts import Concern, Window, _label_rows, partition_chart
 from eo_audit.report.pictures import MAX_BATCHES, MAX_STRETCHES, _stretches, picture_of_partition
-from eo_audit.report.time_charts import MAX_STEPS, _first_shown, _open_at, transactional_id_chart
+from eo_audit.report.time_charts import MAX_STEPS, _first_shown, _open_at, open_transactions_chart, transactional_id_chart
 from tests.report.hand_made import HANGING, STEPS, Row, Rows, batch, finding, partition, step
 
 
@@ -32,6 +32,23 @@ def test_a_long_log_is_a_strip_and_the_batches_around_each_finding() -> None:
     assert "The whole log" in picture.charts[0]
     assert re.search(r"Offsets \d+ to 1\d\d,", picture.charts[1])
     assert re.search(r"Offsets 79\d\d to 80\d\d,", picture.charts[2])
+
+
+@pytest.mark.parametrize(("age", "unit"), [(900, "ms"), (9_000, "s"), (900_000, "min"), (90_000_000, "h"), (900_000_000, "days")])
+def test_units_of_time_have_room_beside_the_axis(age: int, unit: str) -> None:
+    chart = open_transactions_chart(np.array([0]), np.array([age]))
+    assert f"oldest open ({unit})" in chart
+    assert f"{unit} after 1970-01-01" in chart
+
+
+def test_the_name_of_a_finding_at_the_end_stands_on_the_left_of_the_edge() -> None:
+    rows = [batch(offset, 0, last_offset=offset) for offset in range(44)]
+    last, first = (
+        re.search(r'style="[^"]*text-anchor: (\w+)[^"]*"[^>]*>C01<', partition_chart(rows, partition(), [Concern(at, at, "C01")]))
+        for at in (43, 2)
+    )
+    assert last and last.group(1) == "end"
+    assert not first or first.group(1) == "start"
 
 
 def test_places_close_together_share_a_stretch_and_many_are_counted() -> None:
@@ -67,7 +84,7 @@ def test_steps_of_an_id_are_the_newest_or_those_around_the_odd_one() -> None:
     assert _first_shown(steps) == 50 - MAX_STEPS
     steps[20] = step(20, "CompleteCommit", 20, step="illegal", step_reason="not_in_table")
     assert _first_shown(steps) == 20 - MAX_STEPS // 2
-    assert "not in table" in transactional_id_chart(steps, [])
+    assert "no legal step" in transactional_id_chart(steps, [])
 
 
 @pytest.mark.parametrize("name", ["<script>", "a&b", 'x"y', "$\\frac{1}{$", "\u202e"])

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from eo_audit.rules.commands import abort, describe
+from eo_audit.rules.needs import REASONS, Unknown, sentences
 from eo_audit.rules.words import count, duration, offsets, partitions, shell, shown
 
 HOSTILE = [
@@ -48,3 +49,12 @@ def test_numbers_in_words() -> None:
     spoken = [duration(ms) for ms in (None, 800, 2_500, 60_000, 3_600_000, 12_000_000, 300_000_000)]
     assert spoken == ["an unknown time", "800 ms", "2.5 s", "1 min", "1 h", "3 h 20 min", "3 d"]
     assert partitions([("b", 0), ("a", 1), ("a", 1)]) == "a-1, b-0"
+
+
+def test_requests_for_dumps_are_sentences() -> None:
+    """One that ends with a command gets its full stop before the next."""
+    commands = [because for because, reason in REASONS.items() if reason.bring.endswith("`")]
+    others = [because for because, reason in REASONS.items() if not reason.bring.endswith("`")]
+    assert commands
+    _, bring = sentences({Unknown(commands[0], "orders-0"), Unknown(commands[0], "orders-1"), Unknown(others[0], "orders-2")})
+    assert "`. " in bring

@@ -102,9 +102,11 @@ def _stuck_remedy(row: Row, lacking: tuple[tuple[str, int], ...]) -> str:
 def illegal(case: Case, _context: "Context") -> Explanation:
     """C03."""
     row = case.row
+    before, after = row.maybe("previous_epoch"), row.maybe("producer_epoch")
     step = f"{row.text('previous_status') or 'nothing'} to {'a tombstone' if row.flag('tombstone') else row.word('status')}"
+    epochs = f"epoch {before} to {after}" if None not in (before, after) else f"epoch {after if before is None else before}"
     message = (
-        f"The coordinator log of {_id(row)} goes from {step} (epoch {row.maybe('previous_epoch')} to {row.maybe('producer_epoch')}) "
+        f"The coordinator log of {_id(row)} goes from {step} ({epochs}) "
         f"at offset {row.maybe('entry_offset')}: "
         f"no coordinator takes that step{_more(case)}"
     )
