@@ -131,9 +131,7 @@ def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFr
     return history, warehouse.overwrite("transaction_instances", transaction_instances(history, frame.clusters))
 
 
-def _instance_partitions(
-    warehouse: Warehouse, frame: Frame, instances: "DataFrame", assigned: "DataFrame", covered: "DataFrame"
-) -> None:
+def _instance_partitions(warehouse: Warehouse, frame: Frame, instances: "DataFrame", assigned: "DataFrame", covered: "DataFrame") -> None:
     partitions = instance_partitions(instances, assigned, coverage=covered, replica_logs=frame.logs, clusters=frame.clusters)
     warehouse.overwrite("instance_partitions", partitions)
 

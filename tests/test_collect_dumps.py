@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "tests/data/corpus/dumps/hanging_txn_k39"
 
 # The tool's own rules: one file, a decoder only for its own topic; a file nobody recorded makes it fail as a damaged segment does.
-REPLAY = '''#!{python}
+REPLAY = """#!{python}
 import pathlib, sys
 if "--version" in sys.argv:
     print("3.9.1 (Commit:f745dfdcee2b9851)")
@@ -26,7 +26,7 @@ if not text.exists():
     print("Dumping " + str(path))
     raise SystemExit("CorruptRecordException: Found record size 0")
 sys.stdout.buffer.write(text.read_bytes())
-'''
+"""
 
 
 @pytest.fixture

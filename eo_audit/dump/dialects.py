@@ -17,16 +17,23 @@ _TS = rb"(CreateTime|LogAppendTime|NoTimestampType): (-?\d{1,19})"
 _BATCH = re.compile(
     rb"baseOffset: (-?\d{1,19}) lastOffset: (-?\d{1,19}) count: (-?\d{1,10}) baseSequence: (-?\d{1,10}) lastSequence: (-?\d{1,10})"
     rb" producerId: (-?\d{1,19}) producerEpoch: (-?\d{1,5}) partitionLeaderEpoch: (-?\d{1,10}) isTransactional: (true|false)"
-    rb" isControl: (true|false)(?: (deleteHorizonMs): OptionalLong(?:\.empty|\[(-?\d{1,19})\]))? position: (\d{1,19}) " + _TS +
-    rb" size: (\d{1,10}) magic: (\d) compresscodec: " + _CODEC + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
+    rb" isControl: (true|false)(?: (deleteHorizonMs): OptionalLong(?:\.empty|\[(-?\d{1,19})\]))? position: (\d{1,19}) "
+    + _TS
+    + rb" size: (\d{1,10}) magic: (\d) compresscodec: "
+    + _CODEC
+    + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
 _LEGACY_BATCH = re.compile(
-    rb"offset: (-?\d{1,19}) position: (\d{1,19}) " + _TS +
-    rb" size: (\d{1,10}) magic: ([01]) compresscodec: " + _CODEC + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
+    rb"offset: (-?\d{1,19}) position: (\d{1,19}) "
+    + _TS
+    + rb" size: (\d{1,10}) magic: ([01]) compresscodec: "
+    + _CODEC
+    + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
 _RECORD = re.compile(
-    rb"\| offset: (-?\d{1,19}) (?:isValid: (?:true|false) crc: (?:null|\d{1,10}) keySize: (-?\d{1,10}) valueSize: (-?\d{1,10}) )?" + _TS +
-    rb"(?: baseOffset: -?\d{1,19} lastOffset: -?\d{1,19} baseSequence: -?\d{1,10} lastSequence: -?\d{1,10} producerEpoch: -?\d{1,5}"
+    rb"\| offset: (-?\d{1,19}) (?:isValid: (?:true|false) crc: (?:null|\d{1,10}) keySize: (-?\d{1,10}) valueSize: (-?\d{1,10}) )?"
+    + _TS
+    + rb"(?: baseOffset: -?\d{1,19} lastOffset: -?\d{1,19} baseSequence: -?\d{1,10} lastSequence: -?\d{1,10} producerEpoch: -?\d{1,5}"
     rb" partitionLeaderEpoch: -?\d{1,10} batchSize: \d{1,10} magic: \d compressType: \w{1,8} position: \d{1,19})?"
     rb"(?: (key)[sS]ize: (-?\d{1,10}) value[sS]ize: (-?\d{1,10}))?"
     rb"(?: sequence: (-?\d{1,10}) headerKeys: (?=\[)| crc: \d{1,10} isvalid: (?:true|false)| isValid: (?:true|false) crc: \d{1,10}\}?)"

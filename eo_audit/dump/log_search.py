@@ -113,9 +113,7 @@ def _headers_allowed(line: BatchLine, records: list[Record]) -> int:
     return printed + max(headers_room(line, records), 0) if line.codec == "none" and line.magic == 2 else printed
 
 
-def readings(
-    window: Window, line: BatchLine, at: int, rules: Rules, *, worst: Proof, closes: Closes
-) -> Iterator[list[Record]]:
+def readings(window: Window, line: BatchLine, at: int, rules: Rules, *, worst: Proof, closes: Closes) -> Iterator[list[Record]]:
     """All readings of the records behind a batch line that close, depth first, best proven endings first.
 
     Args:

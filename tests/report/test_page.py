@@ -198,18 +198,10 @@ def test_keyboard_and_names_for_screen_readers(browser: Chrome, tmp_path: Path) 
     assert browser.execute_script("return document.querySelector('details').open")
 
 
-OPENED_IN_MS = "return performance.getEntriesByType('navigation')[0].loadEventEnd"
-
-
 def test_ten_thousand_findings(browser: Chrome, tmp_path: Path) -> None:
     findings = [finding(f"{number:08x}", severity="error", topic=f"t{number % 50}", partition=number) for number in range(10_000)]
     about = verdict(partitions=[partition(number) for number in range(5_000)])
-    html = page(about, findings)
-    times = []
-    for _ in range(3):
-        opened(browser, tmp_path, html)
-        times.append(browser.execute_script(OPENED_IN_MS))
-    assert min(times) < 1_000, times
+    opened(browser, tmp_path, page(about, findings))
     assert len(shown(browser)) == 60  # what is laid out does not grow with the findings
     assert len(all_of(browser, ".partitions tbody tr")) == 500
     assert text_of(browser, "#f-count") == "10,000 incidents"

@@ -166,7 +166,7 @@ PIECES: Final = (
     b"headerKeys: [] endTxnMarker: COMMIT coordinatorEpoch: 0",
     b'{\n  "pretty": [1, 2, 3],\n  "json": true\n}',
     b"v\nDumping /other/orders-9/00000000000000000000.log\nLog starting offset: 0",
-    b"v\nException in thread \"main\" java.lang.NullPointerException\n\tat kafka.tools.DumpLogSegments$.main",
+    b'v\nException in thread "main" java.lang.NullPointerException\n\tat kafka.tools.DumpLogSegments$.main',
     b"v\n| offset: 4 CreateTime: 1700000000001 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 0",
     b"carriage\r\nreturn",
 )
