@@ -170,6 +170,9 @@ class Reader:
         newline = text.find(b"\n", at)
         if newline < 0 and not self.window.final and len(text) - at < LONGEST_UNREAD_LINE:
             raise NeedMore
+        if newline < 0 and self.window.final and self.lost and self.section is not None:
+            # The tool ends every line, so text is missing here: no length says how much, for the text of a topic decoder.
+            self.section = replace(self.section, end_reason=self.section.end_reason or "truncated")
         behind = newline + 1 if newline >= 0 else len(text)
         self._unread(at, behind, reason)
         self.mid_line = newline < 0

@@ -35,7 +35,7 @@ def assign_instances(
         replica_logs: the table.
         clusters: the table, for skew_ms and coordinator_complete.
     """
-    reach = _reach(coordinator_history)
+    reach = _reach(coordinator_history, replica_logs)
     events = matched(rows, spans, instances, reach=reach, replica_logs=replica_logs, clusters=clusters)
     judged = _judged(events, _whole(coordinator_history, clusters))
     owners = _with_unlisted(judged, instances).transform(_for_rows)
@@ -44,15 +44,20 @@ def assign_instances(
     return joined.selectExpr("*", *_answers()).select(*rows.columns, *_OWN_COLUMNS)
 
 
-def _reach(history: DataFrame) -> DataFrame:
-    """Per producer: from when and until when its story in the coordinator log is known; null where there is no bound."""
+def _reach(history: DataFrame, replica_logs: DataFrame) -> DataFrame:
+    """Per producer: from when and until when its story in the coordinator log is known; null where there is no bound.
+
+    The end of the log may be missing though the text ends as it should: a snapshot tells how far the log went.
+    """
+    ends = F.broadcast(replica_logs.select("replica_log_id", "tail_intact"))
     bound = "IF(previous_offset IS NULL AND NOT head_known, batch_timestamp_ms, NULL)"
     return (
         history.where("producer_id IS NOT NULL")
+        .join(ends, "replica_log_id", "left")
         .groupBy("cluster", "producer_id")
         .agg(
             F.expr(f"max({bound}) AS known_from_ms"),
-            F.expr("IF(bool_and(tail_known), NULL, max(batch_timestamp_ms)) AS known_until_ms"),
+            F.expr("IF(bool_and(tail_known AND coalesce(tail_intact, true)), NULL, max(batch_timestamp_ms)) AS known_until_ms"),
             F.lit(True).alias("has_story"),
         )
     )

@@ -97,9 +97,10 @@ _OF_SECTION = (
         _END,
         f"greatest({_END}, section_end, IF({_IS_NEWEST}, hw - 1, NULL))",
         state="'truncated'",
-        reason="IF(end_reason = 'exception', 'the dump tool failed here', 'the dump ends here, the segment does not')",
+        reason="""CASE WHEN tail_intact THEN 'a snapshot or a listed segment tells of more' WHEN end_reason = 'exception' THEN
+            'the dump tool failed here' ELSE 'the dump ends here, the segment does not' END""",
         at=_AT_HEADER,
-        when="is_read AND NOT tail_intact",
+        when=f"is_read AND NOT (tail_intact AND (log_tail_intact OR NOT ({_IS_NEWEST})))",
     ),
     _part(
         "segment_base_offset",
@@ -130,7 +131,8 @@ def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFr
     """
     never_cleaned = "uncleaned_from IS NOT NULL AND NOT coalesce(contains(cleanup_policy, 'compact'), false) AS never_cleaned"
     newest = "array_max(segments.base_offset) AS newest_segment"
-    logs = F.broadcast(replica_logs.selectExpr(*_LOG, "hw", "first_offset", "missing_head_from", newest, never_cleaned))
+    numbers = ("hw", "first_offset", "missing_head_from", "tail_intact AS log_tail_intact")
+    logs = F.broadcast(replica_logs.selectExpr(*_LOG, *numbers, newest, never_cleaned))
     stretches = ordered.groupBy("replica_log_id", "hole_at", "judged").agg(*expressions(_STRETCH))
     of_batches = stretches.join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_STRETCH)}))")
     sections = section_status.where("kind = 'log'").drop("first_offset", *_LOG[1:]).withColumnRenamed("last_offset", "section_end")

@@ -32,7 +32,7 @@ class Log:
 
     @property
     def ends_here(self) -> bool:
-        """The dump runs to the end of the log: what is open there is open, not cut off."""
+        """The dump runs to the end of the log: what is open there is open, not cut off, and the last entry is the last one written."""
         return self.numbers.flag("tail_intact")
 
 
@@ -81,9 +81,12 @@ class Context:
         return last is not None and (log.topic, log.partition) in last.partitions()
 
     def knows(self, cluster: str, producer_id: int) -> bool:
-        """The coordinator log shows what became of this producer id: the whole log was dumped, or the producer's last entry is in "
-        "what was."""
-        return self.cluster(cluster).flag("coordinator_complete") or (cluster, producer_id) in self.last_of_producer
+        """The coordinator log shows what became of this producer id: all was dumped, or the partition that holds its entries to its end."""
+        if self.cluster(cluster).flag("coordinator_complete"):
+            return True
+        last = self.last_of_producer.get((cluster, producer_id))
+        log = self.logs.get(last.number("replica_log_id")) if last is not None else None
+        return last is not None and (log is None or log.ends_here)
 
     def version(self, cluster: str) -> tuple[int, ...] | None:
         """The broker version (major, minor), where the manifest says it."""

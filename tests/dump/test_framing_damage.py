@@ -121,3 +121,21 @@ def test_no_payload_ever_lands_in_a_fact(style: Style) -> None:
             for column in facts.column_names:
                 values = facts[column].to_pylist()
                 assert not any(isinstance(value, str) and SECRET.decode() in value for value in values), (table, column)
+
+
+def test_a_file_cut_inside_a_decoded_record_is_truncated() -> None:
+    """Else a coordinator log that was cut off counts as whole, and what it lacks as never written."""
+    rng = random.Random(9)
+    topics = ("__transaction_state", "__consumer_offsets")
+    decoded = [(file, text) for file, text in corpus() if ".log." in file.path and any(topic in file.path for topic in topics)]
+    cuts = 0
+    for file, text in decoded:
+        starts = [at + 1 for at in range(len(text)) if text.startswith(b"\n| offset: ", at)]
+        for start in rng.sample(starts, min(len(starts), 6)):
+            key, line_end = text.find(b" key: ", start), text.find(b"\n", start)
+            if 0 <= key < line_end:
+                cut = text[: rng.randrange(key, line_end)]
+                sections = read(cut, context_of(file, cut)).facts["dump_sections"].to_pylist()
+                assert sections[-1]["end_reason"] == "truncated", (file.path, cut[-80:])
+                cuts += 1
+    assert cuts > 100

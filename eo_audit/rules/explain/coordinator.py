@@ -25,6 +25,8 @@ def _id(row: Row) -> str:
 
 def dangling(case: Case, context: "Context") -> Explanation | None:
     """C01: open past the timeout, two scans and the tolerance for clocks; never for a two-phase transaction."""
+    if case.log is not None and not case.log.ends_here:
+        return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))
     now, start, timeout = cluster.maybe("as_of_ms"), row.maybe("start_ms"), row.maybe("timeout_ms")
@@ -63,6 +65,8 @@ def _init_remedy(row: Row) -> str:
 
 def stuck(case: Case, context: "Context") -> Explanation | None:
     """C02: a decision without its completion for more than a minute."""
+    if case.log is not None and not case.log.ends_here:
+        return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))
     now, decided = cluster.maybe("as_of_ms"), row.maybe("decided_at_ms")

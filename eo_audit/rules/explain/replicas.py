@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 STATES = {
     "head_missing": "The beginning of the log is not in the dumps",
     "unexplained": "Offsets are missing, and nothing says whether the cleaner works on this topic",
-    "truncated": "The dump text stops before its section ends",
+    "truncated": "The dump stops before the log does",
     "count_short": "Batches claim more offsets than they hold records",
     "not_supported": "The dump was printed by a kafka-dump-log older than 2.2, which this release does not read",
     "shallow": "The dump has no record lines (printed without --deep-iteration)",

@@ -1,0 +1,31 @@
+"""What is missing at the end of a log, by what else tells of it."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit.history.coverage import coverage
+from tests.support.rows import table
+
+ORDERED = """replica_log_id BIGINT, cluster STRING, broker INT, topic STRING, partition INT, hole_at BIGINT, judged BOOLEAN,
+    previous_last_offset BIGINT, base_offset BIGINT, last_offset BIGINT, gap STRING, disorder BOOLEAN, crc_invalid BOOLEAN,
+    count_short BOOLEAN, section_id BIGINT, byte_offset BIGINT, length BIGINT, position_in_log BIGINT"""
+LOG = {"replica_log_id": 1, "cluster": "c", "broker": 1, "topic": "orders", "partition": 0}
+
+
+@pytest.mark.parametrize(
+    ("end_reason", "log_intact", "reason"),
+    [
+        ("eof", True, None),
+        ("eof", False, "a snapshot or a listed segment tells of more"),
+        ("truncated", False, "the dump ends here, the segment does not"),
+    ],
+)
+def test_the_end_of_a_log(spark: SparkSession, end_reason: str, log_intact: bool, reason: str | None) -> None:
+    section = {"kind": "log", "section_id": 7, "segment_base_offset": 0, "first_offset": 0, "last_offset": 9, "end_reason": end_reason}
+    known = {"is_read": True, "supported": True, "deep": True, "dir_kind": "normal", "header_length": 40, "byte_offset": 0}
+    sections = table(spark, "section_status", [{**LOG, **section, **known, "tail_intact": end_reason == "eof"}])
+    segments = [{"base_offset": 0, "end_offset": 10, "section_id": 7}]
+    logs = table(spark, "replica_logs", [{**LOG, "hw": 15, "first_offset": 0, "segments": segments, "tail_intact": log_intact}])
+    found = coverage(spark.createDataFrame([], ORDERED), sections, logs).collect()
+    expected = [] if reason is None else [("truncated", 10, 14, reason)]
+    assert [(row.state, row.first_offset, row.last_offset, row.reason) for row in found] == expected
