@@ -23,7 +23,7 @@ demo: $(JARS) ## audit a real incident (examples/hanging-transaction) and show w
 	test "$$code" -lt 10
 	@$(MAKE) $(CLASSES)
 
-test: lint $(CLASSES) ## lint and all tests (under 10 minutes on 2 cores)
+test: lint $(JARS) ## lint and all tests (under 10 minutes on 2 cores)
 	@$(BIN)/python -m pytest $(TESTS)
 
 bench: $(CLASSES) ## the figures of benchmarks/, side by side with what a user would do instead (takes minutes)

@@ -175,9 +175,11 @@ def _explained(partner: str) -> str:
 def _claimed(paired: DataFrame) -> DataFrame:
     """Adds `match`, and `claims`: the place of the marker that ends the instance, on both."""
     of_instance = f"PARTITION BY {_GROUP}, coalesce(own.instance_id, found.instance_id)"
+    foreign = "coalesce(marker.closes AND marker.data_epoch <> found.data_epoch, false)"
     return paired.selectExpr(
         "*",
-        f"min(IF(fits, place, NULL)) OVER ({of_instance}) AS first_fit",
+        # A marker with a wrong epoch may fit an instance whose own marker comes later: that one closes data of the instance's epoch.
+        f"(min(IF(fits, struct({foreign} AS foreign, place), NULL)) OVER ({of_instance})).place AS first_fit",
         f"min(IF(odd, place, NULL)) OVER ({of_instance}) AS first_odd",
         """CASE WHEN fits AND place = first_fit THEN 'closing' WHEN fits THEN 'duplicate'
             WHEN odd AND first_fit IS NULL AND place = first_odd THEN 'contradictory' END AS match""",

@@ -220,6 +220,20 @@ STORIES = [
         transaction_version=2,
     ),
     Story(
+        "a marker with the epoch of the next transaction",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareAbort e1 [A] v2
+        160 CompleteAbort e1 v2
+        200 Ongoing e1 [A] v2
+        250 PrepareAbort e2 [A] v2
+        260 CompleteAbort e2 v2""",
+        "0 data e0 @110\n1 ABORT e2 @155\n2 data e1 @210\n3 ABORT e2 @255",
+        {2: (2, *GENUINE), 3: "closing"},
+        transaction_version=2,
+    ),
+    Story(
         "open, within its timeout",
         "0 Empty e0\n100 Ongoing e0 [A]",
         "0 data e0 @95",
