@@ -27,6 +27,9 @@ LEAF_BYTES = 1 << 20
 BLOCK_BYTES = 4 << 20
 AHEAD_BYTES = 1 << 20
 HEAD_BYTES = 64 << 10
+# Segments are megabytes long: where more lines look like the beginning of a section, payloads forge them.
+SECTION_BYTES = 1 << 20
+FEW_SECTIONS = 8
 _SECTION = b"\nDumping "
 
 Sink = Callable[[dict[str, "pa.Table"]], None]
@@ -51,11 +54,13 @@ class Text:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over a part of a file shows: hashes of its blocks, its length, and where its last `Dumping` line begins."""
+    """What one pass over a part of a file shows: hashes of its blocks, its length, where its last `Dumping` line begins, and how many
+    there are."""
 
     leaves: bytes
     length: int
     last_section: int | None
+    sections: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,14 +103,15 @@ def survey(text: Text, start: int = 0, stop: int | None = None) -> Survey:
         InputError: the gzip stream is damaged or cut off.
     """
     overlap = len(_SECTION) - 1
-    leaves, at, last = [], start, None
+    leaves, at, last, sections = [], start, None, 0
     with text.open(max(start - overlap, 0)) as file:
         tail = _read(file, overlap, text) if start else b"\n"
         while leaf := _read(file, LEAF_BYTES if stop is None else min(LEAF_BYTES, stop - at), text):
             leaves.append(hashlib.sha256(leaf).digest())
             last = _last_section(tail, leaf, at, last)
+            sections += leaf.count(_SECTION)
             tail, at = (tail + leaf[-overlap:])[-overlap:], at + len(leaf)
-    return Survey(b"".join(leaves), at - start, last)
+    return Survey(b"".join(leaves), at - start, last, sections)
 
 
 def _last_section(tail: bytes, leaf: bytes, at: int, before: int | None) -> int | None:
@@ -128,13 +134,16 @@ def parts(size: int, range_bytes: int) -> list[tuple[int, int]]:
 
 
 def ranges(surveys: Sequence[Survey]) -> list[Range]:
-    """The ranges of a file: one for each part that was surveyed."""
+    """The ranges of a file: one for each part that was surveyed. The section in force is the newest, or the file's first where payloads
+    forge sections."""
     planned: list[Range] = []
-    start, section = 0, None
+    length = sum(part.length for part in surveys)
+    forged = sum(part.sections for part in surveys) > max(FEW_SECTIONS, length // SECTION_BYTES)
+    start, section = 0, 0 if forged else None
     for part in surveys:
         planned.append(Range(start, start + part.length, section if start else None))
         start += part.length
-        section = part.last_section if part.last_section is not None else section
+        section = part.last_section if part.last_section is not None and not forged else section
     return planned
 
 

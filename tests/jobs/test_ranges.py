@@ -154,6 +154,14 @@ def test_sections_are_found_across_parts(tmp_path: Path) -> None:
     assert [part.last_section for part in at_the_edge] == [0, 101]
 
 
+def test_where_payloads_forge_sections_the_first_one_is_in_force(tmp_path: Path) -> None:
+    plain = tmp_path / "a.txt"
+    plain.write_bytes(b"Dumping a\n" + b"x\nDumping forged\n" * 20)
+    surveys = [ranges.survey(Text(plain), start, start + 110) for start in range(0, 330, 110)]
+    assert [part.section for part in ranges.ranges(surveys)] == [None, 0, 0]
+    assert [part.section for part in ranges.ranges([surveys[0], ranges.Survey(b"", 110, None)])] == [None, surveys[0].last_section]
+
+
 def test_a_damaged_gzip_file_is_one_sentence_and_a_cut_one_ends_early(tmp_path: Path) -> None:
     packed = gzip.compress(bytes(range(256)) * 4_000)
     cut, damaged = tmp_path / "cut.gz", tmp_path / "damaged.gz"
