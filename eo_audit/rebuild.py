@@ -7,7 +7,7 @@ coordinator, instances            what the coordinator decided
 assigned, visible rows            whose transaction each batch belongs to, and who may read it
 """
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -97,7 +97,10 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         seen = _visibility(warehouse, frame, producers, assigned)
         pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
         told()
-        pending += _what_consumers_get(warehouse, frame, assigned=assigned, seen=seen, small=small, beside=beside)
+        marked = mark_visibility(assigned, seen, warehouse.read("aborted_transactions"), section_status=frame.sections)
+        history = warehouse.overwrite("producer_history", marked)
+        pending.append(beside.submit(_producer_edges, warehouse, frame, history, chunked=not small))
+        _visible_ranges(warehouse, frame, history, seen, chunk_bits=None if small else CHUNK_OFFSET_BITS)
         for part in pending:
             part.result()
 
@@ -147,17 +150,10 @@ def _aborted_index(warehouse: Warehouse, frame: Frame, assigned: "DataFrame", sp
     warehouse.overwrite("aborted_index", aborted_index(assigned, spans, printed, visibility=seen, section_status=frame.sections))
 
 
-def _what_consumers_get(
-    warehouse: Warehouse, frame: Frame, *, assigned: "DataFrame", seen: "DataFrame", small: bool, beside: ThreadPoolExecutor
-) -> list[Future[None]]:
-    """Write producer_history and visible_ranges; producer_edges are still being written."""
-    marked = mark_visibility(assigned, seen, warehouse.read("aborted_transactions"), section_status=frame.sections)
-    history, records = warehouse.overwrite("producer_history", marked), warehouse.read("records")
-    edging = beside.submit(_producer_edges, warehouse, frame, history, small)
-    ranges = visible_ranges(history, records, seen, section_status=frame.sections, chunk_bits=None if small else CHUNK_OFFSET_BITS)
+def _visible_ranges(warehouse: Warehouse, frame: Frame, history: "DataFrame", seen: "DataFrame", *, chunk_bits: int | None) -> None:
+    ranges = visible_ranges(history, warehouse.read("records"), seen, section_status=frame.sections, chunk_bits=chunk_bits)
     warehouse.overwrite("visible_ranges", ranges)
-    return [edging]
 
 
-def _producer_edges(warehouse: Warehouse, frame: Frame, history: "DataFrame", small: bool) -> None:
-    warehouse.overwrite("producer_edges", producer_edges(history, warehouse.read("records"), frame.logs, chunked=not small))
+def _producer_edges(warehouse: Warehouse, frame: Frame, history: "DataFrame", *, chunked: bool) -> None:
+    warehouse.overwrite("producer_edges", producer_edges(history, warehouse.read("records"), frame.logs, chunked=chunked))
