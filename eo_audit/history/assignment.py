@@ -91,25 +91,30 @@ def _judged(events: DataFrame, whole: DataFrame) -> DataFrame:
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
         """CASE WHEN marker_role IN ('unknown', 'unexplained') THEN NULL WHEN marker_role = 'duplicate' THEN coalesce(instance, before)
-            WHEN marker_role = 'manual' THEN first_allowed ELSE coalesce(instance, first_allowed) END AS marker_instance""",
+            WHEN marker_role = 'manual' OR match = 'duplicate' THEN first_allowed ELSE coalesce(instance, first_allowed) END AS marker_instance""",
     )
 
 
 def _marker_role() -> str:
-    """`kafka-transactions.sh abort` writes an ABORT with the data's epoch and the last coordinator epoch of the producer there, or 0."""
+    """`kafka-transactions.sh abort` writes an ABORT with the data's epoch and the last coordinator epoch of the producer there, or 0.
+
+    It is a hand's work while the coordinator has not decided, or decided later: the transaction's own marker comes behind it. Where none
+    comes, the ABORT stands in the place of the marker that is missing.
+    """
     by_tool = """marker.type = 'ABORT' AND marker.epoch = marker.data_epoch
         AND (marker.coordinator_epoch = 0 OR marker.coordinator_epoch <=> marker_before.coordinator_epoch)"""
-    live = f"first_allowed.decision IS NULL OR ends_candidate < {OPEN_END}L"
+    # Data behind the end of the matched instance is another's; under TV2 the epoch of that data is the epoch of the marker before it.
+    behind = f"marker.closes AND marker.at_ms > instance.until_ms AND ({by_tool})"
+    ended_later = f"ends_candidate < {OPEN_END}L AND try_element_at(candidates, -1).instance_id = first_allowed.instance_id"
     return f"""CASE
         WHEN match = 'closing' THEN IF(marker.closes, 'closing', 'empty')
-        WHEN match = 'duplicate' AND marker.closes AND marker.at_ms > instance.until_ms AND ({by_tool}) THEN 'manual'
-        WHEN match IN ('duplicate', 'contradictory') THEN match
+        WHEN match = 'contradictory' OR (match = 'duplicate' AND NOT coalesce({behind}, false)) THEN match
         WHEN is_ambiguous THEN 'unknown'
         WHEN NOT marker.closes AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch THEN 'duplicate'
         WHEN NOT known THEN 'unknown'
         WHEN NOT marker.closes THEN 'unexplained'
         WHEN first_allowed IS NULL THEN IF({by_tool}, 'manual', 'unexplained')
-        WHEN ({by_tool}) AND ({live}) THEN 'manual'
+        WHEN ({by_tool}) AND (first_allowed.decision IS NULL OR {ended_later}) THEN 'manual'
         WHEN first_allowed.decision <> marker.type THEN 'contradictory'
         ELSE 'unexplained' END"""
 

@@ -234,6 +234,69 @@ STORIES = [
         transaction_version=2,
     ),
     Story(
+        "an ABORT with the data's epoch where the transaction's own is missing",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareAbort e1 [A] v2
+        160 CompleteAbort e1 v2
+        200 Ongoing e1 [A] v2
+        250 PrepareAbort e2 [A] v2
+        260 CompleteAbort e2 v2
+        300 Ongoing e2 [A] v2
+        350 PrepareCommit e3 [A] v2
+        360 CompleteCommit e3 v2""",
+        "0 data e0 @110\n1 ABORT e1 @155\n2 data e1 @210\n3 ABORT e1 @255\n4 data e2 @310\n5 COMMIT e3 @355",
+        {2: (2, *GENUINE), 3: "unexplained", 4: (3, *GENUINE), 5: "closing"},
+        {1: ("covered", "closing"), 2: ("covered", "missing"), 3: ("covered", "closing")},
+        transaction_version=2,
+    ),
+    Story(
+        "the same behind a COMMIT",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareCommit e1 [A] v2
+        160 CompleteCommit e1 v2
+        200 Ongoing e1 [A] v2
+        250 PrepareAbort e2 [A] v2
+        260 CompleteAbort e2 v2""",
+        "0 data e0 @110\n1 COMMIT e1 @155\n2 data e1 @210\n3 ABORT e1 @255",
+        {2: (2, *GENUINE), 3: "unexplained"},
+        {1: ("covered", "closing"), 2: ("covered", "missing")},
+        transaction_version=2,
+    ),
+    Story(
+        "an operator's ABORT before the coordinator's, of the epoch that ended the transaction before",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareAbort e1 [A] v2
+        160 CompleteAbort e1 v2
+        200 Ongoing e1 [A] v2
+        250 PrepareAbort e2 [A] v2
+        260 CompleteAbort e2 v2""",
+        "0 data e0 @110\n1 ABORT e1 @155\n2 data e1 @210\n3 ABORT e1 @230\n4 ABORT e2 @255",
+        {2: (2, *GENUINE), 3: "manual", 4: "empty"},
+        {1: ("covered", "closing"), 2: ("covered", "manual")},
+        transaction_version=2,
+    ),
+    Story(
+        "a timeout whose ABORT has the epoch of the data",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A]
+        150 PrepareAbort e1 [A]
+        160 CompleteAbort e1
+        200 Empty e2
+        300 Ongoing e2 [A]
+        350 PrepareCommit e2 [A]
+        360 CompleteCommit e2""",
+        "0 data e0 @110\n1 ABORT e0 @155\n2 data e2 @310\n3 COMMIT e2 @355",
+        {0: (1, *GENUINE), 1: "unexplained", 2: (2, *GENUINE), 3: "closing"},
+        {1: ("covered", "missing"), 2: ("covered", "closing")},
+    ),
+    Story(
         "open, within its timeout",
         "0 Empty e0\n100 Ongoing e0 [A]",
         "0 data e0 @95",
