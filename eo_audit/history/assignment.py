@@ -91,7 +91,8 @@ def _judged(events: DataFrame, whole: DataFrame) -> DataFrame:
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
         """CASE WHEN marker_role IN ('unknown', 'unexplained') THEN NULL WHEN marker_role = 'duplicate' THEN coalesce(instance, before)
-            WHEN marker_role = 'manual' OR match = 'duplicate' THEN first_allowed ELSE coalesce(instance, first_allowed) END AS marker_instance""",
+            WHEN marker_role = 'manual' OR match = 'duplicate' THEN first_allowed
+            ELSE coalesce(instance, first_allowed) END AS marker_instance""",
     )
 
 
