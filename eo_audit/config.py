@@ -31,16 +31,19 @@ class Config:
     mode: str = "local"
     master: str = "local[*]"
     small_input_bytes: int = 64 * MIB
+    medium_input_bytes: int = 2048 * MIB
     range_bytes: int = 64 * MIB
     ingest_here_bytes: int = 0
     small: Profile = Profile()
+    medium: Profile = Profile()
     large: Profile = Profile()
     spark: Mapping[str, str] = field(default_factory=dict)
 
     def profile(self, input_bytes: int | None) -> Profile:
-        """The small profile for inputs known to be small, else the large one."""
-        known_small = input_bytes is not None and input_bytes <= self.small_input_bytes
-        return self.small if known_small else self.large
+        """The profile for inputs of this size; the large one where the size is not known."""
+        if input_bytes is None or input_bytes > self.medium_input_bytes:
+            return self.large
+        return self.small if input_bytes <= self.small_input_bytes else self.medium
 
 
 def submitted() -> bool:
@@ -74,7 +77,7 @@ def load(path: Path | None = None, **overrides: object) -> Config:
 
 
 def _config(path: Path, values: dict[str, object]) -> Config:
-    profiles = {name: _fill(Profile, path, values[name]) for name in ("small", "large") if name in values}
+    profiles = {name: _fill(Profile, path, values[name]) for name in ("small", "medium", "large") if name in values}
     return _fill(Config, path, values | profiles)
 
 

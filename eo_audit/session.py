@@ -99,7 +99,7 @@ def _local_settings(config: Config, profile: Profile) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": profile.driver_memory,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH")])),
-        "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _archive_options(profile)])),
+        "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _archive_options()])),
         "spark.sql.session.timeZone": "UTC",
         **DELTA,
         **_delta_jars(),
@@ -225,10 +225,10 @@ def _keep(fetched: Path, sha256: str, kept: Path) -> None:
     unfinished.replace(kept)
 
 
-def archive_path(profile: Profile) -> Path:
-    """The archive of loaded classes for this profile: only good for the very same Java, Spark, jars and garbage collector."""
+def archive_path() -> Path:
+    """The archive of loaded classes: only good for the very same Java, Spark and jars. Java maps it whatever the garbage collector."""
     spark = importlib.metadata.version("pyspark")
-    about = "\n".join([require_java(), spark, str(_java().resolve()), str(cache_folder()), profile.java_options, *JARS.values()])
+    about = "\n".join([require_java(), spark, str(_java().resolve()), str(cache_folder()), *JARS.values()])
     return cache_folder() / f"classes-{hashlib.sha256(about.encode()).hexdigest()[:12]}.jsa"
 
 
@@ -238,7 +238,7 @@ def write_archive(dumps: Path) -> Path:
     Raises:
         ConfigurationError: Java wrote no archive.
     """
-    archive = archive_path(load().small)
+    archive = archive_path()
     if archive.is_file():
         return archive
     unfinished = archive.with_suffix(".part")
@@ -251,11 +251,11 @@ def write_archive(dumps: Path) -> Path:
     return unfinished.replace(archive)
 
 
-def _archive_options(profile: Profile) -> str:
+def _archive_options() -> str:
     quiet = "-Xlog:disable -Xlog:all=off"
     if _WRITE_ARCHIVE in os.environ:
         return f"-XX:ArchiveClassesAtExit={os.environ[_WRITE_ARCHIVE]} {quiet}"
-    archive = archive_path(profile)
+    archive = archive_path()
     return f"-XX:SharedArchiveFile={archive} {quiet}" if archive.is_file() else ""
 
 

@@ -53,6 +53,16 @@ class Step:
     verdict: str | None = None
 
 
+# Rows that are read a few times and thrown away: no dictionaries, no statistics, the quickest codec. A tenth of the rebuild's CPU time
+# (benchmarks, 1 GB: 90 s against 103 s).
+_SCRATCH = {
+    "compression": "lz4_raw",
+    "parquet.enable.dictionary": "false",
+    "parquet.column.statistics.enabled": "false",
+    "parquet.size.statistics.enabled": "false",
+}
+
+
 class Warehouse:
     """All tables of one output folder.
 
@@ -164,7 +174,7 @@ class Warehouse:
         if self.small:
             return self.session().createDataFrame(_with_chunks(rows.toArrow()), schema=rows.schema)
         scratch = self.folder / "_scratch" / uuid.uuid4().hex
-        rows.write.parquet(str(scratch))
+        rows.write.options(**_SCRATCH).parquet(str(scratch))
         return self.session().read.schema(rows.schema).parquet(str(scratch))
 
     @contextmanager

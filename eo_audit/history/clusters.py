@@ -44,8 +44,8 @@ _OF_LOG = {
     "covered": f"IF({_COORDINATOR_LOG}, partition, NULL)",
     "whole": f"IF({_COORDINATOR_LOG} AND whole AND decoded, partition, NULL)",
 }
-_OF_ENTRY = {
-    "version": "client_transaction_version",
+_OF_ID = {
+    "version": "version",
     "fits_counted": f"{partition_for('transactional_id', 'counted')} = partition",
     "fits_default": f"{partition_for('transactional_id', DEFAULT_PARTITIONS)} = partition",
 }
@@ -118,11 +118,13 @@ def clusters(
     read = F.broadcast(section_status.where("kind = 'manifest' AND is_read").select("section_id"))
     coordinator = "max(partition) OVER (PARTITION BY cluster) + 1 AS counted"
     places = replica_logs.where(_COORDINATOR_LOG).selectExpr("cluster", "replica_log_id", "partition", coordinator)
+    # An id has many entries, and its hash costs more than all else of them.
+    ids = coordinator_entries.groupBy("replica_log_id", "transactional_id").agg(F.max("client_transaction_version").alias("version"))
     parts = (
         dump_files.select("cluster", "dumped_at_ms"),
         manifest_entries.join(read, "section_id", "left_semi").selectExpr("cluster", "struct(name, value) AS said"),
         replica_logs.selectExpr("cluster", *named(_OF_LOG)),
-        coordinator_entries.join(F.broadcast(places), "replica_log_id").selectExpr("cluster", *named(_OF_ENTRY)),
+        ids.join(F.broadcast(places), "replica_log_id").selectExpr("cluster", *named(_OF_ID)),
     )
     gathered = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
     known = gathered.groupBy("cluster").agg(*expressions(_GATHERED)).withColumn("asked_ms", F.lit(as_of_ms).cast("bigint"))

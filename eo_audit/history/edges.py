@@ -39,19 +39,22 @@ def producer_edges(rows: DataFrame, records: DataFrame, replica_logs: DataFrame,
     """The table producer_edges: one row per producer id and epoch, of topics that clients write.
 
     Args:
-        rows: the table producer_history; it is read twice.
+        rows: the table producer_history; it is read three times.
         records: the records table.
         replica_logs: the replica_logs table.
         chunked: look for the edges in blocks of offsets first, so that a huge producer is many tasks. The rows are the same.
     """
     clients = replica_logs.where("NOT is_internal").select("replica_log_id")
     data = rows.where("row_kind IN ('data', 'plain') AND count > 0").join(F.broadcast(clients), "replica_log_id", "left_semi")
-    batches = data.selectExpr(*_KEYS, "section_id", "base_offset", "returned", f"shiftright(base_offset, {_BLOCK_BITS}) AS block")
+    kept = _first_and_last_epochs(data)
+    batches = data.join(F.broadcast(kept.select(*_KEYS)), _KEYS, "left_semi").selectExpr(
+        *_KEYS, "section_id", "base_offset", "returned", f"shiftright(base_offset, {_BLOCK_BITS}) AS block"
+    )
     if chunked:
         batches = _at_the_edges(batches, [*_KEYS, "block"])
     edges = _edges(_at_the_edges(batches, _KEYS), records)
     columns = [f"{_COLUMNS.get(name, name)} AS {name}" for name in schema("producer_edges").columns]
-    return _first_and_last_epochs(data).join(edges, _KEYS, "left").selectExpr(*columns)
+    return kept.join(edges, _KEYS, "left").selectExpr(*columns)
 
 
 def _at_the_edges(batches: DataFrame, keys: list[str]) -> DataFrame:
