@@ -35,6 +35,7 @@ HISTORIES = (
 )
 COVERED = frozenset({"covered", "compacted"})
 _RESENDS = ("P12", "I06")
+_LACKING = ("C02", "T05")
 
 
 class Tables(Protocol):
@@ -175,6 +176,7 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
     """The context of these cases, with what they ask for by id."""
     resends = [case for case in found if case.rule in _RESENDS]
     pairs = {(case.log.log_id, case.row.number(end)) for case in resends if case.log for end in ("earlier", "later")}
+    lacking = {example.row.word("instance_id") for case in found if case.rule in _LACKING for example in case.examples}
     still_open = [case for case in found if case.rule in ("T01", "T12") and case.log]
     open_spans = {(case.log.log_id, case.row.number("producer_id")): case.row.number("first_offset") for case in still_open if case.log}
     instance_ids = {name for case in found for example in case.examples if (name := example.row.text("instance_id"))}
@@ -189,7 +191,7 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
         instances=_instances(histories["transaction_instances"], instance_ids),
         last_of_producer=_last_of_producers(histories["transaction_instances"], producers),
         open_spans=open_spans,
-        unmarked=_unmarked(histories["instance_partitions"], {c.row.word("instance_id") for c in found if c.rule == "C02"}),
+        unmarked=_unmarked(histories["instance_partitions"], lacking),
         edges=_of_producers(histories["producer_edges"], pairs),
         spans=_of_producers(histories["transaction_spans"], pairs),
         siblings=siblings,

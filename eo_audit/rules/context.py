@@ -70,6 +70,13 @@ class Context:
         """The as-of time of a cluster, in ms."""
         return self.cluster(cluster).maybe("as_of_ms")
 
+    def lost_commit(self, log: Log, producer_id: int) -> bool:
+        """Whether the coordinator committed the producer's last transaction, and its marker is missing in this partition (T05)."""
+        last = self.last_of_producer.get((log.cluster, producer_id))
+        if last is None or last.text("decision") != "COMMIT":
+            return False
+        return (log.topic, log.partition) in self.unmarked.get(last.word("instance_id"), ())
+
     def unfinished(self, cluster: str, producer_id: int) -> Row | None:
         """The transaction that the coordinator still holds open for a producer id."""
         last = self.last_of_producer.get((cluster, producer_id))

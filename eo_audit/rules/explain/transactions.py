@@ -18,17 +18,24 @@ def age_ms(case: Case, context: "Context") -> int | None:
     return None if now is None or last is None else max(0, now - last)
 
 
-def abort_remedy(log: "Log", row_offset: int, context: "Context") -> str:
+def abort_remedy(log: "Log", row_offset: int, producer_id: int, context: "Context") -> str:
     """How to end a hanging transaction by hand. Only for a partition that the coordinator does not list."""
     topic, partition = log.topic or "", log.partition or 0
     version = context.version(log.cluster)
     old = version is not None and version < FIRST_TOOL
     tool = " (the tool comes with Kafka 3.0; run it from a newer distribution)" if old else ""
-    return (
+    abort = (
         f"Check that it is still open: {commands.describe_producers(topic, partition)}. Then abort it{tool}: "
-        f"{commands.abort(topic, partition, row_offset)}. Safe now as far as the dumps show: the coordinator does not list this "
-        f"partition, so it will "
-        "never end it. Records that should have been committed are lost by the abort: publish them again first. "
+        f"{commands.abort(topic, partition, row_offset)}."
+    )
+    if context.lost_commit(log, producer_id):
+        return (
+            f"Not safe yet: the coordinator committed these records, and an abort loses them. Publish them again first. {abort} "
+            "Safe then: the coordinator has completed the transaction and will not send the lost COMMIT again."
+        )
+    return (
+        f"{abort} Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it. "
+        "Records that should have been committed are lost by the abort: publish them again first. "
         "Upgrade brokers to 3.6 or later, or use transaction.version=2, to prevent the next one."
     )
 
@@ -42,6 +49,8 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
     limit = context.cluster(case.log.cluster).number("max_transaction_timeout_ms", 900_000)
     status = f"the coordinator's last entry for it is {last.word('last_status')}" if last else "no coordinator entry names it"
     listed = f" for {partitions(last.partitions())}" if last and last.partitions() else ""
+    if context.lost_commit(case.log, row.number("producer_id")):
+        listed += ", and its COMMIT is not here (T05)"
     message = (
         f"The transaction of producer {row.maybe('producer_id')} (epoch {row.maybe('last_epoch')}) has been open since offset "
         f"{row.maybe('first_offset')} with "
@@ -57,7 +66,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
     return Explanation(
         message,
         severity="critical" if age is not None and age > limit else "warning",
-        remedy=abort_remedy(case.log, row.number("first_offset"), context),
+        remedy=abort_remedy(case.log, row.number("first_offset"), row.number("producer_id"), context),
         details=details,
         transactional_id=last.text("transactional_id") if last else None,
         producer_epoch=row.maybe("last_epoch"),

@@ -87,7 +87,7 @@ def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
     if log is None:
         return ""
     if hanging:
-        return transactions.abort_remedy(log, row.number("blocker_first_offset"), context)
+        return transactions.abort_remedy(log, row.number("blocker_first_offset"), row.number("blocker_producer_id"), context)
     if context.lists(log, row.number("blocker_producer_id")):
         return (
             "Nothing to do while it is within its timeout; past it, follow C01 (initTransactions() with the same id) or C02. Do not "
