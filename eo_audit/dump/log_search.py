@@ -61,7 +61,7 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
         return _recovered(window, group, profile) if with_headers or group.failure is not Failure.MISSING else group
     closed = follower(window, group.end, group.next_position)
     if closed is Follower.NOTHING or (closed is Follower.OTHER_BATCH and with_headers):
-        found = _reading(window, group, profile, (_EXACT, _LOSSY, _EXACT_LINES), _follows(window, group, _ON))
+        found = _reading(window, group, profile, (_EXACT, _LOSSY, _EXACT_LINES, _LOSSY_LINES), _follows(window, group, _ON))
         return found or _reading(window, group, profile, (_EXACT, _EXACT_LINES), _follows(window, group, _ENDING)) or group
     if closed in _ENDING and any(_has_line_feed(window, record) for record in group.records):
         return _unswallowed(window, group, profile) or _proven(window, group, profile, closed)
@@ -76,7 +76,7 @@ def _has_line_feed(window: Window, record: Record) -> bool:
 
 def _unswallowed(window: Window, group: Group, profile: Profile) -> Group | None:
     """Header keys that swallow the rest of the section may be a record that printing changed: a batch line at the next position says so."""
-    other = _reading(window, group, profile, (_LOSSY,), _follows(window, group, _ON))
+    other = _reading(window, group, profile, (_LOSSY, _LOSSY_LINES), _follows(window, group, _ON))
     if other is not None:
         other.verified = False
     return other

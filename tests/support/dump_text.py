@@ -208,6 +208,26 @@ def _random_record(rng: random.Random, pieces: tuple[bytes, ...], legacy: bool) 
     return Rec(some(), some(), headers)
 
 
+def swallowing_batches(seed: int, count: int) -> list[Batch]:
+    """Batches whose header keys run over line ends, beside values that printing changes.
+
+    Keys and values have few sizes: wherever the end of header keys is looked for, the lengths fit some record further on.
+    """
+    rng = random.Random(seed)
+    names = (b"h\n| offset: 1,", b"h", b"]", b"] key: k1 payload: x", b"a\nb", b"h\nbaseOffset: 3 ", b"] key: \n", b"h\n")
+
+    def record() -> Rec:
+        size = rng.choice((0, 5, 29))
+        value = rng.choice((bytes(rng.randrange(256) for _ in range(size)), b"v" * size))
+        headers = tuple((rng.choice(names), rng.randrange(9)) for _ in range(rng.choice((0, 0, 1, 2))))
+        return Rec(b"k%d" % rng.randrange(9), value, headers)
+
+    return [
+        Batch([record() for _ in range(rng.choice((1, 1, 2)))], 5, rng.randrange(100), codec=rng.choice(("none", "gzip")))
+        for _ in range(count)
+    ]
+
+
 def forged_lines(batches: list[Batch], victim: int, style: Style, *, before: bytes = b"") -> bytes:
     """The dump of batches, one of which has a header key that holds the rest of its record, a COMMIT and the beginning of another batch.
 
