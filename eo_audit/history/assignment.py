@@ -146,6 +146,7 @@ def _for_rows(owned: DataFrame) -> DataFrame:
     return owned.selectExpr(
         *("replica_log_id", "IF(span IS NULL, place, span.span_id) AS at_offset", "skew_ms", "allowed", "before", "owner", "known"),
         *("clocklike", "marker_role", "marker_instance", f"{_ENDS_CANDIDATE} AS by_marker", "size(candidates) AS listing"),
+        "span.hole_at AS hole_at",
     )
 
 
@@ -158,8 +159,10 @@ def _answers() -> list[str]:
     early = """before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2'
         AND max_timestamp_ms < genuine.start_ms - skew_ms"""
     in_earlier = "clocklike AND max_timestamp_ms BETWEEN before.start_ms - skew_ms AND before.decided_at_ms"
+    # Before a hole the producer's own marker may be missing; under TV2 the epoch tells all the same.
+    cut = "coalesce(base_offset < hole_at AND try_element_at(allowed, 1).protocol <> 'tv2', false)"
     return [
-        "row_kind = 'data' AND is_transactional AND judged AND known IS NOT NULL AS is_assigned",
+        f"row_kind = 'data' AND is_transactional AND judged AND known IS NOT NULL AND NOT {cut} AS is_assigned",
         f"{own} AS own",
         f"IF(is_assigned, {genuine}, NULL) AS genuine",
         f"""CASE WHEN NOT is_assigned THEN NULL WHEN {behind} THEN 'proved'

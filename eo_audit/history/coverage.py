@@ -2,7 +2,8 @@
 
 A stretch of batches without a hole is one `covered` row, up to the first bad checksum or offset disorder; behind that nothing is judged.
 Offsets missing where the cleaner has been are legal and do not end a stretch. A gap is a hole only in a topic that is known not to be
-compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`.
+compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`. Where a
+listing shows the segment, only the dump lacks it.
 """
 
 from pyspark.sql import DataFrame
@@ -42,13 +43,14 @@ def _part(first: str, last: str, *, state: str, reason: str, at: str, when: str 
 
 
 _MISSING = "format_string('%d is followed by %d', odd.previous_last_offset, odd.base_offset)"
+_LISTED = "filter(missing_segments, base -> base BETWEEN odd.previous_last_offset + 1 AND odd.base_offset - 1)"
 _BACK = f"IF(odd.previous_last_offset >= odd.base_offset, {_MISSING}, 'it ends before it starts, or lies below its segment')"
 _OF_ODD = (
     _part(
         "odd.previous_last_offset + 1",
         "odd.base_offset - 1",
-        state="IF(never_cleaned, 'hole', 'unexplained')",
-        reason=_MISSING,
+        state=f"CASE WHEN size({_LISTED}) > 0 THEN 'segment_missing' WHEN never_cleaned THEN 'hole' ELSE 'unexplained' END",
+        reason=f"IF(size({_LISTED}) > 0, format_string('segment %d is listed, and was not dumped', get({_LISTED}, 0)), {_MISSING})",
         at="odd.at",
         when="odd.gap = 'hole'",
     ),
@@ -131,7 +133,7 @@ def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFr
     """
     never_cleaned = "uncleaned_from IS NOT NULL AND NOT coalesce(contains(cleanup_policy, 'compact'), false) AS never_cleaned"
     newest = "array_max(segments.base_offset) AS newest_segment"
-    numbers = ("hw", "first_offset", "missing_head_from", "tail_intact AS log_tail_intact")
+    numbers = ("hw", "first_offset", "missing_head_from", "missing_segments", "tail_intact AS log_tail_intact")
     logs = F.broadcast(replica_logs.selectExpr(*_LOG, *numbers, newest, never_cleaned))
     stretches = ordered.groupBy("replica_log_id", "hole_at", "judged").agg(*expressions(_STRETCH))
     of_batches = stretches.join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_STRETCH)}))")

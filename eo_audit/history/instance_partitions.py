@@ -24,7 +24,7 @@ _SEEN = {
 }
 # Where nothing can be said of the log at all, and offsets of which nothing is known.
 _BROKEN = "state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow')"
-_HOLE = "state IN ('hole', 'unexplained', 'truncated')"
+_HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'truncated')"
 
 
 def instance_partitions(
@@ -100,7 +100,7 @@ def _covered() -> str:
     """Whether the place of the marker was dumped."""
     past_end = "ended_ms + skew_ms <= greatest(dumped_at_ms, newest_broker_clock_ms)"
     # A log from offset 0 on that is younger than the decision belongs to a topic that was deleted and created again.
-    since_birth = "first_offset = 0 AND oldest_ms <= decided_at_ms + skew_ms"
+    since_birth = "first_offset = 0 AND oldest_ms <= decided_at_ms"
     head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_marker_ms + skew_ms < decided_at_ms"
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'

@@ -36,8 +36,9 @@ _MARKER = """named_struct('type', marker_type, 'epoch', producer_epoch, 'coordin
     'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch)"""
 _MARKER_TYPE = "struct<type: string, epoch: int, coordinator_epoch: int, at_ms: bigint, closes: boolean, data_epoch: int>"
 _SPAN = """named_struct('span_id', span_id, 'first_epoch', first_epoch, 'last_epoch', last_epoch,
-    'first_ms', first_timestamp_ms, 'last_ms', last_timestamp_ms, 'complete_past', complete_past)"""
-_SPAN_TYPE = "struct<span_id: bigint, first_epoch: int, last_epoch: int, first_ms: bigint, last_ms: bigint, complete_past: boolean>"
+    'first_ms', first_timestamp_ms, 'last_ms', last_timestamp_ms, 'complete_past', complete_past, 'hole_at', hole_at)"""
+_SPAN_TYPE = """struct<span_id: bigint, first_epoch: int, last_epoch: int, first_ms: bigint, last_ms: bigint, complete_past: boolean,
+    hole_at: bigint>"""
 
 
 def matched(

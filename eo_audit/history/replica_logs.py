@@ -104,6 +104,8 @@ _STEPS = (
         "segments": """transform(read, (s, i) -> struct(s.base_offset,
             coalesce(get(bases, i + 1), leo) AS end_offset, s.section_id))""",
         # null: nothing says so
+        "missing_segments": """array_sort(filter(array_except(listed_logs, bases),
+            base -> base > first_offset AND base < array_max(bases)))""",
         "missing_head_from": """nullif(least(start_row, epoch_start, array_min(listed_logs), first_offset), first_offset)""",
         # A snapshot or a listed segment beyond the end of the dump tells of a tail, too.
         "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false) AND NOT coalesce(snapshot.offset > leo, false)

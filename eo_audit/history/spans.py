@@ -22,6 +22,7 @@ _SUMS = {
     "outcome": "max(span_outcome)",
     "judged": "bool_and(judged)",
     "complete_past": "bool_and(predecessor IN ('observed', 'not_observed'))",
+    "hole_at": "max(IF(predecessor = 'hole' AND base_offset > span_id, base_offset, NULL))",
 }
 _RENAMED = {
     "first_offset": "data.base_offset",

@@ -14,10 +14,13 @@ from eo_audit.history.index_view import view_differences, with_difference
 from eo_audit.history.sections import columns_of, expressions, named
 from eo_audit.schemas import schema
 
-BROKEN = ("hole", "unexplained", "head_missing", "disorder", "crc_invalid", "not_judged", "truncated", "shallow", "not_supported")
+BROKEN = (
+    *("hole", "unexplained", "segment_missing", "head_missing", "disorder", "crc_invalid", "not_judged"),
+    *("truncated", "shallow", "not_supported"),
+)
 _OF_COVERAGE = {
     "broken": f"state IN {BROKEN}",
-    "hole": "IF(state IN ('hole', 'unexplained'), struct(first_offset, last_offset), NULL)",
+    "hole": "IF(state IN ('hole', 'unexplained', 'segment_missing'), struct(first_offset, last_offset), NULL)",
     "unjudged_at": "IF(state = 'not_judged', first_offset, NULL)",
 }
 _OF_LOG = {

@@ -131,7 +131,7 @@ def _order(log: "Log", _context: "Context") -> str | None:
 
 
 def _past(log: "Log", _context: "Context") -> str | None:
-    if _has(log, "hole", "head_missing"):
+    if _has(log, "hole", "segment_missing", "head_missing"):
         return "missing_segments"
     if _has(log, "unexplained"):
         return "unexplained_gaps"

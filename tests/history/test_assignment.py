@@ -297,6 +297,33 @@ STORIES = [
         {1: ("covered", "missing"), 2: ("covered", "closing")},
     ),
     Story(
+        "a hole between the data and the marker that seems to end it",
+        ABORT_THEN_COMMIT,
+        "0 data e0 @110\n9 data e0 @210 hole\n10 COMMIT e0 @255",
+        {0: (None, None, "unknown"), 9: (2, *GENUINE), 10: "closing"},
+        {1: ("tail", "unknown"), 2: ("covered", "closing")},
+        dumped_at_ms=100,
+    ),
+    Story(
+        "a hole inside one transaction, whose epoch tells",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareCommit e1 [A] v2
+        160 CompleteCommit e1 v2""",
+        "0 data e0 @110\n9 data e0 @120 hole\n10 COMMIT e1 @155",
+        {0: (1, *GENUINE), 9: (1, *GENUINE), 10: "closing"},
+        {1: ("covered", "closing")},
+        transaction_version=2,
+    ),
+    Story(
+        "a topic that was deleted, and created again within the tolerance for clocks",
+        TWO_COMMITS.replace("200 ", "1200 ").replace("250 ", "1250 ").replace("260 ", "1260 "),
+        "0 COMMIT e0 @1255",
+        {0: "empty"},
+        {1: ("below_start", "unknown"), 2: ("covered", "closing")},
+    ),
+    Story(
         "open, within its timeout",
         "0 Empty e0\n100 Ongoing e0 [A]",
         "0 data e0 @95",

@@ -29,3 +29,24 @@ def test_the_end_of_a_log(spark: SparkSession, end_reason: str, log_intact: bool
     found = coverage(spark.createDataFrame([], ORDERED), sections, logs).collect()
     expected = [] if reason is None else [("truncated", 10, 14, reason)]
     assert [(row.state, row.first_offset, row.last_offset, row.reason) for row in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("missing_segments", "state", "reason"),
+    [
+        ([], "hole", "4 is followed by 9"),
+        ([5], "segment_missing", "segment 5 is listed, and was not dumped"),
+        ([12], "hole", "4 is followed by 9"),
+    ],
+)
+def test_a_hole_is_none_where_a_listing_shows_the_segment(
+    spark: SparkSession, missing_segments: list[int], state: str, reason: str
+) -> None:
+    segments = [{"base_offset": 0, "end_offset": 9, "section_id": 7}, {"base_offset": 9, "end_offset": 20, "section_id": 8}]
+    told = {"hw": 20, "first_offset": 0, "segments": segments, "tail_intact": True, "uncleaned_from": 0, "cleanup_policy": "delete"}
+    logs = table(spark, "replica_logs", [{**LOG, **told, "missing_segments": missing_segments}])
+    row = (1, "c", 1, "orders", 0, 9, True, 4, 9, 9, "hole", False, False, False, 8, 80, 40, 2)
+    found = coverage(spark.createDataFrame([row], ORDERED), table(spark, "section_status", []), logs).collect()
+    assert [(row.state, row.first_offset, row.last_offset, row.reason) for row in found if row.state != "covered"] == [
+        (state, 5, 8, reason)
+    ]

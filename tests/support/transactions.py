@@ -10,7 +10,9 @@ LISTED = {"A": ("orders", 0), "B": ("orders", 1)}
 TOPIC, PARTITION = LISTED["A"]
 
 _ENTRY = re.compile(r"(?P<at>\d+) (?P<status>\w+) e(?P<epoch>\d+)(?: ple(?P<ple>\d+))?(?: \[(?P<parts>\w*)\])?(?P<v2> v2)?")
-_ROW = re.compile(r"(?P<offset>\d+) (?P<what>data|COMMIT|ABORT) e(?P<epoch>\d+)(?: ce(?P<ce>\d+))? @(?P<at>-?\d+)(?P<append> append)?")
+_ROW = re.compile(
+    r"(?P<offset>\d+) (?P<what>data|COMMIT|ABORT) e(?P<epoch>\d+)(?: ce(?P<ce>\d+))? @(?P<at>-?\d+)(?P<append> append)?(?P<hole> hole)?"
+)
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Story:
     """One story, a cluster of its own.
 
     `entries`: "time status eEPOCH [PARTITIONS]", one a line, of partitions A (this log) and B; batch times are 1 ms later.
-    `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order.
+    `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order; "hole" behind a row that stands behind a hole.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
     """
@@ -97,7 +99,7 @@ def log_rows(number: int, story: Story) -> list[dict[str, object]]:
                 "marker_type": None if is_data else found["what"],
                 "marker_coordinator_epoch": None if is_data else int(found["ce"] or 0),
                 "judged": True,
-                "predecessor": "observed" if rows else "not_observed",
+                "predecessor": "hole" if found["hole"] else "observed" if rows else "not_observed",
                 "previous_epoch": epoch,
                 "label": "in_sequence" if is_data else "marker",
                 "in_open_transaction": opened is not None,

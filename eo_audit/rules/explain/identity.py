@@ -16,6 +16,9 @@ SURE_RUN = 3
 NOBODY = -1
 SHARED_KEYS = 0.5
 _VARIABLE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]*\d[0-9a-f]*")
+# From how many ids with plain numbers on they are taken for shards: an old and a new owner are two.
+FEWEST_SHARDS = 3
+_NUMBERED = re.compile(r"(?:^|[^0-9a-f])\d{1,4}$")
 _STREAMS = re.compile(r".+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+")
 
 
@@ -115,7 +118,7 @@ def siblings(case: Case, context: "Context") -> Explanation | None:
 def _signs(case: Case, context: "Context", ids: list[str | None]) -> list[str]:
     earlier, later = case.row.number("earlier"), case.row.number("later")
     signs = []
-    if ids[0] and ids[1] and stem(ids[0]) == stem(ids[1]):
+    if ids[0] and ids[1] and stem(ids[0]) == stem(ids[1]) and not _are_numbered(context, case.log.cluster if case.log else "", ids[0]):
         signs.append("one stem")
     if _shared_keys(_edges(case, context, earlier), _edges(case, context, later)) >= SHARED_KEYS:
         signs.append("common keys")
@@ -130,6 +133,13 @@ def _signs(case: Case, context: "Context", ids: list[str | None]) -> list[str]:
 def stem(transactional_id: str) -> str:
     """An id without what tells instances apart: numbers, hexadecimal suffixes, UUIDs."""
     return _VARIABLE.sub("#", transactional_id)
+
+
+def _are_numbered(context: "Context", cluster: str, transactional_id: str) -> bool:
+    """Three or more ids that differ in a plain number are the shards of one application, each with its own number: no hand-over."""
+    names = (last.text("transactional_id") for (place, _), last in context.last_of_producer.items() if place == cluster)
+    alike = {name for name in names if name and stem(name) == stem(transactional_id)}
+    return len(alike) >= FEWEST_SHARDS and all(_NUMBERED.search(name) for name in alike)
 
 
 def _are_streams(ids: list[str | None]) -> bool:
