@@ -87,16 +87,18 @@ dump() {
   [ -s "$said" ] || rm -f "$said"
 }
 
-# copy_checkpoints LOG_DIR: two log directories of one broker have two checkpoint files; the copies are put together
+# copy_checkpoints LOG_DIR NAME...: two log directories of one broker have two checkpoint files; the copies are put together
 copy_checkpoints() {
-  for name in replication-offset-checkpoint log-start-offset-checkpoint recovery-point-offset-checkpoint cleaner-offset-checkpoint; do
-    [ -f "$1/$name" ] || continue
-    if [ -s "$into/$name" ] && [ -s "$1/$name" ]; then
+  from=$1
+  shift
+  for name in "$@"; do
+    [ -f "$from/$name" ] || continue
+    if [ -s "$into/$name" ] && [ -s "$from/$name" ]; then
       awk 'FNR == 1 { version = $0; next } FNR == 2 { count += $1; next } { row[++rows] = $0 }
-        END { print version; print count; for (i = 1; i <= rows; i++) print row[i] }' "$into/$name" "$1/$name" >"$into/$name.new"
+        END { print version; print count; for (i = 1; i <= rows; i++) print row[i] }' "$into/$name" "$from/$name" >"$into/$name.new"
       mv "$into/$name.new" "$into/$name"
     elif [ ! -s "$into/$name" ]; then
-      cp "$1/$name" "$into/$name" # it may be empty: nothing was written to it yet
+      cp "$from/$name" "$into/$name" # it may be empty: nothing was written to it yet
     fi
   done
 }
@@ -229,23 +231,37 @@ if command -v ionice >/dev/null 2>&1 && ionice -c 3 true 2>/dev/null; then idle_
 # Before the first dump: nothing that happened earlier is missing from it.
 started="$(date +%s)000"
 while IFS= read -r log_dir; do
-  copy_checkpoints "$log_dir"
+  copy_checkpoints "$log_dir" replication-offset-checkpoint log-start-offset-checkpoint recovery-point-offset-checkpoint
   list_files "$log_dir"
 done <<DIRS
 $log_dirs
 DIRS
 [ -e "$out/manifest.yaml" ] || write_manifest "$out/manifest.yaml"
 
+# dump_partitions TURN: the coordinator's log comes last, so that on a running broker it tells of all that the other dumps show
+dump_partitions() {
+  while IFS= read -r log_dir; do
+    for folder in "$log_dir"/*-[0-9]*; do
+      name=${folder##*/}
+      case "${name##*-}" in *[!0-9]*) continue ;; esac
+      case "$name" in __transaction_state-*) turn=last ;; __consumer_offsets-*) turn=second ;; *) turn=first ;; esac
+      if [ "$turn" = "$1" ] && [ -d "$folder" ] && wanted "$name"; then
+        echo "$name"
+        dumped=$((dumped + 1))
+        dump_partition "$folder"
+      fi
+    done
+  done <<DIRS
+$log_dirs
+DIRS
+}
+
+dump_partitions first
+dump_partitions second
+dump_partitions last
+# After the last dump: the cleaner may have gone on until then.
 while IFS= read -r log_dir; do
-  for folder in "$log_dir"/*-[0-9]*; do
-    name=${folder##*/}
-    case "${name##*-}" in *[!0-9]*) continue ;; esac
-    if [ -d "$folder" ] && wanted "$name"; then
-      echo "$name"
-      dumped=$((dumped + 1))
-      dump_partition "$folder"
-    fi
-  done
+  copy_checkpoints "$log_dir" cleaner-offset-checkpoint
 done <<DIRS
 $log_dirs
 DIRS

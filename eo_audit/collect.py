@@ -178,7 +178,7 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
     pairs = {(case.log.log_id, case.row.number(end)) for case in resends if case.log for end in ("earlier", "later")}
     lacking = {example.row.word("instance_id") for case in found if case.rule in _LACKING for example in case.examples}
     still_open = [case for case in found if case.rule in ("T01", "T12") and case.log]
-    open_spans = {(case.log.log_id, case.row.number("producer_id")): case.row.number("first_offset") for case in still_open if case.log}
+    open_spans = {(case.log.log_id, case.row.number("producer_id")): case.row for case in still_open if case.log}
     instance_ids = {name for case in found for example in case.examples if (name := example.row.text("instance_id"))}
     blockers = {case.row.number("blocker_producer_id") for case in found if case.rule == "L01"}
     producers = {producer for _, producer in (*open_spans, *pairs)} | blockers

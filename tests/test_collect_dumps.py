@@ -71,6 +71,15 @@ def test_a_whole_broker_becomes_the_recorded_input(log_dir: Path, tool: Path, tm
     assert manifest == {"cluster": "hanging_txn_k39", "dumped_at": manifest["dumped_at"], "kafka_version": "3.9.1"}
 
 
+def test_the_coordinators_log_comes_last(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """On a running broker it then tells of all that the other dumps show."""
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    topics = [line.rpartition("-")[0] for line in done.stdout.splitlines() if line.rpartition("-")[2].isdigit()]
+    order = {"__transaction_state": 2, "__consumer_offsets": 1}
+    turns = [order.get(topic, 0) for topic in topics]
+    assert turns == sorted(turns) and {0, 2} <= set(turns)
+
+
 def test_each_topic_gets_its_flags(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     for internal in ("__consumer_offsets-0", "__share_group_state-3", "__cluster_metadata-0"):
         shutil.copytree(log_dir / "orders-2", log_dir / internal)

@@ -10,6 +10,7 @@ Where the coordinator log was not dumped, or its head compacted away, the answer
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.history.clusters import COORDINATOR_TOPIC
 from eo_audit.history.marker_match import OPEN_END, matched
 
 _OWN_COLUMNS = ("instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role")
@@ -33,40 +34,57 @@ def assign_instances(
         instances: the table transaction_instances.
         coordinator_history: the table, for how far back each producer's story is known.
         replica_logs: the table.
-        clusters: the table, for skew_ms and coordinator_complete.
+        clusters: the table, for skew_ms, coordinator_complete and dumped_at_ms.
     """
-    reach = _reach(coordinator_history, replica_logs)
+    reach = _reach(coordinator_history, replica_logs, clusters)
     events = matched(rows, spans, instances, reach=reach, replica_logs=replica_logs, clusters=clusters)
-    judged = _judged(events, _whole(coordinator_history, clusters))
+    judged = _judged(events, _whole(coordinator_history, replica_logs, clusters))
     owners = _with_unlisted(judged, instances).transform(_for_rows)
     at = F.expr("IF(row_kind = 'data' AND span_id IS NOT NULL, span_id, base_offset) AS at_offset")
     joined = rows.select("*", at).join(owners, ["replica_log_id", "at_offset"], "left")
     return joined.selectExpr("*", *_answers()).select(*rows.columns, *_OWN_COLUMNS)
 
 
-def _reach(history: DataFrame, replica_logs: DataFrame) -> DataFrame:
+def _coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+    """The coordinator's logs, each with the time up to which it tells all (`told_until`).
+
+    Dumps of a running cluster are made one after the other: what stands in a partition may be younger than the dump of the coordinator's
+    log. That one lacks nothing from before the time of the manifest, and before its own newest entry. Without a manifest nothing tells of
+    another time, and dumps are taken as made at once.
+    """
+    times = F.broadcast(clusters.select("cluster", "dumped_at_ms"))
+    logs = replica_logs.where(f"topic = '{COORDINATOR_TOPIC}'").join(times, "cluster")
+    until = "IF(dumped_at_ms IS NULL, NULL, greatest(dumped_at_ms, newest_broker_clock_ms)) AS told_until"
+    return logs.selectExpr("cluster", "replica_log_id", "tail_intact", until)
+
+
+def _reach(history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
     """Per producer: from when and until when its story in the coordinator log is known; null where there is no bound.
 
     The end of the log may be missing though the text ends as it should: a snapshot tells how far the log went.
     """
-    ends = F.broadcast(replica_logs.select("replica_log_id", "tail_intact"))
+    ends = F.broadcast(_coordinator_logs(replica_logs, clusters).drop("cluster"))
     bound = "IF(previous_offset IS NULL AND NOT head_known, batch_timestamp_ms, NULL)"
+    to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
     return (
         history.where("producer_id IS NOT NULL")
         .join(ends, "replica_log_id", "left")
         .groupBy("cluster", "producer_id")
         .agg(
             F.expr(f"max({bound}) AS known_from_ms"),
-            F.expr("IF(bool_and(tail_known AND coalesce(tail_intact, true)), NULL, max(batch_timestamp_ms)) AS known_until_ms"),
+            F.expr(f"IF({to_the_end}, min(told_until), max(batch_timestamp_ms)) AS known_until_ms"),
             F.lit(True).alias("has_story"),
         )
     )
 
 
-def _whole(history: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Per cluster: the coordinator log was dumped from its first entry to its last, so a producer without entries has no transaction."""
+def _whole(history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Per cluster: whether its coordinator logs were dumped from the first entry to the last (`whole`), so that a producer without entries
+    has no transaction, and until when that is so (`whole_until_ms`, null: no bound)."""
     logs = history.groupBy("cluster").agg(F.expr("bool_and(log_contiguous AND tail_known) AS contiguous"))
-    return clusters.join(logs, "cluster", "left").selectExpr("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole")
+    until = _coordinator_logs(replica_logs, clusters).groupBy("cluster").agg(F.min("told_until").alias("whole_until_ms"))
+    known = clusters.join(logs, "cluster", "left").join(until, "cluster", "left")
+    return known.selectExpr("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole", "whole_until_ms")
 
 
 def _judged(events: DataFrame, whole: DataFrame) -> DataFrame:
@@ -77,6 +95,7 @@ def _judged(events: DataFrame, whole: DataFrame) -> DataFrame:
     """
     at = "coalesce(marker.at_ms, closer.at_ms, span.last_ms)"
     told = f"coalesce({at} > known_from_ms + skew_ms, true) AND coalesce({at} <= known_until_ms, true)"
+    in_whole = f"whole AND coalesce({at} <= whole_until_ms, true)"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
@@ -86,7 +105,7 @@ def _judged(events: DataFrame, whole: DataFrame) -> DataFrame:
     of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms, known)"
     return events.join(F.broadcast(whole), "cluster", "left").selectExpr(
         "*",
-        f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce(whole, false)) AS known",
+        f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
         f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",

@@ -131,7 +131,9 @@ def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFr
         section_status: the table.
         replica_logs: the table.
     """
-    never_cleaned = "uncleaned_from IS NOT NULL AND NOT coalesce(contains(cleanup_policy, 'compact'), false) AS never_cleaned"
+    # Where the cleaner works it may have gone on between the copy of its checkpoint and the dump.
+    cleaned = "compacted OR coalesce(contains(cleanup_policy, 'compact'), false)"
+    never_cleaned = f"uncleaned_from IS NOT NULL AND NOT coalesce({cleaned}, false) AS never_cleaned"
     newest = "array_max(segments.base_offset) AS newest_segment"
     numbers = ("hw", "first_offset", "missing_head_from", "missing_segments", "tail_intact AS log_tail_intact")
     logs = F.broadcast(replica_logs.selectExpr(*_LOG, *numbers, newest, never_cleaned))

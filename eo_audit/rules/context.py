@@ -31,6 +31,11 @@ class Log:
         return self.cluster, self.topic, self.partition
 
     @property
+    def newest_ms(self) -> int:
+        """The newest time that a broker wrote into it, in ms; 0 where none did."""
+        return self.numbers.number("newest_broker_clock_ms", 0)
+
+    @property
     def ends_here(self) -> bool:
         """The dump runs to the end of the log: what is open there is open, not cut off, and the last entry is the last one written."""
         return self.numbers.flag("tail_intact")
@@ -45,7 +50,7 @@ class Context:
         clusters: rows of `clusters` by cluster.
         instances: transactions that cases speak of, by instance id.
         last_of_producer: the last transaction of each producer id that is open somewhere, by (cluster, producer id).
-        open_spans: first offset of what is open at the end of a log, by (replica log, producer id).
+        open_spans: what is open at the end of a log (rows of transaction_spans), by (replica log, producer id).
         unmarked: partitions that still lack a marker, by instance id.
         edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
         spans: the transaction spans of the same.
@@ -56,7 +61,7 @@ class Context:
     clusters: Mapping[str, Row]
     instances: Mapping[str, Row] = field(default_factory=dict)
     last_of_producer: Mapping[tuple[str, int], Row] = field(default_factory=dict)
-    open_spans: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    open_spans: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     spans: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
@@ -123,9 +128,31 @@ class Context:
     def hangs(self, log: Log, producer_id: int) -> bool:
         """Nobody will end what is open here: the coordinator is known not to list it, and no replica that reaches further shows an end."""
         still_open = (log.log_id, producer_id) in self.open_spans and log.ends_here
-        if not still_open or not self.knows(log.cluster, producer_id):
+        if not still_open or not self.knows(log.cluster, producer_id) or self.dumped_apart(log, producer_id):
             return False
         return not self.lists(log, producer_id) and not self.ended_elsewhere(log, producer_id)
+
+    def dumped_apart(self, log: Log, producer_id: int) -> bool:
+        """What is open here began after the dump of the coordinator's log, or the coordinator went on after the dump of this partition."""
+        dumped = self.cluster(log.cluster).maybe("dumped_at_ms")
+        if dumped is None:
+            return False
+        last = self.last_of_producer.get((log.cluster, producer_id))
+        coordinator = self.logs.get(last.number("replica_log_id")) if last is not None else None
+        began = self.open_spans[log.log_id, producer_id].number("first_timestamp_ms", dumped)
+        times = ("start_ms", "decided_at_ms", "completed_at_ms")
+        went_on = max(last.number(name, dumped) for name in times) if last is not None else dumped
+        return began > max(dumped, coordinator.newest_ms if coordinator else dumped) or went_on > max(dumped, log.newest_ms)
+
+    def outlives_coordinator(self, log: Log) -> bool:
+        """Brokers wrote into this log after the coordinator's logs were dumped."""
+        dumped = self.cluster(log.cluster).maybe("dumped_at_ms")
+        told = [other.newest_ms for other in self.logs.values() if other.cluster == log.cluster and other.topic == "__transaction_state"]
+        return dumped is not None and log.newest_ms > max(dumped, min(told, default=dumped))
+
+    def newest_ms(self, cluster: str) -> int:
+        """The newest time that a broker wrote into any dumped log of a cluster, in ms; 0 where none did."""
+        return max((log.newest_ms for log in self.logs.values() if log.cluster == cluster), default=0)
 
     def blocks(self, cluster: str, producer_id: int) -> list[tuple[str, int]]:
         """The partitions whose last stable offset a producer id holds back."""

@@ -65,6 +65,10 @@ REASONS: Mapping[str, Reason] = {
         "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
         "Only an older dump of __transaction_state would show them.",
     ),
+    "dumped_apart": Reason(
+        "{places} and __transaction_state were dumped at different times, and transactions went on between",
+        "Dump {places} again, and __transaction_state after it: collect-dumps.sh does so.",
+    ),
     "index_not_dumped": Reason(
         "the aborted index of {places} was not dumped, and nothing says that it does not exist",
         "Dump the .txnindex files of {places}, or add a listing.txt of the log directory: collect-dumps.sh does both.",
@@ -143,13 +147,16 @@ def _end(log: "Log", _context: "Context") -> str | None:
 
 
 def _coordinator(log: "Log", context: "Context") -> str | None:
-    return None if context.cluster(log.cluster).flag("coordinator_complete") else "no_coordinator"
+    if not context.cluster(log.cluster).flag("coordinator_complete"):
+        return "no_coordinator"
+    open_here = [producer for place, producer in context.open_spans if place == log.log_id]
+    return "dumped_apart" if any(context.dumped_apart(log, producer) for producer in open_here) else None
 
 
 def _assigned(log: "Log", context: "Context") -> str | None:
     if "unassigned_batch" not in log.subjects:
         return None
-    return _coordinator(log, context) or "coordinator_compacted"
+    return _coordinator(log, context) or ("dumped_apart" if context.outlives_coordinator(log) else "coordinator_compacted")
 
 
 def _index(log: "Log", _context: "Context") -> str | None:

@@ -25,7 +25,8 @@ L01 = Rule(
     ("visibility",),
     "transactional_batch",
     by="blocker_producer_id",
-    where="lso < hw AND lso_if_hw_is_leo < leo AND blocker_producer_id IS NOT NULL",
+    # A transaction whose marker is not below a high watermark that lags holds the LSO for a moment only.
+    where="lso < hw AND lso_if_hw_is_leo < leo AND blocker_producer_id IS NOT NULL AND lso = least(lso, lso_if_hw_is_leo)",
     explain=words_of.stuck,
     needs=("past", "end", "coordinator"),
     docs=Docs(

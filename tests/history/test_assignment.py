@@ -324,6 +324,13 @@ STORIES = [
         {1: ("below_start", "unknown"), 2: ("covered", "closing")},
     ),
     Story(
+        "data that is younger than the dump of the coordinator's log",
+        ONE_ABORT,
+        "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @600\n3 ABORT e0 @700\n4 data e0 @710",
+        {0: (1, *GENUINE), 1: "closing", 2: (None, *UNKNOWN), 3: "unknown", 4: (None, *UNKNOWN)},
+        dumped_at_ms=150,
+    ),
+    Story(
         "open, within its timeout",
         "0 Empty e0\n100 Ongoing e0 [A]",
         "0 data e0 @95",
@@ -368,11 +375,19 @@ def clusters(spark: SparkSession) -> DataFrame:
 @pytest.fixture(scope="module")
 def replica_logs(spark: SparkSession) -> DataFrame:
     places = {"topic": TOPIC, "partition": PARTITION, "tail_intact": True, "uncleaned_from": 0, "broker": 1}
-    return table(
-        spark,
-        "replica_logs",
-        [{"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, **places} for n, story in enumerate(STORIES)],
-    )
+    logs = [{"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, **places} for n, story in enumerate(STORIES)]
+    coordinators = [
+        {
+            "replica_log_id": 1_000 + n,
+            "cluster": story.name,
+            "topic": "__transaction_state",
+            "partition": 0,
+            "tail_intact": True,
+            "newest_broker_clock_ms": max((row["batch_timestamp_ms"] for row in entry_rows(n, story)), default=None),
+        }
+        for n, story in enumerate(STORIES)
+    ]
+    return table(spark, "replica_logs", [*logs, *coordinators])
 
 
 @pytest.fixture(scope="module")

@@ -36,16 +36,17 @@ def dangling(case: Case, context: "Context") -> Explanation | None:
     if over <= 0:
         return None
     blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
-    assumed = cluster.text("as_of_source") == "newest_broker_clock"
+    stopped = 0 < context.newest_ms(row.word("cluster")) < now - over
     message = (
         f"The transaction of {_id(row)} (producer {row.maybe('producer_id')}) has been Ongoing for {duration(now - start)} with a "
         f"timeout of {duration(timeout)}"
         f"{f': it holds back {partitions(blocks)}' if blocks else ''}"
+        f"{'; no broker wrote anything after its deadline, so the brokers may have been stopped before it' if stopped else ''}"
     )
     return Explanation(
         message,
         severity="critical" if blocks else "error",
-        certainty="likely" if assumed else "definite",
+        certainty="likely" if stopped or cluster.text("as_of_source") == "newest_broker_clock" else "definite",
         remedy=_init_remedy(row),
         details={"open_for_ms": now - start, "timeout_ms": timeout, "partitions": [f"{t}-{p}" for t, p in row.partitions()]},
         producer_epoch=row.maybe("data_epoch"),
