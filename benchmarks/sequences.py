@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -141,11 +141,11 @@ def config_with_events(folder: Path) -> Config:
     return replace(config, spark={**config.spark, **events})
 
 
-def main() -> None:
-    """Measure once, and print the figures as JSON."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure once, and print the figures as JSON; `arguments` are those of the command line by default."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, default=20_000_000)
-    total = parser.parse_args().batches
+    total = parser.parse_args(arguments).batches
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         spark = session(config_with_events(folder / "events"), input_bytes=total * TEXT_BYTES)
