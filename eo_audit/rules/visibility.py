@@ -26,7 +26,7 @@ L01 = Rule(
     "transactional_batch",
     by="blocker_producer_id",
     # A transaction whose marker is not below a high watermark that lags holds the LSO for a moment only.
-    where="lso < hw AND lso_if_hw_is_leo < leo AND blocker_producer_id IS NOT NULL AND lso = least(lso, lso_if_hw_is_leo)",
+    where="lso < hw AND lso = lso_if_hw_is_leo AND lso < leo AND blocker_producer_id IS NOT NULL",
     explain=words_of.stuck,
     needs=("past", "end", "coordinator"),
     docs=Docs(

@@ -38,6 +38,14 @@ ONE_ABORT = """
     100 Ongoing e0 [A]
     150 PrepareAbort e0 [A]
     160 CompleteAbort e0"""
+TWO_ABORTS_OF_TV2 = """
+    0 Empty e0
+    100 Ongoing e0 [A] v2
+    150 PrepareAbort e1 [A] v2
+    160 CompleteAbort e1 v2
+    200 Ongoing e1 [A] v2
+    250 PrepareAbort e2 [A] v2
+    260 CompleteAbort e2 v2"""
 ON_B_ONLY = ONE_ABORT.replace("[A]", "[B]").replace("Abort", "Commit")
 MANY = "0 Empty e0\n" + "\n".join(
     f"{at} Ongoing e0 [A]\n{at + 20} PrepareCommit e0 [A]\n{at + 25} CompleteCommit e0" for at in range(1_000, 1_500, 50)
@@ -221,14 +229,7 @@ STORIES = [
     ),
     Story(
         "a marker with the epoch of the next transaction",
-        """
-        0 Empty e0
-        100 Ongoing e0 [A] v2
-        150 PrepareAbort e1 [A] v2
-        160 CompleteAbort e1 v2
-        200 Ongoing e1 [A] v2
-        250 PrepareAbort e2 [A] v2
-        260 CompleteAbort e2 v2""",
+        TWO_ABORTS_OF_TV2,
         "0 data e0 @110\n1 ABORT e2 @155\n2 data e1 @210\n3 ABORT e2 @255",
         {2: (2, *GENUINE), 3: "closing"},
         transaction_version=2,
@@ -268,14 +269,7 @@ STORIES = [
     ),
     Story(
         "an operator's ABORT before the coordinator's, of the epoch that ended the transaction before",
-        """
-        0 Empty e0
-        100 Ongoing e0 [A] v2
-        150 PrepareAbort e1 [A] v2
-        160 CompleteAbort e1 v2
-        200 Ongoing e1 [A] v2
-        250 PrepareAbort e2 [A] v2
-        260 CompleteAbort e2 v2""",
+        TWO_ABORTS_OF_TV2,
         "0 data e0 @110\n1 ABORT e1 @155\n2 data e1 @210\n3 ABORT e1 @230\n4 ABORT e2 @255",
         {2: (2, *GENUINE), 3: "manual", 4: "empty"},
         {1: ("covered", "closing"), 2: ("covered", "manual")},
