@@ -7,6 +7,8 @@
 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
    index of the broker were dumped.
 5. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments.
+6. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
+   (`LeaderEpochFileCache`): its leader had lost what was there, or nothing had been written to the topic before.
 """
 
 from functools import reduce
@@ -30,6 +32,7 @@ _OF_SECTION = {
     "has_checkpoints": f"is_read AND kind = 'checkpoint' AND path RLIKE '{_CHECKPOINT_FILE}'",
     "newest_broker_clock_ms": "IF(is_read AND kind = 'log', newest_broker_clock_ms, NULL)",
     "shows_cleaning": "is_read AND kind = 'log' AND shows_cleaning",
+    "first_leader_epoch": "IF(is_read AND kind = 'log', first_leader_epoch, NULL)",
 }
 _ROWS_OF = {
     "start_row": "log-start-offset",
@@ -37,7 +40,10 @@ _ROWS_OF = {
     "cleaner_row": "cleaner-offset",
     "epoch_start": "leader-epoch",
 }
-_OF_CHECKPOINT = {name: f"IF(checkpoint_kind = '{kind}', offset, NULL)" for name, kind in _ROWS_OF.items()}
+_OF_CHECKPOINT = {
+    **{name: f"IF(checkpoint_kind = '{kind}', offset, NULL)" for name, kind in _ROWS_OF.items()},
+    "first_leader_epoch": "IF(checkpoint_kind = 'leader-epoch' AND offset = 0, leader_epoch, NULL)",
+}
 _LISTED_BASE = r"try_cast(regexp_extract(file_name, '\\A(\\d{20})\\.(?:log|txnindex)\\z', 1) AS BIGINT)"
 _OF_LISTED_FILE = {
     "listed": "true",
@@ -59,6 +65,7 @@ _GATHERED = {
     "shows_cleaning": "coalesce(bool_or(shows_cleaning), false)",
     **{name: f"max({name})" for name in ("start_row", "hw_row", "cleaner_row")},
     "epoch_start": "min(epoch_start)",
+    "first_leader_epoch": "min(first_leader_epoch)",
     "listed": "coalesce(bool_or(listed), false)",
     "listed_logs": "collect_set(listed_log)",
     "listed_indexes": "collect_set(listed_index)",
@@ -93,6 +100,7 @@ _STEPS = (
         "first_offset": "array_min(transform(read, s -> s.base_offset))",
         "leo": "coalesce(greatest(array_max(transform(read, s -> s.end)), array_max(transform(read, s -> s.base_offset))), 0L)",
         "supported": "size(read) > 0",
+        "is_empty": "coalesce(forall(read, s -> s.end IS NULL AND s.tail_intact) AND size(read) > 0, false)",
         "cleanup_policy": f"""coalesce({_POLICY}, IF(topic IN {COMPACTED_INTERNAL}, 'compact', NULL),
             IF(coalesce({_MENTIONED}, false), coalesce({_DEFAULT_POLICY}, 'delete'), NULL))""",
         "cleaner_is_off": f"coalesce({_CLEANER} = 'false', false)",
