@@ -108,7 +108,7 @@ _OF_SECTION = (
         _END,
         f"greatest({_END}, section_end, IF({_IS_NEWEST}, hw - 1, NULL))",
         state="'truncated'",
-        reason="""CASE WHEN tail_intact THEN 'a snapshot or a listed segment tells of more' WHEN end_reason = 'exception' THEN
+        reason="""CASE WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more' WHEN end_reason = 'exception' THEN
             'the dump tool failed here' ELSE 'the dump ends here, the segment does not' END""",
         at=_AT_HEADER,
         when=f"is_read AND NOT (tail_intact AND (log_tail_intact OR NOT ({_IS_NEWEST})))",

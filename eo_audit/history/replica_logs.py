@@ -2,6 +2,8 @@
 
 1. log_start = max(checkpoint row if there is one, lowest segment base): a checkpoint without a row for the log does not say 0.
 2. HW = checkpoint row, not beyond the log end offset where the dump shows it: no broker keeps one there; without a row, the log end offset.
+   For `__transaction_state` a high watermark or recovery point beyond the end says that the dump stops before the log does: nothing else
+   shows a cut between two records, and what an id lacks there must not be held against it. In other logs it may be a lost marker (T05).
 3. Cleaning: a row of the cleaner's checkpoint; a cleaner that is off; other checkpoints of the broker without such a row mean "never",
    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
@@ -37,6 +39,7 @@ _OF_SECTION = {
 _ROWS_OF = {
     "start_row": "log-start-offset",
     "hw_row": "replication-offset",
+    "recovery_row": "recovery-point-offset",
     "cleaner_row": "cleaner-offset",
     "epoch_start": "leader-epoch",
 }
@@ -63,7 +66,7 @@ _GATHERED = {
     "has_checkpoints": "coalesce(bool_or(has_checkpoints), false)",
     "newest_broker_clock_ms": "max(newest_broker_clock_ms)",
     "shows_cleaning": "coalesce(bool_or(shows_cleaning), false)",
-    **{name: f"max({name})" for name in ("start_row", "hw_row", "cleaner_row")},
+    **{name: f"max({name})" for name in ("start_row", "hw_row", "recovery_row", "cleaner_row")},
     "epoch_start": "min(epoch_start)",
     "first_leader_epoch": "min(first_leader_epoch)",
     "listed": "coalesce(bool_or(listed), false)",
@@ -117,7 +120,8 @@ _STEPS = (
         "missing_head_from": """nullif(least(start_row, epoch_start, array_min(listed_logs), first_offset), first_offset)""",
         # A snapshot or a listed segment beyond the end of the dump tells of a tail, too.
         "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false) AND NOT coalesce(snapshot.offset > leo, false)
-            AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)""",
+            AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)
+            AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false)""",
         "unknown_indexes": """array_sort(array_except(
             CASE WHEN listed THEN array_intersect(bases, listed_indexes)
                  WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)

@@ -17,7 +17,7 @@ LOG = {"replica_log_id": 1, "cluster": "c", "broker": 1, "topic": "orders", "par
     ("end_reason", "log_intact", "reason"),
     [
         ("eof", True, None),
-        ("eof", False, "a snapshot or a listed segment tells of more"),
+        ("eof", False, "a snapshot, a listed segment or a checkpoint tells of more"),
         ("truncated", False, "the dump ends here, the segment does not"),
     ],
 )

@@ -40,6 +40,8 @@ def listed(*names: str, size: int = 10) -> Rows:
 
 
 LOG = [section(last=22)]
+STATE = {"topic": "__transaction_state"}
+COORDINATOR = [section(last=22, **STATE)]
 OTHERS = [about_broker("replication-offset-checkpoint")]
 ELSEWHERE = [section("txnindex", replica_log_id=2, topic="payments")]
 COMPACT = {"topics.orders.cleanup.policy": "compact"}
@@ -76,6 +78,20 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "no high watermark beyond the end of the log": (
         LOG, [checkpoint("replication-offset", 24)], [], {}, {"tail_intact": True, "hw": 23, "hw_source": "checkpoint"},
     ),
+    "a coordinator log that goes on behind its dump, by its high watermark": (
+        COORDINATOR, [checkpoint("replication-offset", 24) | STATE], [], {}, {"tail_intact": False, "whole": False, "hw": 24, "leo": 23},
+    ),
+    "a coordinator log that goes on behind its dump, by its recovery point": (
+        COORDINATOR, [checkpoint("recovery-point-offset", 24) | STATE], [], {}, {"tail_intact": False},
+    ),
+    "a coordinator log up to its checkpoints": (
+        COORDINATOR, [checkpoint("replication-offset", 23) | STATE, checkpoint("recovery-point-offset", 23) | STATE], [], {},
+        {"tail_intact": True, "whole": True, "hw": 23},
+    ),
+    "a coordinator log that was read later than its checkpoints": (
+        COORDINATOR, [checkpoint("replication-offset", 20) | STATE], [], {}, {"tail_intact": True, "hw": 20},
+    ),
+    "a recovery point beyond the end of another log": (LOG, [checkpoint("recovery-point-offset", 24)], [], {}, {"tail_intact": True}),
     "a cut dump does not show that end": (
         [section(last=20, tail_intact=False)], [checkpoint("replication-offset", 24)], [], {},
         {"hw": 24},

@@ -110,7 +110,7 @@ def aborted_visible(case: Case, context: "Context") -> Explanation:
         why = "the aborted index does not hide them"
     else:
         why = (
-            "their entry is in the aborted index, but an entry before it, of the ABORT at offset "
+            f"{'its' if case.records == 1 else 'their'} entry is in the aborted index, but an entry before it, of the ABORT at offset "
             f"{missed.maybe('ends_at_offset')}, has a wrong lastStableOffset ({missed.maybe('ends_at_stable_offset')}): "
             "the broker's look-up ends there"
         )
