@@ -103,7 +103,6 @@ _STEPS = (
         "first_offset": "array_min(transform(read, s -> s.base_offset))",
         "leo": "coalesce(greatest(array_max(transform(read, s -> s.end)), array_max(transform(read, s -> s.base_offset))), 0L)",
         "supported": "size(read) > 0",
-        "is_empty": "coalesce(forall(read, s -> s.end IS NULL AND s.tail_intact) AND size(read) > 0, false)",
         "cleanup_policy": f"""coalesce({_POLICY}, IF(topic IN {COMPACTED_INTERNAL}, 'compact', NULL),
             IF(coalesce({_MENTIONED}, false), coalesce({_DEFAULT_POLICY}, 'delete'), NULL))""",
         "cleaner_is_off": f"coalesce({_CLEANER} = 'false', false)",
@@ -131,6 +130,9 @@ _STEPS = (
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning) END""",
     },
     {
+        # A dump tool that died before the first batch may leave the same text.
+        "is_empty": """supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact)
+            AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false)""",
         "hw": "IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start))",
         "hw_source": "IF(hw_row IS NULL, 'leo', 'checkpoint')",
         "index_state": "CASE WHEN size(unknown_indexes) > 0 THEN 'not_dumped' WHEN size(indexes) > 0 THEN 'dumped' ELSE 'absent' END",

@@ -169,6 +169,10 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "an empty log that begins under a later leader": (
         [section()], [epoch(2, 0)], [], {}, {"is_empty": True, "leo": 0, "first_leader_epoch": 2},
     ),
+    "an empty dump of a log that has batches, by its snapshot": ([section(), section("snapshot", 9)], [], [], {}, {"is_empty": False}),
+    "an empty dump of a log that has batches, by its high watermark": (
+        [section()], [checkpoint("replication-offset", 9)], [], {}, {"is_empty": False},
+    ),
     "retention left an empty segment": ([section(base=30)], [], [], {}, {"is_empty": True, "leo": 30, "first_offset": 30}),
     "cut before its first batch": ([section(tail_intact=False)], [], [], {}, {"is_empty": False, "leo": 0}),
     "one empty segment of two": ([section(last=22), section(base=23)], [], [], {}, {"is_empty": False}),
