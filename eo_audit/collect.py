@@ -176,6 +176,8 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
     """The context of these cases, with what they ask for by id."""
     resends = [case for case in found if case.rule in _RESENDS]
     pairs = {(case.log.log_id, case.row.number(end)) for case in resends if case.log for end in ("earlier", "later")}
+    visible = {(case.log.log_id, case.row.number("producer_id")) for case in found if case.rule == "L02" and case.log}
+    missed = histories["aborted_index"].where("ends_at_offset IS NOT NULL").withColumn("first_offset", F.col("entry_first_offset"))
     lacking = {example.row.word("instance_id") for case in found if case.rule in _LACKING for example in case.examples}
     still_open = [case for case in found if case.rule in ("T01", "T12") and case.log]
     open_spans = {(case.log.log_id, case.row.number("producer_id")): case.row for case in still_open if case.log}
@@ -194,6 +196,7 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
         unmarked=_unmarked(histories["instance_partitions"], lacking),
         edges=_of_producers(histories["producer_edges"], pairs),
         spans=_of_producers(histories["transaction_spans"], pairs),
+        missed_entries=_of_producers(missed, visible),
         siblings=siblings,
     )
 

@@ -161,7 +161,7 @@ def _batch(match: re.Match[bytes]) -> BatchLine:
 
 
 def _legacy_batch(match: re.Match[bytes]) -> BatchLine:
-    """A magic 0 or 1 line: its one offset is the last (of a compressed wrapper), and producers were unknown then."""
+    """A magic 0 or 1 line: its one offset is the last (of a compressed wrapper: `Group.base_offset`), and producers were unknown then."""
     g = match.groups()
     return BatchLine(
         base_offset=int(g[0]),

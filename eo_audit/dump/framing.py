@@ -75,6 +75,12 @@ class Group:
         self.failure, self.failed_at, self.unread_end, self.verified = failure, at, unread_end, False
 
     @property
+    def base_offset(self) -> int:
+        """Its first offset. The line of a compressed batch of magic 0 or 1 prints the last only: there it is its first record's."""
+        first = self.records[0].line.offset if self.line.magic < 2 and self.records else self.line.base_offset
+        return min(first, self.line.base_offset)
+
+    @property
     def next_position(self) -> int:
         """What the next batch line must print as its position."""
         return self.line.position + self.line.size_bytes

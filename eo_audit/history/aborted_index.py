@@ -5,9 +5,11 @@ such a marker (`ProducerStateManager`, `TransactionIndex`). Where that cannot be
 index_not_dumped; compacted (entries outlive their data, and data its entries); below_start (the transaction began before the first
 dumped offset, or ended before the log start); hole; uncovered (behind a bad checksum, or beyond the end of the dump); empty_abort
 (before 2.8, KAFKA-10702, an ABORT that closes nothing has an entry too, with first = last).
+A broker's look-up ends at an entry whose lastStableOffset is too high (`model.visibility.look_up_ends_before`): entries behind it are in
+the file, and yet not found.
 """
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from eo_audit.history.index_view import index_entries
@@ -32,6 +34,8 @@ _ENTRY = {
     "entry_first_offset": "first_offset",
     "entry_last_stable_offset": "last_stable_offset",
     "entry_at": "struct(section_id, byte_offset, length)",
+    "ends_at_offset": "IF(highest.last_stable_offset > first_offset, highest.last_offset, NULL)",
+    "ends_at_stable_offset": "IF(highest.last_stable_offset > first_offset, highest.last_stable_offset, NULL)",
 }
 _TELLS = "entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)"
 _FIRST = "least(entry_first_offset, span_first_offset)"
@@ -75,7 +79,10 @@ def aborted_index(
     columns = [*_KEYS, *_MARKER]
     closing = spans.where("marker_offset IS NOT NULL").selectExpr(*[f"{_CLOSING.get(name, name)} AS {name}" for name in columns])
     empty = rows.where("row_kind = 'marker' AND span_id IS NULL").selectExpr(*[f"{_EMPTY.get(name, name)} AS {name}" for name in columns])
-    entries = index_entries(aborted_transactions, section_status).selectExpr(*_KEYS[:2], *named(_ENTRY))
+    walked = Window.partitionBy("replica_log_id").orderBy("segment_base_offset", "entry_index").rowsBetween(Window.unboundedPreceding, -1)
+    highest = F.max(F.struct("last_stable_offset", "last_offset")).over(walked)
+    found = index_entries(aborted_transactions, section_status).withColumn("highest", highest)
+    entries = found.selectExpr(*_KEYS[:2], *named(_ENTRY))
     told = closing.union(empty).join(entries, _KEYS, "full").where(_TELLS)
     known = told.join(F.broadcast(visibility.select("replica_log_id", *_OF_LOG)), "replica_log_id")
     judged = known.selectExpr("*", f"{_WHY_NOT} AS why_not").selectExpr("*", f"{_STATE} AS state")

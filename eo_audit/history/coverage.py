@@ -3,7 +3,7 @@
 A stretch of batches without a hole is one `covered` row, up to the first bad checksum or offset disorder; behind that nothing is judged.
 Offsets missing where the cleaner has been are legal and do not end a stretch. A gap is a hole only in a topic that is known not to be
 compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`. Where a
-listing shows the segment, only the dump lacks it.
+listing shows the segment, only the dump lacks it. Offsets that stand later in the log are out of order, and not missing.
 """
 
 from pyspark.sql import DataFrame
@@ -45,15 +45,24 @@ def _part(first: str, last: str, *, state: str, reason: str, at: str, when: str 
 _MISSING = "format_string('%d is followed by %d', odd.previous_last_offset, odd.base_offset)"
 _LISTED = "filter(missing_segments, base -> base BETWEEN odd.previous_last_offset + 1 AND odd.base_offset - 1)"
 _BACK = f"IF(odd.previous_last_offset >= odd.base_offset, {_MISSING}, 'it ends before it starts, or lies below its segment')"
+# Stretches behind the first break, and what of a hole none of them holds.
+_LATER = "collect_list(IF(judged, NULL, struct(first, last))) OVER (PARTITION BY replica_log_id) AS later"
+_INSIDE = "filter(array_sort(later), s -> s.last > odd.previous_last_offset AND s.first < odd.base_offset)"
+_NEXT = "array(struct(so_far.next AS first, {last} AS last))"
+_MISSED = f"""aggregate({_INSIDE},
+    struct(odd.previous_last_offset + 1 AS next, CAST(array() AS ARRAY<STRUCT<first: BIGINT, last: BIGINT>>) AS parts),
+    (so_far, s) -> struct(greatest(so_far.next, s.last + 1) AS next,
+        IF(s.first > so_far.next, concat(so_far.parts, {_NEXT.format(last="s.first - 1")}), so_far.parts) AS parts),
+    so_far -> IF(so_far.next < odd.base_offset, concat(so_far.parts, {_NEXT.format(last="odd.base_offset - 1")}), so_far.parts))"""
+_HOLE_PART = _part(
+    "missed.first",
+    "missed.last",
+    state=f"CASE WHEN size({_LISTED}) > 0 THEN 'segment_missing' WHEN never_cleaned THEN 'hole' ELSE 'unexplained' END",
+    reason=f"IF(size({_LISTED}) > 0, format_string('segment %d is listed, and was not dumped', get({_LISTED}, 0)), {_MISSING})",
+    at="odd.at",
+)
 _OF_ODD = (
-    _part(
-        "odd.previous_last_offset + 1",
-        "odd.base_offset - 1",
-        state=f"CASE WHEN size({_LISTED}) > 0 THEN 'segment_missing' WHEN never_cleaned THEN 'hole' ELSE 'unexplained' END",
-        reason=f"IF(size({_LISTED}) > 0, format_string('segment %d is listed, and was not dumped', get({_LISTED}, 0)), {_MISSING})",
-        at="odd.at",
-        when="odd.gap = 'hole'",
-    ),
+    f"IF(odd.gap = 'hole', flatten(transform({_MISSED}, missed -> {_HOLE_PART})), array())",
     _part("odd.base_offset", "odd.last_offset", state="'disorder'", reason=_BACK, at="odd.at", when="odd.disorder"),
     _part("odd.base_offset", "odd.last_offset", state="'crc_invalid'", reason="'isvalid: false'", at="odd.at", when="odd.crc_invalid"),
 )
@@ -99,7 +108,7 @@ _OF_SECTION = (
         _END,
         f"greatest({_END}, section_end, IF({_IS_NEWEST}, hw - 1, NULL))",
         state="'truncated'",
-        reason="""CASE WHEN tail_intact THEN 'a snapshot or a listed segment tells of more' WHEN end_reason = 'exception' THEN
+        reason="""CASE WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more' WHEN end_reason = 'exception' THEN
             'the dump tool failed here' ELSE 'the dump ends here, the segment does not' END""",
         at=_AT_HEADER,
         when=f"is_read AND NOT (tail_intact AND (log_tail_intact OR NOT ({_IS_NEWEST})))",
@@ -138,7 +147,9 @@ def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFr
     numbers = ("hw", "first_offset", "missing_head_from", "missing_segments", "tail_intact AS log_tail_intact")
     logs = F.broadcast(replica_logs.selectExpr(*_LOG, *numbers, newest, never_cleaned))
     stretches = ordered.groupBy("replica_log_id", "hole_at", "judged").agg(*expressions(_STRETCH))
-    of_batches = stretches.join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_STRETCH)}))")
+    of_batches = (
+        stretches.selectExpr("*", _LATER).join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_STRETCH)}))")
+    )
     sections = section_status.where("kind = 'log'").drop("first_offset", *_LOG[1:]).withColumnRenamed("last_offset", "section_end")
     of_sections = sections.join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_SECTION)}))")
     return of_batches.unionByName(of_sections).selectExpr(*columns_of("coverage", {}))

@@ -4,6 +4,7 @@
 2. Of several dumps of one segment only the one that replica_logs names is read.
 3. Nothing is judged from the first bad checksum or offset disorder of a replica log onward (R02, R03).
 4. A hole is legal below the offset up to which the log may have been compacted, and a hole in any other case.
+5. A shallow dump prints only the last offset of a compressed batch of magic 0 or 1: it begins where the batch before it ends.
 
 Source: `UnifiedLog.append` (offsets go up), `Cleaner` (holes, emptied batches). A log is worked on in one piece, or in chunks of dump
 text whose ends are stitched, so that one huge log is many tasks.
@@ -21,10 +22,13 @@ _POSITION = f"shiftleft(CAST(section_number AS BIGINT), {BYTE_BITS}) + byte_offs
 _CLEANED_BELOW = f"IF(compacted, coalesce(uncleaned_from, {2**63 - 1}), NULL)"
 # What no history asks for.
 _LEFT_OUT = {"records_seen", "control_type", "delete_horizon_ms", "position", "size_bytes", "codec", "magic", "payload_verified"}
+_BASE_UNKNOWN = "coalesce(magic < 2 AND codec <> 'none' AND coalesce(records_seen, 0) = 0, false)"
 _PLACE = ["segment_base_offset", "sequenced", "cleaned_below", "position_in_log", "chunk"]
 _INHERITED = {"last_offset": "BIGINT", "broken": "BOOLEAN", "hole_at": "BIGINT", "cleaned_at": "BIGINT"}
 
-_GAP = "CASE WHEN base_offset > previous_last_offset + 1 THEN IF(coalesce(base_offset <= cleaned_below, false), 'compacted', 'hole') END"
+_GAP = """CASE WHEN base_offset > previous_last_offset + 1 AND NOT base_unknown
+    THEN IF(coalesce(base_offset <= cleaned_below, false), 'compacted', 'hole') END"""
+_BASE = "IF(base_unknown, least(coalesce(previous_last_offset + 1, segment_base_offset), base_offset), base_offset)"
 _DISORDER = "coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset"
 _CRC_INVALID = "coalesce(NOT crc_valid, false)"
 _COUNT_SHORT = "coalesce(last_offset >= cleaned_below, true) AND coalesce(count < last_offset - base_offset + 1, false)"
@@ -65,13 +69,15 @@ def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int
     facts = [name for name in schema("batches").columns if name not in _LEFT_OUT]
     chunk = "0L" if chunk_bits is None else f"shiftright({_POSITION}, {chunk_bits})"
     placed = batches.join(F.broadcast(_sections_read(replica_logs)), "section_id").selectExpr(
-        *facts, *_PLACE[:-2], f"{_POSITION} AS position_in_log", f"{chunk} AS chunk"
+        *facts, *_PLACE[:-2], f"{_BASE_UNKNOWN} AS base_unknown", f"{_POSITION} AS position_in_log", f"{chunk} AS chunk"
     )
     if chunk_bits is None:
         started = _starting_from_nothing(placed)
     else:
         started = placed.join(F.broadcast(_inherited(placed)), ["replica_log_id", "chunk"], "left")
-    return _checked(started, chunked=chunk_bits is not None).selectExpr(*facts, *_PLACE, *_FLAGS)
+    return _checked(started, chunked=chunk_bits is not None).selectExpr(
+        *(f"{_BASE} AS base_offset" if name == "base_offset" else name for name in facts), *_PLACE, *_FLAGS
+    )
 
 
 def log_keys(*, chunked: bool) -> list[str]:
@@ -115,7 +121,7 @@ def _inherited(placed: DataFrame) -> DataFrame:
     The chunks are summed up as if each were a log of its own; then each chunk's first batch is held against the end of the one before.
     """
     rows = _checked(_starting_from_nothing(placed), chunked=True)
-    first = F.expr("min_by(struct(base_offset, last_offset, segment_base_offset, cleaned_below), position_in_log) AS first")
+    first = F.expr("min_by(struct(base_offset, last_offset, segment_base_offset, cleaned_below, base_unknown), position_in_log) AS first")
     newest = [F.expr(f"max_by({name}, position_in_log) AS {name}_inside") for name in _INHERITED]
     by_chunk = Window.partitionBy("replica_log_id").orderBy("chunk")
     earlier = by_chunk.rowsBetween(Window.unboundedPreceding, -1)

@@ -2,11 +2,15 @@
 
 1. log_start = max(checkpoint row if there is one, lowest segment base): a checkpoint without a row for the log does not say 0.
 2. HW = checkpoint row, not beyond the log end offset where the dump shows it: no broker keeps one there; without a row, the log end offset.
+   For `__transaction_state` a high watermark or recovery point beyond the end says that the dump stops before the log does: nothing else
+   shows a cut between two records, and what an id lacks there must not be held against it. In other logs it may be a lost marker (T05).
 3. Cleaning: a row of the cleaner's checkpoint; a cleaner that is off; other checkpoints of the broker without such a row mean "never",
    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
    index of the broker were dumped.
 5. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments.
+6. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
+   (`LeaderEpochFileCache`): its leader had lost what was there, or nothing had been written to the topic before.
 """
 
 from functools import reduce
@@ -30,14 +34,19 @@ _OF_SECTION = {
     "has_checkpoints": f"is_read AND kind = 'checkpoint' AND path RLIKE '{_CHECKPOINT_FILE}'",
     "newest_broker_clock_ms": "IF(is_read AND kind = 'log', newest_broker_clock_ms, NULL)",
     "shows_cleaning": "is_read AND kind = 'log' AND shows_cleaning",
+    "first_leader_epoch": "IF(is_read AND kind = 'log', first_leader_epoch, NULL)",
 }
 _ROWS_OF = {
     "start_row": "log-start-offset",
     "hw_row": "replication-offset",
+    "recovery_row": "recovery-point-offset",
     "cleaner_row": "cleaner-offset",
     "epoch_start": "leader-epoch",
 }
-_OF_CHECKPOINT = {name: f"IF(checkpoint_kind = '{kind}', offset, NULL)" for name, kind in _ROWS_OF.items()}
+_OF_CHECKPOINT = {
+    **{name: f"IF(checkpoint_kind = '{kind}', offset, NULL)" for name, kind in _ROWS_OF.items()},
+    "first_leader_epoch": "IF(checkpoint_kind = 'leader-epoch' AND offset = 0, leader_epoch, NULL)",
+}
 _LISTED_BASE = r"try_cast(regexp_extract(file_name, '\\A(\\d{20})\\.(?:log|txnindex)\\z', 1) AS BIGINT)"
 _OF_LISTED_FILE = {
     "listed": "true",
@@ -57,8 +66,9 @@ _GATHERED = {
     "has_checkpoints": "coalesce(bool_or(has_checkpoints), false)",
     "newest_broker_clock_ms": "max(newest_broker_clock_ms)",
     "shows_cleaning": "coalesce(bool_or(shows_cleaning), false)",
-    **{name: f"max({name})" for name in ("start_row", "hw_row", "cleaner_row")},
+    **{name: f"max({name})" for name in ("start_row", "hw_row", "recovery_row", "cleaner_row")},
     "epoch_start": "min(epoch_start)",
+    "first_leader_epoch": "min(first_leader_epoch)",
     "listed": "coalesce(bool_or(listed), false)",
     "listed_logs": "collect_set(listed_log)",
     "listed_indexes": "collect_set(listed_index)",
@@ -109,7 +119,8 @@ _STEPS = (
         "missing_head_from": """nullif(least(start_row, epoch_start, array_min(listed_logs), first_offset), first_offset)""",
         # A snapshot or a listed segment beyond the end of the dump tells of a tail, too.
         "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false) AND NOT coalesce(snapshot.offset > leo, false)
-            AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)""",
+            AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)
+            AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false)""",
         "unknown_indexes": """array_sort(array_except(
             CASE WHEN listed THEN array_intersect(bases, listed_indexes)
                  WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
@@ -119,6 +130,9 @@ _STEPS = (
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning) END""",
     },
     {
+        # A dump tool that died before the first batch may leave the same text.
+        "is_empty": """supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact)
+            AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false)""",
         "hw": "IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start))",
         "hw_source": "IF(hw_row IS NULL, 'leo', 'checkpoint')",
         "index_state": "CASE WHEN size(unknown_indexes) > 0 THEN 'not_dumped' WHEN size(indexes) > 0 THEN 'dumped' ELSE 'absent' END",

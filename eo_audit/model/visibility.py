@@ -72,6 +72,26 @@ def look_up(log: IndexedLog, *, segment: int, fetch_offset: int, upper_bound: in
     return found
 
 
+def look_up_ends_before(log: IndexedLog) -> dict[IndexEntry, IndexEntry]:
+    """Entries that a look-up may miss, with the entry it ends at: one walked before, whose lastStableOffset lies above their first offset.
+
+    A broker writes no such entry: what is still to be aborted bounds the last stable offset. Of several the one with the highest counts.
+    """
+    missed: dict[IndexEntry, IndexEntry] = {}
+    highest: IndexEntry | None = None
+    for base in log.segments:
+        for entry in log.index.get(base, ()):
+            if highest is not None and highest.last_stable_offset > entry.first_offset:
+                missed[entry] = highest
+            if highest is None or _stable(entry) > _stable(highest):
+                highest = entry
+    return missed
+
+
+def _stable(entry: IndexEntry) -> tuple[int, int]:
+    return entry.last_stable_offset, entry.last_offset
+
+
 def keep_committed(batches: Iterable[Batch], aborted: Iterable[IndexEntry]) -> list[Batch]:
     """The batches that the client hands out of one fetch."""
     queue = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)

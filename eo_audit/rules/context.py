@@ -54,6 +54,7 @@ class Context:
         unmarked: partitions that still lack a marker, by instance id.
         edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
         spans: the transaction spans of the same.
+        missed_entries: index entries that a look-up may miss (rows of aborted_index), by (replica log, producer id), in offset order.
         siblings: for each partition its replica logs.
     """
 
@@ -65,6 +66,7 @@ class Context:
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     spans: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
+    missed_entries: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     siblings: Mapping[tuple[str, str | None, int | None], list[Log]] = field(default_factory=dict)
 
     def cluster(self, name: str) -> Row:

@@ -108,8 +108,8 @@ _SOURCES = (
         last="marker_offset",
         records="records",
         addresses=(("", "marker_offset"),),
-        row="""producer_id marker_offset span_first_offset span_last_offset records entry_first_offset entry_last_stable_offset state
-            reason""",
+        row="""producer_id marker_offset span_first_offset span_last_offset records entry_first_offset entry_last_stable_offset
+            ends_at_offset ends_at_stable_offset state reason""",
     ),
     Source(
         table="producer_edges",

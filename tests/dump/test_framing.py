@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, forged_li
 from tests.support.facts import CORPUS, SALT, parsed, text_of
 
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1, salt=SALT)
+HERE = Path(__file__).parent
 TOO_OLD = ("@0.11.0.3", "@1.1.1", "@2.0.1")
 INPUTS = sorted(path for path in (CORPUS / "dumps").iterdir())
 Row = dict[str, object]
@@ -196,6 +198,27 @@ def test_generated_dumps_of_other_bytes(release: str, kind: str, fast: bool) -> 
         result = read(dump(batches, Style(release)), fast=fast)
         assert seen(result) == truth(batches, Style(release))
         assert result.ledger.unread == 0 and all(row["payload_verified"] for row in rows(result, "batches"))
+
+
+# Kafka 3.9.1 wrote and printed it: three records of magic 0 in gzip, one plain, four of magic 1 in snappy, one in gzip, two plain, two
+# in lz4, three of magic 2, and two of magic 1 behind them.
+OLD_BATCHES = [(0, 2), (3, 3), (4, 7), (8, 8), (9, 9), (10, 10), (11, 12), (13, 15), (16, 17)]
+
+
+def test_compressed_batches_of_magic_0_and_1_begin_at_their_first_record(fast: bool) -> None:
+    text = (HERE / "cases" / "magic_0_1_2.log.txt").read_bytes()
+    result = read(text, fast=fast)
+    assert result.ledger.unread == 0
+    assert [(row["base_offset"], row["last_offset"]) for row in rows(result, "batches")] == OLD_BATCHES
+    held = [first for first, last in OLD_BATCHES for _ in range(first, last + 1)]
+    assert [(row["base_offset"], row["offset"]) for row in rows(result, "records")] == [*zip(held, range(18), strict=True)]
+
+
+def test_a_shallow_dump_does_not_print_where_they_begin(fast: bool) -> None:
+    text = (HERE / "cases" / "magic_0_1_2.log.txt").read_bytes()
+    shallow = b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(b"| "))
+    found = [(row["base_offset"], row["last_offset"], row["magic"]) for row in rows(read(shallow, fast=fast), "batches")]
+    assert found == [(first if first == 13 else last, last, 2 if first == 13 else min(first // 4, 1)) for first, last in OLD_BATCHES]
 
 
 def test_header_keys_over_line_ends_beside_values_that_printing_changed(fast: bool) -> None:

@@ -4,6 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eo_audit.history.coverage import coverage
+from eo_audit.history.log_order import in_log_order
 from tests.support.rows import table
 
 ORDERED = """replica_log_id BIGINT, cluster STRING, broker INT, topic STRING, partition INT, hole_at BIGINT, judged BOOLEAN,
@@ -16,7 +17,7 @@ LOG = {"replica_log_id": 1, "cluster": "c", "broker": 1, "topic": "orders", "par
     ("end_reason", "log_intact", "reason"),
     [
         ("eof", True, None),
-        ("eof", False, "a snapshot or a listed segment tells of more"),
+        ("eof", False, "a snapshot, a listed segment or a checkpoint tells of more"),
         ("truncated", False, "the dump ends here, the segment does not"),
     ],
 )
@@ -50,3 +51,32 @@ def test_a_hole_is_none_where_a_listing_shows_the_segment(
     assert [(row.state, row.first_offset, row.last_offset, row.reason) for row in found if row.state != "covered"] == [
         (state, 5, 8, reason)
     ]
+
+
+# Batches in the order of the log, behind (0, 2) and then (10, 12); the offsets that stand nowhere.
+OUT_OF_ORDER = {
+    "all stand later": ([(3, 5), (6, 9), (13, 14)], []),
+    "in another order": ([(7, 9), (3, 6)], []),
+    "some stand later": ([(5, 6), (8, 8), (13, 14)], [(3, 4), (7, 7), (9, 9)]),
+    "the break is elsewhere": ([(11, 12), (13, 14)], [(3, 9)]),
+    "it starts earlier and ends in the hole": ([(1, 4), (13, 14)], [(5, 9)]),
+    "no disorder": ([(13, 14)], [(3, 9)]),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_ORDER)
+def test_offsets_that_stand_later_in_the_log_are_not_missing(spark: SparkSession, name: str) -> None:
+    later, missing = OUT_OF_ORDER[name]
+    place = {"section_id": 1, "replica_log_id": 1, "length": 40, "crc_valid": True, "magic": 2}
+    written = [(0, 2), (10, 12), *later]
+    batches = [
+        place | {"byte_offset": 40 * number, "base_offset": base, "last_offset": last, "count": last - base + 1}
+        for number, (base, last) in enumerate(written)
+    ]
+    known = {"segments": [(0, 15, 1)], "uncleaned_from": 0, "cleanup_policy": "delete", "first_offset": 0, "tail_intact": True}
+    logs = table(spark, "replica_logs", [{**LOG, **known}])
+    ordered = in_log_order(table(spark, "batches", batches), logs)
+    found = coverage(ordered, table(spark, "section_status", []), logs).collect()
+    assert sorted((row.first_offset, row.last_offset) for row in found if row.state == "hole") == missing
+    assert {row.reason for row in found if row.state == "hole"} <= {"2 is followed by 10"}
+    assert any(row.state == "disorder" for row in found) is (name != "no disorder")

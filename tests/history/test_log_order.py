@@ -84,3 +84,36 @@ def test_nothing_is_judged_behind_a_break(ordered: dict[int, list[dict[str, obje
 def test_internal_topics_have_no_sequences(ordered: dict[int, list[dict[str, object]]]) -> None:
     assert column(ordered[1], "sequenced") == [True] * 4
     assert column(ordered[5], "sequenced") == [False] * 3
+
+
+# A shallow dump of batches of magic 0 and 1: (offset printed, codec); then one of magic 2, and two of magic 1 behind a hole.
+OLD = [(2, "gzip"), (3, "none"), (7, "snappy"), (15, None), (17, "gzip"), (19, "none")]
+
+
+@pytest.mark.parametrize("chunk_bits", [None, 7, 30])
+def test_a_compressed_batch_of_which_only_the_last_offset_is_printed_begins_behind_the_one_before(
+    spark: SparkSession, chunk_bits: int | None
+) -> None:
+    place = {"section_id": 1, "replica_log_id": 1, "length": PRINTED_BY_HAND, "crc_valid": True}
+    batches = [
+        place | {"byte_offset": PRINTED_BY_HAND * number, "base_offset": last, "last_offset": last, "codec": codec, "magic": 1}
+        for number, (last, codec) in enumerate(OLD)
+    ]
+    batches[3] |= {"base_offset": 8, "count": 8, "magic": 2, "codec": "gzip"}
+    logs = [{"replica_log_id": 1, "segments": [(0, None, 1)]}]
+    found = in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs), chunk_bits=chunk_bits).collect()
+    rows = [row.asDict() for row in sorted(found, key=lambda row: row.position_in_log)]
+    assert column(rows, "base_offset") == [0, 3, 4, 8, 16, 19]
+    assert column(rows, "gap") == [None] * 5 + ["hole"]
+    assert column(rows, "disorder") == [False] * 6
+
+
+def test_deep_dumps_show_where_such_a_batch_begins(spark: SparkSession) -> None:
+    place = {"section_id": 1, "replica_log_id": 1, "length": PRINTED_BY_HAND, "crc_valid": True, "magic": 1, "codec": "gzip"}
+    batches = [
+        place | {"byte_offset": 0, "base_offset": 0, "last_offset": 2, "records_seen": 3},
+        place | {"byte_offset": PRINTED_BY_HAND, "base_offset": 5, "last_offset": 7, "records_seen": 3},
+    ]
+    logs = [{"replica_log_id": 1, "segments": [(0, None, 1)]}]
+    rows = [row.asDict() for row in in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs)).collect()]
+    assert sorted((row["base_offset"], row["gap"]) for row in rows) == [(0, None), (5, "hole")]

@@ -31,11 +31,17 @@ def checkpoint(kind: str, offset: int) -> dict[str, object]:
     return {"checkpoint_kind": kind, "offset": offset}
 
 
+def epoch(leader_epoch: int, offset: int) -> dict[str, object]:
+    return checkpoint("leader-epoch", offset) | {"leader_epoch": leader_epoch}
+
+
 def listed(*names: str, size: int = 10) -> Rows:
     return [{"file_name": name, "folder": "orders-0", "file_bytes": size} for name in names]
 
 
 LOG = [section(last=22)]
+STATE = {"topic": "__transaction_state"}
+COORDINATOR = [section(last=22, **STATE)]
 OTHERS = [about_broker("replication-offset-checkpoint")]
 ELSEWHERE = [section("txnindex", replica_log_id=2, topic="payments")]
 COMPACT = {"topics.orders.cleanup.policy": "compact"}
@@ -72,6 +78,20 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "no high watermark beyond the end of the log": (
         LOG, [checkpoint("replication-offset", 24)], [], {}, {"tail_intact": True, "hw": 23, "hw_source": "checkpoint"},
     ),
+    "a coordinator log that goes on behind its dump, by its high watermark": (
+        COORDINATOR, [checkpoint("replication-offset", 24) | STATE], [], {}, {"tail_intact": False, "whole": False, "hw": 24, "leo": 23},
+    ),
+    "a coordinator log that goes on behind its dump, by its recovery point": (
+        COORDINATOR, [checkpoint("recovery-point-offset", 24) | STATE], [], {}, {"tail_intact": False},
+    ),
+    "a coordinator log up to its checkpoints": (
+        COORDINATOR, [checkpoint("replication-offset", 23) | STATE, checkpoint("recovery-point-offset", 23) | STATE], [], {},
+        {"tail_intact": True, "whole": True, "hw": 23},
+    ),
+    "a coordinator log that was read later than its checkpoints": (
+        COORDINATOR, [checkpoint("replication-offset", 20) | STATE], [], {}, {"tail_intact": True, "hw": 20},
+    ),
+    "a recovery point beyond the end of another log": (LOG, [checkpoint("recovery-point-offset", 24)], [], {}, {"tail_intact": True}),
     "a cut dump does not show that end": (
         [section(last=20, tail_intact=False)], [checkpoint("replication-offset", 24)], [], {},
         {"hw": 24},
@@ -131,8 +151,31 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     ),
     "an older dialect": (
         [section(last=None, supported=False, is_read=False)], [], [], {},
-        {"supported": False, "segments": [], "leo": 0, "index_state": "absent"},
+        {"supported": False, "segments": [], "leo": 0, "index_state": "absent", "first_leader_epoch": None, "is_empty": False},
     ),
+    "nobody tells the leader epoch at offset 0": (LOG, [], [], {}, {"first_leader_epoch": None, "is_empty": False}),
+    "the first batch was written by the first leader": (
+        [section(last=22, first_leader_epoch=0)], [epoch(0, 0), epoch(2, 11)], [], {}, {"first_leader_epoch": 0},
+    ),
+    "the log begins under a later leader": ([section(last=22, first_leader_epoch=2)], [epoch(2, 0)], [], {}, {"first_leader_epoch": 2}),
+    "the first batch alone": (
+        [section(last=9, first_leader_epoch=2), section(base=10, last=22)], [], [], {}, {"first_leader_epoch": 2},
+    ),
+    "the leader epoch checkpoint alone": (LOG, [epoch(5, 7), epoch(3, 0)], [], {}, {"first_leader_epoch": 3}),
+    "a first entry above offset 0 tells of that offset only": (
+        LOG, [epoch(2, 5), epoch(3, 9)], [], {}, {"first_leader_epoch": None},
+    ),
+    "an empty log": ([section()], [], [], {}, {"supported": True, "is_empty": True, "leo": 0, "first_leader_epoch": None}),
+    "an empty log that begins under a later leader": (
+        [section()], [epoch(2, 0)], [], {}, {"is_empty": True, "leo": 0, "first_leader_epoch": 2},
+    ),
+    "an empty dump of a log that has batches, by its snapshot": ([section(), section("snapshot", 9)], [], [], {}, {"is_empty": False}),
+    "an empty dump of a log that has batches, by its high watermark": (
+        [section()], [checkpoint("replication-offset", 9)], [], {}, {"is_empty": False},
+    ),
+    "retention left an empty segment": ([section(base=30)], [], [], {}, {"is_empty": True, "leo": 30, "first_offset": 30}),
+    "cut before its first batch": ([section(tail_intact=False)], [], [], {}, {"is_empty": False, "leo": 0}),
+    "one empty segment of two": ([section(last=22), section(base=23)], [], [], {}, {"is_empty": False}),
 }  # fmt: skip
 
 

@@ -140,3 +140,20 @@ def test_what_a_section_holds(spark: SparkSession) -> None:
         3: (9, 9, 8, False, True),
         4: (None, None, None, False, False),
     }
+
+
+def test_the_leader_epoch_of_the_batch_at_offset_0(spark: SparkSession) -> None:
+    batches = [
+        batch(1, 0, 4, partition_leader_epoch=2),
+        batch(1, 5, 5, partition_leader_epoch=1),
+        batch(2, 0, 4, partition_leader_epoch=2, crc_valid=False),
+        batch(3, 9, 9, partition_leader_epoch=2),
+        batch(4, 0, 4, partition_leader_epoch=-1),
+        batch(5, 0, 4, magic=1),
+    ]
+    status = section_status(
+        table(spark, "dump_sections", [section(n, replica_log_id=n) for n in range(1, 7)]),
+        table(spark, "dump_files", [file(n, f"{n}.txt") for n in range(1, 7)]),
+        table(spark, "batches", batches),
+    )
+    assert {row.section_id: row.first_leader_epoch for row in status.collect() if row.first_leader_epoch is not None} == {1: 2}

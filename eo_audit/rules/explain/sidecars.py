@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
 
 
-def _remedy(log: "Log | None") -> str:
+def rebuild_index(log: "Log | None") -> str:
+    """How the aborted index of a partition is made anew from its segments."""
     folder = f"{shown(log.topic)}-{log.partition}" if log else "the partition"
     return (
         f"Stop this broker, delete the offset index (.index) of the segment in {folder} that holds the marker, and start it again: "
@@ -29,7 +30,9 @@ def missing(case: Case, _context: "Context") -> Explanation:
         f"{count(case.records, 'record')}, the first at {offsets(row.maybe('span_first_offset'), row.maybe('span_last_offset'))} "
         f"with its ABORT at offset {row.maybe('marker_offset')}"
     )
-    return Explanation(message, remedy=_remedy(case.log), details={"transactions": case.hits, "marker_offset": row.maybe("marker_offset")})
+    return Explanation(
+        message, remedy=rebuild_index(case.log), details={"transactions": case.hits, "marker_offset": row.maybe("marker_offset")}
+    )
 
 
 def wrong(case: Case, _context: "Context") -> Explanation:
@@ -51,4 +54,4 @@ def wrong(case: Case, _context: "Context") -> Explanation:
         "entry_first_offset": row.maybe("entry_first_offset"),
         "span_first_offset": row.maybe("span_first_offset"),
     }
-    return Explanation(message, remedy=_remedy(case.log), details=details)
+    return Explanation(message, remedy=rebuild_index(case.log), details=details)

@@ -3,12 +3,13 @@
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.explain import transactions
+from eo_audit.rules.explain import sidecars, transactions
 from eo_audit.rules.rule import Case, Explanation
 from eo_audit.rules.words import count, offsets, shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.row import Row
 
 GRACE_MS = 300_000  # the broker's own metric of late transactions counts from the maximum timeout + 5 min
 
@@ -102,15 +103,40 @@ def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
 def aborted_visible(case: Case, context: "Context") -> Explanation:
     """L02."""
     row = case.row
-    closed = row.text("span_outcome")
-    why = "the aborted index does not hide them" if closed == "aborted" else "a COMMIT closed them"
+    closed, missed = row.text("span_outcome"), _missed_entry(case, context)
+    if closed != "aborted":
+        why = "a COMMIT closed them"
+    elif missed is None:
+        why = "the aborted index does not hide them"
+    else:
+        why = (
+            f"{'its' if case.records == 1 else 'their'} entry is in the aborted index, but an entry before it, of the ABORT at offset "
+            f"{missed.maybe('ends_at_offset')}, has a wrong lastStableOffset ({missed.maybe('ends_at_stable_offset')}): "
+            "the broker's look-up ends there"
+        )
     message = (
         f"{count(case.records, 'record')} of {'an aborted transaction' if case.hits == 1 else 'aborted transactions'} of producer "
         f"{row.maybe('producer_id')} at "
         f"{offsets(case.first, case.last)} {'is' if case.records == 1 else 'are'} returned to read_committed consumers: {why}"
     )
-    details = {"batches": case.hits, "closed_by": closed, "records": case.records, "from_log_start": row.flag("returned")}
-    return Explanation(message, details=details)
+    details: dict[str, object] = {
+        "batches": case.hits,
+        "closed_by": closed,
+        "records": case.records,
+        "from_log_start": row.flag("returned"),
+    }
+    if missed is None:
+        return Explanation(message, details=details)
+    details |= {name: missed.maybe(name) for name in ("ends_at_offset", "ends_at_stable_offset")}
+    cause = "an entry of the .txnindex has a wrong lastStableOffset"
+    return Explanation(message, cause=cause, remedy=sidecars.rebuild_index(case.log), details=details)
+
+
+def _missed_entry(case: Case, context: "Context") -> "Row | None":
+    """The first index entry of these records that a look-up may miss (`TransactionIndex.collectAbortedTxns`)."""
+    missed = context.missed_entries.get((case.log.log_id, case.row.number("producer_id")), []) if case.log else []
+    first, last = case.first or 0, case.last or 0
+    return next((row for row in missed if row.number("entry_first_offset") <= last and row.number("marker_offset") > first), None)
 
 
 def committed_hidden(case: Case, _context: "Context") -> Explanation:
