@@ -1,6 +1,6 @@
 #!/bin/sh
 # Collects what eo-audit reads, on a Kafka broker: dumps of segments, producer snapshots and transaction indexes, checkpoints,
-# a listing and a manifest. It only reads; it runs at the lowest priority; it never overwrites.
+# listings, dump times and a manifest. It only reads; it runs at the lowest priority; it never overwrites.
 set -eu
 umask 077 # dumps hold keys, and payloads unless --no-payloads
 
@@ -12,8 +12,9 @@ Writes DIR/manifest.yaml and DIR/broker-N/... for `eo-audit run DIR`. Without to
 With topics: those, and always __transaction_state and __consumer_offsets (they say who decided what).
 __cluster_metadata only when asked for; no internal topic is ever printed with its payloads.
 Run it on every broker that holds a replica, each into the same DIR or into copies that are put together afterwards.
+A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command goes on where it stopped.
 
-  --out DIR            where to write; DIR/broker-N must not exist
+  --out DIR            where to write; DIR/broker-N must not exist, but for an unfinished one of the same command
   --config FILE        the broker's server.properties: log directories and settings are taken from it
   --log-dir DIR        a log directory (repeat for more); instead of --config, or when it names others
   --broker N           broker id, where meta.properties does not tell
@@ -21,9 +22,12 @@ Run it on every broker that holds a replica, each into the same DIR or into copi
   --kafka-dump-log CMD the dump tool (default: kafka-dump-log.sh or kafka-dump-log on the PATH or in $KAFKA_HOME/bin)
   --no-payloads        keys and payloads of your topics are not printed (the same record sent by two producers cannot be seen then)
   --gzip               compress the dumps while they are written
+  --dry-run            say what would be dumped, how much text that makes and whether there is room; write nothing
+  --force              begin even where the text does not seem to fit
   --help               this text
 
-Exit code: 0 all dumped; 1 the tool failed on some files (named at the end; keep their .err.txt); 2 nothing done, bad arguments.
+Exit code: 0 all dumped; 1 the tool failed on some files (named on the way; keep their .err.txt); 2 nothing done: bad arguments, a topic
+that this broker does not hold, no room; 3 stopped on the way, no room left; 129, 130, 143 interrupted. After 3 and more: unfinished.
 USAGE
 }
 
@@ -70,21 +74,98 @@ gently() {
   if $idle_disk; then ionice -c 3 nice -n 19 "$@"; else nice -n 19 "$@"; fi
 }
 
-# dump SOURCE TARGET FLAGS...: one file of the log directory, one file of text; what the tool says goes to .err.txt
-dump() {
-  source=$1 target=$2 said="${2%.txt}.err.txt"
-  shift 2
-  if $gzip; then
-    { gently "$tool" "$@" --files "$source" 2>"$said" </dev/null || echo failed >"$broken"; } | gzip -c >"$target.gz"
-  else
-    gently "$tool" "$@" --files "$source" >"$target" 2>"$said" </dev/null || echo failed >"$broken"
+# text_of TARGET: standard input becomes TARGET, whole or not at all
+text_of() {
+  if $gzip; then gzip -c >"$work/text" && mv "$work/text" "$1.gz"; else cat >"$work/text" && mv "$work/text" "$1"; fi
+}
+
+# was_dumped PARTITION/FILE
+was_dumped() {
+  [ -e "$texts/$1.txt" ] || [ -e "$texts/$1.txt.gz" ]
+}
+
+# keep_said DEFAULT: what the tool said, each line beside the file that it names, else the one named before, else beside DEFAULT
+keep_said() {
+  [ -s "$work/said" ] || return 0
+  awk -v nonce="$nonce/" -v about="$1" '
+    i = index($0, nonce) { about = substr($0, i + length(nonce)); sub(/[ :,].*/, "", about) }
+    { print about; print }' "$work/said" |
+    while IFS= read -r about && IFS= read -r line; do
+      [ -d "$texts/${about%/*}" ] || about=$1
+      before=${line%%"$nonce"*}
+      case "$line" in
+        *"$nonce"*) printf '%s%s%s\n' "${before%"$work/"}" "$(cat "$at/${about%/*}")" "${line#*"$nonce/${about%/*}"}" ;;
+        *) printf '%s\n' "$line" ;;
+      esac >>"$texts/$about.err.txt"
+    done
+}
+
+# failed_on PARTITION/FILE: the tool ended there. A file that retention or the cleaner took away meanwhile is no failure.
+failed_on() {
+  if grep -q 'NoSuchFileException\|FileNotFoundException' "$work/said" || [ ! -e "$(cat "$at/${1%/*}")/${1##*/}" ]; then
+    rm -f "$texts/$1.txt" "$texts/$1.txt.gz" "$texts/$1.err.txt"
+    return
   fi
-  if [ -e "$broken" ]; then
-    rm -f "$broken"
-    failures=$((failures + 1))
-    echo "  the dump tool failed on $source: see $said" >&2
+  echo "$1" >>"$work/failed"
+  echo "  the dump tool failed on $(cat "$at/${1%/*}")/${1##*/}: see $into/$1.err.txt" >&2
+}
+
+# call FLAGS...: one Java process for the files in $work/call (PARTITION/FILE a line), a text for each. The tool is given the files below a
+# folder whose name nobody can have known when the data was written: so no payload can forge the line at which its output is cut.
+call() {
+  nonce=dump-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  mkdir "$work/$nonce"
+  sed 's|/.*||' "$work/call" | sort -u | while IFS= read -r name; do ln -s "$(cat "$at/$name")" "$work/$nonce/$name"; done
+  rm -f "$work/broken" "$work"/part.*
+  {
+    (cd "$work" && gently "$tool" "$@" --files "$(sed "s|^|$nonce/|" call | paste -s -d, -)" 2>said </dev/null) || echo failed >"$work/broken"
+  } | csplit -s -k -n 5 -f "$work/part." - "/^Dumping $nonce\//" '{*}' || stop "cannot write to $into"
+  last=''
+  for part in "$work"/part.*; do
+    IFS= read -r line <"$part" || :
+    case "$line" in "Dumping $nonce/"*) ;; *) continue ;; esac # what a Java machine says before it begins
+    last=${line#"Dumping $nonce/"}
+    { printf 'Dumping %s/%s\n' "$(cat "$at/${last%/*}")" "${last##*/}" && tail -n +2 "$part"; } | text_of "$texts/$last.txt" ||
+      stop "cannot write to $into"
+    rm -f "$part"
+  done
+  read -r first <"$work/call"
+  keep_said "${last:-$first}"
+  rm -rf "${work:?}/$nonce"
+  [ -e "$work/broken" ] || return 0
+  if [ -z "$last" ]; then # it cannot even begin
+    while IFS= read -r name; do failed_on "$name"; done <"$work/call"
+    return
   fi
-  [ -s "$said" ] || rm -f "$said"
+  failed_on "$last"
+  awk -v last="$last" 'found { print } $0 == last { found = 1 }' "$work/call" >"$work/rest"
+  mv "$work/rest" "$work/call"
+  [ ! -s "$work/call" ] || call "$@"
+}
+
+# call_one PARTITION/FILE FLAGS...: the same for one file, whose text needs no cutting
+call_one() {
+  name=$1 source=$(cat "$at/${1%/*}")/${1##*/} nonce='no such name'
+  shift
+  rm -f "$work/broken"
+  { gently "$tool" "$@" --files "$source" 2>"$work/said" </dev/null || echo failed >"$work/broken"; } | text_of "$texts/$name.txt" ||
+    stop "cannot write to $into"
+  keep_said "$name"
+  [ ! -e "$work/broken" ] || failed_on "$name"
+}
+
+# call_all FLAGS...: the files in $work/names ("<bytes> PARTITION/FILE"), in calls of at most $call_files files and $call_bytes bytes
+call_all() {
+  awk -v files="$call_files" -v bytes="$call_bytes" -v to="$work/call-" '
+    n == files || (n && sum + $1 > bytes) { n = 0; close(to number) }
+    n == 0 { number = sprintf("%05d", ++calls); sum = 0 }
+    { n++; sum += $1; print $2 >(to number) }' "$work/names"
+  for one in "$work"/call-*; do
+    [ -e "$one" ] || continue
+    mv "$one" "$work/call"
+    if [ "$(wc -l <"$work/call")" -eq 1 ]; then call_one "$(cat "$work/call")" "$@"; else call "$@"; fi
+    [ "$(room "$into")" -gt 1024 ] || stop "no room is left at $into"
+  done
 }
 
 # copy_checkpoints LOG_DIR NAME...: two log directories of one broker have two checkpoint files; the copies are put together
@@ -103,29 +184,145 @@ copy_checkpoints() {
   done
 }
 
-# list_files LOG_DIR: "<bytes> <path>", so that an index that does not exist can be told from one that was not dumped
+# list_files LOG_DIR: "<bytes> <path>" of what is not dumped; what is dumped is listed behind its dump
 list_files() {
   # A file may be deleted while it is listed: that is no failure.
   (
     cd "$1"
     find . -type f -exec ls -ln {} + 2>/dev/null || :
   ) |
-    awk '{ bytes = $5; path = $0; sub(/^.* \.\//, "", path); print bytes, path }' | sort -k 2 >>"$into/listing.txt"
+    awk -v plan="$work/plan" 'BEGIN { while ((getline row <plan) > 0) { split(row, field, " "); planned[field[1]] = 1 } }
+      { bytes = $5; path = $0; sub(/^.* \.\//, "", path); folder = path; sub(/\/[^\/]*$/, "", folder); if (!(folder in planned)) print bytes, path }' \
+      >>"$into/listing.txt"
 }
 
-dump_partition() {
-  partition=${1##*/}
-  mkdir -p "$into/$partition"
-  if [ -f "$1/leader-epoch-checkpoint" ]; then cp "$1/leader-epoch-checkpoint" "$into/$partition/"; fi
-  for segment in "$1"/*.log; do
-    [ -f "$segment" ] || continue
-    # shellcheck disable=SC2046 # the flags are words without spaces
-    dump "$segment" "$into/$partition/${segment##*/}.txt" $(flags "$partition")
+# files_in FOLDER: "<inode> <bytes> <name>" of each file
+files_in() {
+  # shellcheck disable=SC2012 # Kafka's names hold no blanks, and find has no portable way to print an inode
+  ls -lni "$1" 2>/dev/null | awk '$2 ~ /^-/ { print $1, $6, $NF }' | sort -k 3 || :
+}
+
+# begin_partition PARTITION: what stands there now; what an interrupted run dumped of it, and is still the same, is kept
+begin_partition() {
+  folder=$(cat "$at/$1") own=$texts/$1
+  mkdir -p "$own"
+  now=$(date +%s)000 # before the listing: what was appended until now lies in the files listed
+  files_in "$folder" >"$own/.now"
+  sed -n "s|^$1/||p" "$work/failed" | while IFS= read -r bad; do rm -f "$own/$bad.txt" "$own/$bad.txt.gz" "$own/$bad.err.txt"; done
+  sed "\\|^$1/|d" "$work/failed" >"$work/rest"
+  mv "$work/rest" "$work/failed"
+  newest=$(awk '$3 ~ /^[0-9]+\.log$/ { name = $3 } END { print name }' "$own/.now")
+  for text in "$own"/*.txt "$own"/*.txt.gz; do
+    [ -e "$text" ] || continue
+    name=${text##*/} name=${name%.gz} name=${name%.txt}
+    case "$name" in
+      *.err) ;;
+      "$newest" | *.snapshot | *.txnindex) rm -f "$text" "$own/$name.err.txt" ;;
+      *) [ "$(inode "$name" "$own/.before")" = "$(inode "$name" "$own/.now")" ] || rm -f "$text" "$own/$name.err.txt" ;;
+    esac
   done
-  for sidecar in "$1"/*.snapshot "$1"/*.txnindex; do
-    [ -f "$sidecar" ] || continue
-    dump "$sidecar" "$into/$partition/${sidecar##*/}.txt"
+  mv "$own/.now" "$own/.before"
+  # Snapshots first: one that is taken while the log is read would lie beyond the end of what was read.
+  awk '$3 ~ /^[0-9]+\.snapshot$/ { print $2, $3 }' "$own/.before" >"$own/.names"
+  awk '$3 ~ /^[0-9]+\.log$/ { print $2, $3 }' "$own/.before" >>"$own/.names"
+  while read -r bytes name; do
+    was_dumped "$1/$name" && continue
+    echo "$bytes $1/$name" >>"$work/names"
+    echo "$now $name" >>"$own/.times"
+  done <"$own/.names"
+}
+
+# inode NAME LISTING
+inode() {
+  [ ! -e "$2" ] || awk -v name="$1" '$3 == name { print $1 }' "$2"
+}
+
+# name_indexes PARTITION: indexes last, so that every abort in the dumped text is in them; those of segments that were dumped
+name_indexes() {
+  files_in "$(cat "$at/$1")" >"$texts/$1/.now"
+  now=$(date +%s)000
+  while read -r _ bytes name; do
+    case "$name" in *.txnindex) was_dumped "$1/${name%.txnindex}.log" || continue ;; *) continue ;; esac
+    echo "$bytes $1/$name" >>"$work/names"
+    echo "$now $name" >>"$texts/$1/.times"
+  done <"$texts/$1/.now"
+}
+
+# end_partition PARTITION: lists it again and says no where it must be dumped again, as the cleaner replaced what was being dumped
+end_partition() {
+  folder=$(cat "$at/$1") own=$texts/$1
+  files_in "$folder" >"$own/.after"
+  for text in "$own"/*.txt "$own"/*.txt.gz; do [ ! -e "$text" ] || echo "${text##*/}"; done | sed 's/\.gz$//; s/\.txt$//' >"$own/.dumped"
+  sed -n "s|^$1/||p" "$work/failed" >>"$own/.dumped"
+  awk -v step=1 '
+    step == 1 { inode[$3] = $1; next }
+    step == 2 { dumped[$1] = 1; next }
+    $3 ~ /^[0-9]+\.(log|txnindex)$/ && ($3 in inode) && (inode[$3] != $1 || ($3 ~ /log$/ && !($3 in dumped))) { again = 1 }
+    END { exit again }' "$own/.before" step=2 "$own/.dumped" step=3 "$own/.after" || return 1
+  # A segment that was deleted before its index could be dumped is gone as a whole.
+  while read -r _ bytes name; do
+    case "$name" in *.txnindex) ;; *) continue ;; esac
+    if [ "$bytes" -eq 0 ] || [ -e "$folder/$name" ] || was_dumped "$1/$name"; then continue; fi
+    rm -f "$own/${name%.txnindex}.log.txt" "$own/${name%.txnindex}.log.txt.gz" "$own/${name%.txnindex}.log.err.txt"
+  done <"$own/.before"
+}
+
+# keep_partition PARTITION: puts it in its place, with its rows of the listing (what stood there before *and* after) and its dump times
+keep_partition() {
+  own=$texts/$1
+  [ ! -f "$(cat "$at/$1")/leader-epoch-checkpoint" ] || cp "$(cat "$at/$1")/leader-epoch-checkpoint" "$own/"
+  awk 'NR == FNR { before[$3] = 1; next } $3 in before { print $2, partition "/" $3 }' "$own/.before" partition="$1" "$own/.after" >"$work/listed"
+  awk '{ last[$2] = $1 } END { for (name in last) print last[name], name }' "$own/.times" |
+    while read -r moment name; do if was_dumped "$1/$name"; then echo "$moment $1/$name"; fi; done | sort -k 2 >"$work/times"
+  rm -f "$own"/.[a-z]*
+  rm -rf "${into:?}/$1"
+  mv "$own" "$into/$1"
+  cat "$work/listed" >>"$into/listing.txt"
+  cat "$work/times" >>"$into/dumped-at.txt"
+  echo "$1" >>"$into/.work/finished"
+}
+
+# dump_group: the partitions in $work/group, whose segments are told the same flags, in as few Java processes as possible
+dump_group() {
+  [ -s "$work/group" ] || return 0
+  read -r partition <"$work/group"
+  told=$(flags "$partition")
+  for attempt in 1 2 3; do
+    : >"$work/names"
+    while IFS= read -r partition; do begin_partition "$partition"; done <"$work/group"
+    # shellcheck disable=SC2086 # the flags are words without spaces
+    call_all $told
+    : >"$work/names"
+    while IFS= read -r partition; do name_indexes "$partition"; done <"$work/group"
+    call_all
+    : >"$work/again"
+    while IFS= read -r partition; do
+      if end_partition "$partition"; then
+        keep_partition "$partition"
+      elif [ "$attempt" -eq 3 ]; then
+        echo "  the cleaner rewrote $partition while it was dumped, three times: dump it again later" >&2
+        keep_partition "$partition"
+      else
+        echo "$partition" >>"$work/again"
+      fi
+    done <"$work/group"
+    mv "$work/again" "$work/group"
+    [ -s "$work/group" ] || break
   done
+  : >"$work/group"
+}
+
+# room DIR: kilobytes free where DIR is, or would be
+room() {
+  place=$1
+  while [ ! -d "$place" ]; do place=$(dirname "$place"); done
+  df -Pk "$place" | awk 'NR == 2 { print $4 }'
+}
+
+# stop WHY: on the way; what is done is kept
+stop() {
+  echo "collect-dumps.sh: $*: unfinished; the same command goes on where it stopped" >&2
+  exit 3
 }
 
 # What the audit uses of the broker's settings; never a secret.
@@ -143,6 +340,7 @@ settings() {
 write_manifest() {
   {
     printf 'cluster: "%s"\n' "$cluster"
+    echo '# When the collection began: nothing that happened earlier is missing. broker-N/dumped-at.txt has the time of each file.'
     printf 'dumped_at: %s\n' "$started"
     printf 'kafka_version: "%s"\n' "$("$tool" --version 2>/dev/null | sed -n 's/^\([0-9][0-9.]*[^ ]*\).*/\1/p' | head -n 1)"
     if [ -n "$config" ]; then
@@ -156,7 +354,8 @@ write_manifest() {
   } >"$1"
 }
 
-out='' config='' broker='' cluster='' tool='' asked='' log_dirs='' payloads=' --print-data-log' gzip=false failures=0 dumped=0
+out='' config='' broker='' cluster='' tool='' asked='' log_dirs='' payloads=' --print-data-log' gzip=false dry_run=false force=false
+call_files=100 call_bytes=268435456 # of one Java process, which costs a second before it begins
 line_end='
 '
 while [ $# -gt 0 ]; do
@@ -175,6 +374,8 @@ while [ $# -gt 0 ]; do
       ;;
     --no-payloads) payloads='' ;;
     --gzip) gzip=true ;;
+    --dry-run) dry_run=true ;;
+    --force) force=true ;;
     --help | -h)
       usage
       exit 0
@@ -215,9 +416,14 @@ case "$broker" in '' | *[!0-9]*) fail "the broker id is not known: say --broker 
 case "$cluster" in *[!A-Za-z0-9._-]*) fail "a cluster name has letters, digits, dots, dashes and underscores only" ;; esac
 
 into=$out/broker-$broker
-broken=$into/.failed
-[ ! -e "$into" ] || fail "$into exists: nothing is overwritten"
-mkdir -p "$into"
+command="topics ${asked:-all} payloads${payloads:- no} gzip $gzip"
+if [ -e "$into" ]; then
+  [ -e "$into/unfinished.txt" ] || fail "$into exists: nothing is overwritten"
+  [ "$(tail -n 1 "$into/unfinished.txt")" = "$command" ] || fail "$into is unfinished, and was begun with other topics or options: remove it, or use those"
+  if [ -r "$into/.work/pid" ] && grep -q collect-dumps "/proc/$(cat "$into/.work/pid")/cmdline" 2>/dev/null; then
+    fail "process $(cat "$into/.work/pid") is writing $into"
+  fi
+fi
 
 # One encoding whatever the shell's locale and the Java version. An agent or a JMX port of the broker must not start a second time.
 export LC_ALL=C.UTF-8
@@ -228,44 +434,162 @@ unset JMX_PORT
 idle_disk=false
 if command -v ionice >/dev/null 2>&1 && ionice -c 3 true 2>/dev/null; then idle_disk=true; fi
 
-# Before the first dump: nothing that happened earlier is missing from it.
-started="$(date +%s)000"
-while IFS= read -r log_dir; do
-  copy_checkpoints "$log_dir" replication-offset-checkpoint log-start-offset-checkpoint recovery-point-offset-checkpoint
-  list_files "$log_dir"
-done <<DIRS
-$log_dirs
-DIRS
-[ -e "$out/manifest.yaml" ] || write_manifest "$out/manifest.yaml"
-
-# dump_partitions TURN: the coordinator's log comes last, so that on a running broker it tells of all that the other dumps show
-dump_partitions() {
+# partitions: "<turn> <partition> <folder>" of all that this broker holds. The coordinator's log comes last, so that on a running broker it
+# tells of all that the other dumps show.
+partitions() {
   while IFS= read -r log_dir; do
+    case "$log_dir" in /*) ;; *) log_dir=$PWD/$log_dir ;; esac # the tool is called from another folder
     for folder in "$log_dir"/*-[0-9]*; do
       name=${folder##*/}
       case "${name##*-}" in *[!0-9]*) continue ;; esac
-      case "$name" in __transaction_state-*) turn=last ;; __consumer_offsets-*) turn=second ;; *) turn=first ;; esac
-      if [ "$turn" = "$1" ] && [ -d "$folder" ] && wanted "$name"; then
-        echo "$name"
-        dumped=$((dumped + 1))
-        dump_partition "$folder"
-      fi
+      [ -d "$folder" ] || continue
+      case "$name" in __transaction_state-*) turn=3 ;; __consumer_offsets-*) turn=2 ;; *) turn=1 ;; esac
+      echo "$turn $name $folder"
     done
   done <<DIRS
 $log_dirs
 DIRS
 }
 
-dump_partitions first
-dump_partitions second
-dump_partitions last
+# unknown_topics HELD: what was asked for and is not held, each with the names that come near
+unknown_topics() {
+  printf '%s' "$asked" | tr '|' '\n' | awk '
+    function least(a, b) { return a < b ? a : b }
+    function distance(a, b, i, j, above, left, row) {
+      for (j = 0; j <= length(b); j++) row[j] = j
+      for (i = 1; i <= length(a); i++) {
+        above = row[0]; row[0] = i
+        for (j = 1; j <= length(b); j++) {
+          left = above; above = row[j]
+          row[j] = least(least(row[j], row[j - 1]) + 1, left + (substr(a, i, 1) != substr(b, j, 1)))
+        }
+      }
+      return row[length(b)]
+    }
+    NR == FNR { held[$1] = topics[$1] = 1; sub(/-[0-9]+$/, "", $1); held[$1] = names[$1] = 1; next }
+    $1 == "" || $1 in held { next }
+    {
+      near = ""; topic = $1
+      if (sub(/-[0-9]+$/, "", topic) && topic in names) near = " (it holds other partitions of " topic ")"
+      else {
+        for (name in names) if (index(tolower(name), tolower($1)) || index(tolower($1), tolower(name)) || distance(tolower(name), tolower($1)) <= 2) found = found (found == "" ? "" : ", ") name
+        if (found != "") near = " (near: " found ")"
+        found = ""
+      }
+      all = all (all == "" ? "" : "; ") $1 near
+    }
+    END { if (all != "") print all }' "$1" -
+}
+
+# sample: "<bytes of segments> <bytes of text>" of the beginning of some large segments, to tell how much text there will be
+sample() {
+  largest=$(awk '$1 !~ /^__/ && $3 ~ /log$/ && $2 > 0 { print $2, $1, $3 }' "$work/files" | sort -rn | head -n 5 | while read -r bytes name file; do
+    echo "$bytes $(awk -v name="$name" '$2 == name { sub(/^[^ ]* [^ ]* /, ""); print }' "$work/plan.full")/$file"
+  done)
+  [ -n "$largest" ] || return 0
+  # shellcheck disable=SC2086 # the flags are words without spaces
+  text=$(gently "$tool" --deep-iteration$payloads --max-bytes 262144 --files "$(echo "$largest" | sed 's/^[0-9]* //' | paste -s -d, -)" 2>/dev/null </dev/null |
+    if $gzip; then gzip -c; else cat; fi | wc -c) || :
+  echo "$largest" | awk -v text="$text" '{ bytes += $1 < 262144 ? $1 : 262144 } END { print bytes, text }'
+}
+
+human() {
+  awk -v kb="$1" 'BEGIN { if (kb < 1024) print kb " KB"; else if (kb < 1048576) printf "%.1f MB\n", kb / 1024; else printf "%.1f GB\n", kb / 1048576 }'
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+partitions >"$work/held"
+cut -d ' ' -f 2 "$work/held" >"$work/names"
+unknown=$(unknown_topics "$work/names")
+[ -z "$unknown" ] || fail "broker $broker holds no $unknown: nothing was dumped"
+while read -r turn name folder; do if wanted "$name"; then echo "$turn $name $folder"; fi; done <"$work/held" | sort -k 1,1n -s >"$work/plan.full"
+[ -s "$work/plan.full" ] || fail "broker $broker holds no partition: nothing was dumped"
+while read -r _ name folder; do
+  files_in "$folder" | awk -v name="$name" '$3 ~ /^[0-9]+\.(log|snapshot|txnindex)$/ { print name, $2, $3 }'
+done <"$work/plan.full" >"$work/files"
+awk 'NR == FNR { n[$1]++; sum[$1] += $2; next } { printf "%s %d %.0f\n", $2, n[$2], sum[$2] }' "$work/files" "$work/plan.full" >"$work/plan"
+set -- "$(sample)"
+totals=$(awk -v sampled="$1" -v rest="$([ -n "$payloads" ] && echo 3 || echo 2)" '
+  { files += $2; bytes += $3 }
+  END { split(sampled, s, " "); ratio = s[1] && s[2] ? s[2] / s[1] : rest; printf "%d %d %.0f %.0f\n", NR, files, bytes / 1024, bytes * ratio / 1024 }' "$work/plan")
+# shellcheck disable=SC2086 # four numbers
+set -- $totals
+free=$(room "$out")
+echo "$1 partitions, $2 files, $(human "$3"): about $(human "$4") of text; $(human "$free") are free at $out"
+if $dry_run; then
+  awk '{ print "  " $1 ": " $2 " files, " $3 " bytes" }' "$work/plan"
+fi
+if [ "$4" -ge "$free" ] && ! $force; then
+  fail "that does not fit: name some topics, --gzip or --no-payloads, another --out, or --force to begin anyway"
+fi
+if $dry_run; then exit 0; fi
+
+mkdir -p "$into/.work/texts"
+printf '%s\n' "This collection did not finish. The same command goes on where it stopped." "$command" >"$into/unfinished.txt"
+mv "$work"/* "$into/.work/"
+rmdir "$work"
+trap - EXIT
+work=$(cd "$into/.work" && pwd) texts=$work/texts at=$work/at
+case "$tool" in */*) tool=$(cd "$(dirname "$tool")" && pwd)/${tool##*/} ;; esac # it is called from another folder
+for signal in HUP:129 INT:130 TERM:143; do
+  # shellcheck disable=SC2064 # now
+  trap "echo 'collect-dumps.sh: interrupted: unfinished; the same command goes on where it stopped' >&2; exit ${signal#*:}" "${signal%:*}"
+done
+echo $$ >"$work/pid"
+rm -rf "$at" "$work"/dump-* "$work"/part.* "$work"/call*
+mkdir "$at"
+while read -r _ name folder; do printf '%s' "$folder" >"$at/$name"; done <"$work/plan.full"
+touch "$work/finished" "$work/failed"
+
+# The cutting of one output into a text for each file needs a csplit that repeats; without it one file a process.
+if [ "$(printf 'a\nb\na\nb\n' | csplit -s -k -n 5 -f "$work/part." - '/^a/' '{*}' 2>/dev/null && cat "$work/part.00002" 2>/dev/null)" != "$(printf 'a\nb')" ]; then
+  call_files=1
+fi
+rm -f "$work"/part.*
+
+# Before the first dump: nothing that happened earlier is missing from it. What an interrupted run copied stays: it is older.
+if [ ! -e "$work/started" ]; then
+  started="$(date +%s)000"
+  rm -f "$into/listing.txt" "$into"/*-checkpoint
+  while IFS= read -r log_dir; do
+    copy_checkpoints "$log_dir" replication-offset-checkpoint log-start-offset-checkpoint recovery-point-offset-checkpoint
+    list_files "$log_dir"
+  done <<DIRS
+$log_dirs
+DIRS
+  [ -e "$out/manifest.yaml" ] || write_manifest "$out/manifest.yaml"
+  : >"$into/dumped-at.txt"
+  touch "$work/started"
+fi
+
+# Partitions in groups: few small ones share a Java process.
+: >"$work/group"
+group_flags='' group_turn='' group_size='0 0'
+while read -r turn next _ <&3; do
+  if grep -qxF "$next" "$work/finished"; then continue; fi
+  size=$(awk -v name="$next" -v so_far="$group_size" '$1 == name { split(so_far, s, " "); printf "%d %.0f\n", s[1] + $2, s[2] + $3 }' "$work/plan")
+  if [ "${size% *}" -gt "$call_files" ] || [ "${size#* }" -gt "$call_bytes" ] || [ "$group_flags$group_turn" != "$(flags "$next")$turn" ]; then
+    dump_group
+    size=$(awk -v name="$next" '$1 == name { print $2, $3 }' "$work/plan")
+  fi
+  group_flags=$(flags "$next") group_turn=$turn group_size=$size
+  echo "$next"
+  echo "$next" >>"$work/group"
+done 3<"$work/plan.full"
+dump_group
 # After the last dump: the cleaner may have gone on until then.
+rm -f "$into/cleaner-offset-checkpoint"
 while IFS= read -r log_dir; do
   copy_checkpoints "$log_dir" cleaner-offset-checkpoint
 done <<DIRS
 $log_dirs
 DIRS
-[ "$dumped" -gt 0 ] || echo "No partition of $asked is on this broker." >&2
+sort -k 2 "$into/listing.txt" >"$work/listing"
+mv "$work/listing" "$into/listing.txt"
+failures=$(wc -l <"$work/failed")
+rm -rf "${into:?}/.work"
+rm -f "$into/unfinished.txt"
 echo "Dumped to $into; audit it with: eo-audit run '$out'"
 if [ "$failures" -gt 0 ]; then
   echo "The dump tool failed on $failures file(s); what it printed until then is kept." >&2

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.printed import text
-from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS
+from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times
 from eo_audit.errors import InputError
 
 HEAD_BYTES = 64 << 10
@@ -26,6 +26,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHECKPOINT = re.compile(f"({'|'.join(CHECKPOINT_KINDS)})-checkpoint")
 _MANIFEST = re.compile(r"manifest\.ya?ml(\.gz)?")
 _LISTING = re.compile(r"(.*[._-])?listing\.txt(\.gz)?")
+_DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 _NOT_MEANT = re.compile(
     r"\..*|README.*|.*\.md|meta\.properties"
@@ -50,7 +51,8 @@ class DumpFile:
         compression: none or gzip, by its first bytes.
         stored_bytes: size on disk.
         dump_set: names the files that were made in one go.
-        dumped_at_ms: when it was made, if a manifest says so (`dumped_at_source`).
+        dumped_at_ms: when its dump began, if a `dumped-at.txt` says so, else when its collection began, if a manifest does.
+        dumped_at_source: which of them: dumped-at, manifest.
         manifest: what the manifests beside it and above it say, the nearest first.
         own: what its own path says.
         kind_hint: text (has or may have `Dumping` lines) or one of `sidecar_files.SIDECAR_KINDS`.
@@ -118,8 +120,10 @@ def look_through(inputs: Sequence[Path], cluster: str | None = None) -> Discover
     for file in sorted(found, key=lambda file: os.path.realpath(file.absolute) != str(file.absolute)):  # the file itself before links to it
         unique.setdefault(os.path.realpath(file.absolute), file)
     said = _manifests(unique.values(), problems)
+    times = _times(unique.values())
     partitions = {file.absolute.parent for file in unique.values() if parse_path(file.absolute.name).kind != "unknown"}
-    files = _name_dump_sets([_dump_file(file, said, base=_base(file, partitions), cluster=cluster) for file in unique.values()])
+    placed = [_dump_file(file, said, base=_base(file, partitions), cluster=cluster) for file in unique.values()]
+    files = _name_dump_sets([_timed(file, times) for file in placed])
     return Discovery(sorted(files, key=lambda file: (file.cluster, file.path, file.input_path)), sorted(problems, key=lambda p: p.path))
 
 
@@ -214,6 +218,8 @@ def _kind(name: str, head: bytes) -> str:
         return checkpoint[1]
     if _MANIFEST.fullmatch(name) or _LISTING.fullmatch(name):
         return "manifest" if _MANIFEST.fullmatch(name) else "listing"
+    if _DUMP_TIMES.fullmatch(name):
+        return DUMP_TIMES
     if head.startswith(_UTF16):
         raise _NotADump("is UTF-16 text, as PowerShell writes it: save it as UTF-8")
     if b"\0" in head:
@@ -228,15 +234,39 @@ def _manifests(found: Iterable[_Found], problems: list[Problem]) -> dict[Path, M
     said: dict[Path, ManifestHint] = {}
     for file in found:
         if file.kind == "manifest":
-            with gzip.open(file.absolute) if file.compression == "gzip" else file.absolute.open("rb") as opened:
-                try:
-                    manifest = read_manifest(opened.read(MAX_BYTES + 1))
-                except (OSError, EOFError, zlib.error) as error:
-                    manifest = Manifest(error=str(error))
+            try:
+                manifest = read_manifest(_content(file, MAX_BYTES + 1))
+            except (OSError, EOFError, zlib.error) as error:
+                manifest = Manifest(error=str(error))
             said[file.absolute.parent] = hint(manifest)
             if manifest.error:
                 problems.append(Problem(str(file.absolute), f"is not understood, {manifest.error}"))
     return said
+
+
+def _content(file: _Found, limit: int = -1) -> bytes:
+    with gzip.open(file.absolute) if file.compression == "gzip" else file.absolute.open("rb") as opened:
+        return opened.read(limit)
+
+
+def _times(found: Iterable[_Found]) -> dict[Path, int]:
+    """When the dump of each file began, by the file's path without `.txt` and `.gz`, as the `dumped-at.txt` of its broker says."""
+    times: dict[Path, int] = {}
+    for file in found:
+        if file.kind == DUMP_TIMES:
+            try:
+                said = dump_times(_content(file))
+            except (OSError, EOFError, zlib.error):  # said again, with its path, where it is read as a dump file
+                continue
+            times.update((file.absolute.parent / path, moment) for path, moment in said.items())
+    return times
+
+
+def _timed(file: DumpFile, times: dict[Path, int]) -> DumpFile:
+    dumped = file.absolute.with_name(file.absolute.name.removesuffix(".gz").removesuffix(".txt"))
+    if dumped not in times:
+        return file
+    return replace(file, dumped_at_ms=times[dumped], dumped_at_source="dumped-at")
 
 
 def _nearest(folder: Path, said: dict[Path, ManifestHint]) -> tuple[ManifestHint, Path | None]:

@@ -1,4 +1,4 @@
-"""Small files without a `Dumping` line: checkpoints, listings, manifests, files of tool messages. Each is one section, read whole.
+"""Small files without a `Dumping` line: checkpoints, listings, dump times, manifests, tool messages. Each is one section, read whole.
 
 Every byte has one owner: a header is preamble, a row is a fact, and a line that is not understood an unread span. A last line without its
 line end is not believed: a number that was cut is a wrong number.
@@ -19,11 +19,12 @@ from eo_audit.dump.sidecars import Row
 BROKER_WIDE = ("replication-offset", "log-start-offset", "recovery-point-offset", "cleaner-offset")
 LEADER_EPOCH = "leader-epoch"
 CHECKPOINT_KINDS = (*BROKER_WIDE, LEADER_EPOCH)
-SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", "tool_messages")
+DUMP_TIMES = "dump_times"
+SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", DUMP_TIMES, "tool_messages")
 
 _OFFSET_ROW = re.compile(rb"(?P<topic>[\w.-]{1,249}) (?P<partition>\d{1,10}) (?P<offset>-?\d{1,19})")
 _EPOCH_ROW = re.compile(rb"(?P<leader_epoch>-?\d{1,10}) (?P<offset>-?\d{1,19})")
-_LISTED_ROW = re.compile(rb"(?P<file_bytes>\d{1,19})[ \t]+(?P<path>\S.*)")
+_LISTED_ROW = re.compile(rb"(?P<number>\d{1,19})[ \t]+(?P<path>\S.*)")
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+\Z")
 
 
@@ -57,7 +58,7 @@ class SidecarFacts:
 
     def __init__(self, file: SidecarFile, size: int) -> None:
         """An empty section of `size` bytes."""
-        kind = "checkpoint" if file.kind in CHECKPOINT_KINDS else file.kind
+        kind = "checkpoint" if file.kind in CHECKPOINT_KINDS else "listing" if file.kind == DUMP_TIMES else file.kind
         self.file, self.identity = file, _whose(file)
         self.rows: defaultdict[str, list[Row]] = defaultdict(list)
         self.bytes_by_owner = dict.fromkeys(("preamble", "facts", "tool_messages", "unread"), 0)
@@ -117,7 +118,7 @@ def read_sidecar(content: bytes, file: SidecarFile) -> SidecarFacts:
     facts = SidecarFacts(file, len(content))
     if file.kind == "manifest":
         _read_manifest(content, facts)
-    elif file.kind == "listing":
+    elif file.kind in ("listing", DUMP_TIMES):
         _read_listing(content, facts)
     elif file.kind == "tool_messages":
         _read_messages(content, facts)
@@ -173,7 +174,7 @@ def _checkpoint(facts: SidecarFacts, topic: str | None, partition: int | None, o
 
 
 def _read_listing(content: bytes, facts: SidecarFacts) -> None:
-    """`<bytes> <path>` of every file in a log directory, as `find -printf '%s %P'` writes it."""
+    """`<bytes> <path>` of every file in a log directory, as `find -printf '%s %P'` writes it; `<epoch ms> <path>` of every file dumped."""
     for line in _lines(content):
         row = _listed(line.text, facts) if line.whole else None
         if row is not None:
@@ -186,16 +187,32 @@ def _read_listing(content: bytes, facts: SidecarFacts) -> None:
 
 
 def _listed(line: bytes, facts: SidecarFacts) -> Row | None:
-    found = _LISTED_ROW.fullmatch(line)
-    if found is None or int(found["file_bytes"]) >= 1 << 63:
+    found = _listed_file(line)
+    if found is None:
         return None
-    path = text(found["path"])
+    path, said = found
     folder, _, name = path.replace("\\", "/").removeprefix("./").rpartition("/")
     whose, named = facts.identity, parse_path(path)
     own_log = named.topic is not None and named.partition is not None and named.dir_kind == "normal"
     log = replica_log_id(whose.cluster, whose.broker, named.topic or "", named.partition or 0) if own_log else None
     row: Row = {"cluster": whose.cluster, "broker": whose.broker, "topic": named.topic, "partition": named.partition, "replica_log_id": log}
-    return row | {"folder": folder, "file_name": name, "file_bytes": int(found["file_bytes"])}
+    return row | {"folder": folder, "file_name": name, "dumped_at_ms" if facts.file.kind == DUMP_TIMES else "file_bytes": said}
+
+
+def _listed_file(line: bytes) -> tuple[str, int] | None:
+    found = _LISTED_ROW.fullmatch(line)
+    if found is None or int(found["number"]) >= 1 << 63:
+        return None
+    return text(found["path"]), int(found["number"])
+
+
+def dump_times(content: bytes) -> dict[str, int]:
+    """`dumped-at.txt`: by path of the dumped file, when its dump began at the latest (ms). Of several lines the last counts: dumped again.
+
+    Args:
+        content: the text, decompressed; lines that are not understood, and a last one without its line end, say nothing.
+    """
+    return dict(found for line in _lines(content) if line.whole and (found := _listed_file(line.text)))
 
 
 def _read_manifest(content: bytes, facts: SidecarFacts) -> None:

@@ -53,7 +53,7 @@ def _coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame
     another time, and dumps are taken as made at once.
     """
     times = F.broadcast(clusters.select("cluster", "dumped_at_ms"))
-    logs = replica_logs.where(f"topic = '{COORDINATOR_TOPIC}'").join(times, "cluster")
+    logs = replica_logs.drop("dumped_at_ms").where(f"topic = '{COORDINATOR_TOPIC}'").join(times, "cluster")
     until = "IF(dumped_at_ms IS NULL, NULL, greatest(dumped_at_ms, newest_broker_clock_ms)) AS told_until"
     return logs.selectExpr("cluster", "replica_log_id", "tail_intact", until)
 

@@ -38,6 +38,7 @@ def _setting(name: str, default: str) -> str:
     return f"coalesce(try_cast({said_so} AS BIGINT), CAST({default} AS BIGINT))"
 
 
+_OF_COLLECTION = "NOT dumped_at_source <=> 'dumped-at'"  # else it is the time of one file
 _COORDINATOR_LOG = f"topic = '{COORDINATOR_TOPIC}' AND supported"
 _OF_LOG = {
     "newest_broker_clock_ms": "newest_broker_clock_ms",
@@ -121,7 +122,7 @@ def clusters(
     # An id has many entries, and its hash costs more than all else of them.
     ids = coordinator_entries.groupBy("replica_log_id", "transactional_id").agg(F.max("client_transaction_version").alias("version"))
     parts = (
-        dump_files.select("cluster", "dumped_at_ms"),
+        dump_files.selectExpr("cluster", f"IF({_OF_COLLECTION}, dumped_at_ms, NULL) AS dumped_at_ms"),
         manifest_entries.join(read, "section_id", "left_semi").selectExpr("cluster", "struct(name, value) AS said"),
         replica_logs.selectExpr("cluster", *named(_OF_LOG)),
         ids.join(F.broadcast(places), "replica_log_id").selectExpr("cluster", *named(_OF_ID)),

@@ -48,9 +48,11 @@ _OF_CHECKPOINT = {
     "first_leader_epoch": "IF(checkpoint_kind = 'leader-epoch' AND offset = 0, leader_epoch, NULL)",
 }
 _LISTED_BASE = r"try_cast(regexp_extract(file_name, '\\A(\\d{20})\\.(?:log|txnindex)\\z', 1) AS BIGINT)"
+_IS_LISTED_LOG = "file_name LIKE '%.log'"
 _OF_LISTED_FILE = {
-    "listed": "true",
-    "listed_log": f"IF(file_name LIKE '%.log', {_LISTED_BASE}, NULL)",
+    "listed": "file_bytes IS NOT NULL",
+    "listed_log": f"IF({_IS_LISTED_LOG} AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
+    "dump_time": f"IF({_IS_LISTED_LOG} AND dumped_at_ms IS NOT NULL, struct({_LISTED_BASE} AS base_offset, dumped_at_ms), NULL)",
     "listed_index": f"IF(file_name LIKE '%.txnindex' AND file_bytes > 0, {_LISTED_BASE}, NULL)",
 }
 _IN_PLACE = r"replica_log_id IS NOT NULL AND NOT folder RLIKE '-(?:delete|future|stray)\\z'"
@@ -72,6 +74,7 @@ _GATHERED = {
     "listed": "coalesce(bool_or(listed), false)",
     "listed_logs": "collect_set(listed_log)",
     "listed_indexes": "collect_set(listed_index)",
+    "dump_times": "collect_set(dump_time)",
     "said": "collect_list(said)",
 }
 _BROKERS_WITH = "array_contains(collect_set(IF({has}, coalesce(broker, -1), NULL)) OVER (PARTITION BY cluster), coalesce(broker, -1))"
@@ -138,6 +141,7 @@ _STEPS = (
         "index_state": "CASE WHEN size(unknown_indexes) > 0 THEN 'not_dumped' WHEN size(indexes) > 0 THEN 'dumped' ELSE 'absent' END",
         "uncleaned_from": """coalesce(cleaner_row,
             IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL))""",
+        "dumped_at_ms": """array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.dumped_at_ms))""",
         "decoded": "NOT exists(read, s -> s.end IS NOT NULL AND coalesce(s.decoder, 'plain') = 'plain')",
         "snapshot_offset": "snapshot.offset",
         "snapshot_section_id": "snapshot.section_id",

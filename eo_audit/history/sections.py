@@ -3,7 +3,8 @@
 Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
 dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either: the cleaner merges segments.
 Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each of
-its log directories. `-future`, `-delete` and `-stray` directories and sections of an unknown log are not read.
+its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray`
+directories and sections of an unknown log are not read.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -35,8 +36,9 @@ _COMPETES = f"({_OF_LOG} AND replica_log_id IS NOT NULL AND {_IN_PLACE}) OR {_OF
 _RANK = f"""
     struct({_SUPPORTED} AS supported, coalesce(deep, false) AS deep, coalesce(dumped_at_ms, -1L) AS dumped_at_ms, length, path,
            -byte_offset AS place)"""
+_FILE_OF_BROKER = r"IF(path RLIKE 'dumped-at[.]txt', string(section_id), regexp_extract(path, '[^/]*\\z', 0))"
 _CANDIDATE = rf"""
-    struct({_RANK} AS rank, IF({_OF_LOG}, string(segment_base_offset), regexp_extract(path, '[^/]*\\z', 0)) AS file,
+    struct({_RANK} AS rank, IF({_OF_LOG}, string(segment_base_offset), {_FILE_OF_BROKER}) AS file,
            segment_base_offset AS base, last_offset, digest, section_id)"""
 _NEWER = "rival.rank.dumped_at_ms > candidate.rank.dumped_at_ms"
 _REPLACES = f"""

@@ -128,6 +128,34 @@ def test_the_nearest_manifest_wins_value_by_value(tmp_path: Path) -> None:
     assert files["x"].identity("/d/orders-0/00000000000000000000.log").broker_source == "manifest"
 
 
+def test_dump_times_beside_a_broker_tell_of_its_files(tmp_path: Path) -> None:
+    """The manifest's time stays that of the collection's start; a file has its own where dumped-at.txt names it, plain or packed."""
+    name = SEGMENT.removesuffix(".txt")
+    times = f"7 {name}\n8 orders-1/{'1' * 20}.log\n9 {name}\n".encode()
+    tree(
+        tmp_path / "in",
+        {
+            "manifest.yaml": b"dumped_at: 5\n",
+            "broker-1/dumped-at.txt": times,
+            f"broker-1/{SEGMENT}": LOG,
+            f"broker-1/orders-1/{'1' * 20}.log.txt.gz": gzip.compress(LOG),
+            "broker-1/orders-0/leader-epoch-checkpoint": b"0\n0\n",
+            f"broker-2/{SEGMENT}": LOG,
+        },
+    )
+    files = {file.path: file for file in discover([tmp_path / "in"])}
+    said = {path: (file.dumped_at_ms, file.dumped_at_source) for path, file in files.items()}
+    assert said == {
+        "manifest.yaml": (5, "manifest"),
+        "broker-1/dumped-at.txt": (5, "manifest"),
+        f"broker-1/{SEGMENT}": (9, "dumped-at"),
+        f"broker-1/orders-1/{'1' * 20}.log.txt.gz": (8, "dumped-at"),
+        "broker-1/orders-0/leader-epoch-checkpoint": (5, "manifest"),
+        f"broker-2/{SEGMENT}": (5, "manifest"),
+    }
+    assert files["broker-1/dumped-at.txt"].kind_hint == "dump_times"
+
+
 def test_a_manifest_among_the_inputs_speaks_for_the_folders_beside_it(tmp_path: Path) -> None:
     tree(tmp_path, {"manifest.yaml": b"cluster: c\ndumped_at: 5\n", f"broker-1/{SEGMENT}": LOG, f"broker-2/{SEGMENT}": LOG})
     files = discover([tmp_path / "manifest.yaml", tmp_path / "broker-1", tmp_path / "broker-2"])

@@ -9,7 +9,7 @@ import yaml
 
 from eo_audit.dump.identity import ManifestHint, identify, parse_path, replica_log_id
 from eo_audit.dump.messages import MAX_QUOTE, detail_of, message_of
-from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, read_sidecar
+from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, dump_times, read_sidecar
 from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
 from eo_audit.schemas import schema
 
@@ -103,6 +103,7 @@ SMALL_FILES = {
     "replication-offset": b"0\n2\norders 0 12\n__transaction_state 2 3\n",
     "leader-epoch": b"0\n2\n0 0\n3 17\n",
     "listing": b"12 orders-0/00000000000000000000.log\r\n10 orders-0/leader-epoch-checkpoint\r\n",
+    "dump_times": b"1795234711701 orders-0/00000000000000000000.log\n1795234711702 orders-1/00000000000000000000.log\n",
     "manifest": b'# by hand\ncluster: "c"\ntopics: {"orders": {"cleanup.policy": "compact"}}\n\ndumped_at: 2026-11-21T05:31:00Z\n',
     "tool_messages": b'Picked up JAVA_TOOL_OPTIONS: -D\nException in thread "main" a.b.Error: x\n\tat a.b(c:1)\n\tat a.c(c:2)\nwhat?\n',
 }
@@ -181,6 +182,19 @@ def test_listing_tells_live_folders_from_others() -> None:
         ("E:/data/orders-1", "2.index", 5, "orders", replica_log_id("c", 1, "orders", 1)),
     ]
     assert [span[2] for span in spans(facts)] == ["unknown_line"]
+
+
+def test_dump_times_are_no_sizes() -> None:
+    text = b"1795234711701 orders-0/00000000000000000000.log\n1795234711950 orders-0/00000000000000000000.log\n17952347"
+    facts = read(text, "dump_times", "broker-1/dumped-at.txt")
+    assert facts.section["kind"] == "listing"
+    assert [(row["dumped_at_ms"], row.get("file_bytes"), row["replica_log_id"]) for row in facts.rows["listed_files"]] == [
+        (1795234711701, None, replica_log_id("c", 1, "orders", 0)),
+        (1795234711950, None, replica_log_id("c", 1, "orders", 0)),
+    ]
+    assert [span[2] for span in spans(facts)] == ["truncated_record"]
+    assert dump_times(text) == {"orders-0/00000000000000000000.log": 1795234711950}
+    pa.Table.from_pylist(facts.rows["listed_files"], schema=schema("listed_files").arrow()).validate(full=True)
 
 
 def test_a_message_has_its_stack_with_it() -> None:

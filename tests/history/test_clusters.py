@@ -106,6 +106,14 @@ def test_the_users_now_beats_all(spark: SparkSession) -> None:
     assert (row.as_of_ms, row.as_of_source, row.dumped_at_ms) == (7, "argument", 5)
 
 
+def test_the_time_of_one_file_is_not_the_collections(spark: SparkSession) -> None:
+    frames = {name: table(spark, name, []) for name in ("section_status", "replica_logs", "coordinator_entries")}
+    times = {"manifest": 5, "dumped-at": 9}
+    files = table(spark, "dump_files", [{"cluster": "c", "dumped_at_ms": at, "dumped_at_source": said} for said, at in times.items()])
+    row = clusters(table(spark, "manifest_entries", []), files, **frames).collect()[0]
+    assert (row.as_of_ms, row.as_of_source, row.dumped_at_ms) == (5, "manifest", 5)
+
+
 def test_ids_lie_where_java_puts_them(spark: SparkSession) -> None:
     shuffled = random.Random(7)
     letters = "aZ09 ~-_.\u00e9\u4e2d\u07ff\uffff\U0001f600\U00010000"

@@ -39,6 +39,11 @@ def listed(*names: str, size: int = 10) -> Rows:
     return [{"file_name": name, "folder": "orders-0", "file_bytes": size} for name in names]
 
 
+def dumped(*times: tuple[int, int]) -> Rows:
+    """Rows of dumped-at.txt: base offset of a segment, when its dump began."""
+    return [{"file_name": f"{base:020}.log", "folder": "orders-0", "file_bytes": None, "dumped_at_ms": at} for base, at in times]
+
+
 LOG = [section(last=22)]
 STATE = {"topic": "__transaction_state"}
 COORDINATOR = [section(last=22, **STATE)]
@@ -140,6 +145,16 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=9), section(base=15, last=22)], [], listed(f"{SEGMENT}.log", f"{12:020}.log"), COMPACT,
         {"whole": False},
     ),
+    "no dump times": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"dumped_at_ms": None}),
+    "the newest segment's dump time": (
+        [section(last=9), section(base=10, last=22)], [], dumped((0, 700), (10, 500)), {},
+        {"dumped_at_ms": 500, "index_state": "not_dumped", "missing_segments": [], "whole": True},
+    ),
+    "the newest segment was dumped again": (LOG, [], dumped((0, 500), (0, 900)), {}, {"dumped_at_ms": 900}),
+    "only an older segment has a dump time": (
+        [section(last=9), section(base=10, last=22)], [], dumped((0, 700)), {}, {"dumped_at_ms": None},
+    ),
+    "dump times list nothing": (LOG, [], dumped((0, 500), (23, 500)), {}, {"tail_intact": True, "dumped_at_ms": 500}),
     "decoded": ([section(last=9, decoder="transaction_json"), section(base=10)], [], [], {}, {"decoded": True}),
     "one segment not decoded": (
         [section(last=9, decoder="transaction_json"), section(base=10, last=22, decoder="plain")], [], [], {},

@@ -79,6 +79,11 @@ CASES = {
         [section(n, kind="checkpoint", replica_log_id=None, segment_base_offset=None, dialect=None, deep=None) for n in (1, 2)],
         {1: (2, "newer_dump")},
     ),
+    "dump times of two collections, perhaps of other topics": (
+        [file(1, "broker-1/dumped-at.txt", dumped_at_ms=MONDAY), file(2, "broker-1/dumped-at.txt", dumped_at_ms=TUESDAY)],
+        [section(n, kind="listing", replica_log_id=None, segment_base_offset=None, dialect=None, deep=None) for n in (1, 2)],
+        {},
+    ),
     "a segment, its index and its snapshot": (
         [file(1, "0.log.txt"), file(2, "0.txnindex.txt"), file(3, "0.snapshot.txt")],
         [section(1), section(2, kind="txnindex"), section(3, kind="snapshot")],
