@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.history.aborted_index import aborted_index
-from eo_audit.history.assignment import assign_instances
+from eo_audit.history.assignment import assign_instances, judged_events
+from eo_audit.history.clock_offsets import clock_offsets
 from eo_audit.history.clusters import clusters
 from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.coverage import coverage
@@ -20,6 +21,9 @@ from eo_audit.history.edges import producer_edges
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.log_order import in_log_order
+from eo_audit.history.marker_match import match_markers
+from eo_audit.history.open_transactions import open_transactions
+from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.replica_logs import replica_logs
 from eo_audit.history.sections import section_status
 from eo_audit.history.sequences import producer_rows
@@ -59,6 +63,14 @@ class Producers:
     coverage: "DataFrame"
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Markers and spans beside the coordinator's decisions, and how far the clocks lie apart."""
+
+    events: "DataFrame"
+    clocks: "DataFrame"
+
+
 def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool, progress: Progress = silent) -> None:
     """Make all history tables anew.
 
@@ -82,18 +94,10 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         producers = _producers(warehouse, frame, chunked=not small and warehouse.text_bytes() > CHUNKED_ABOVE_BYTES)
         told()
         coordinator, instances = deciding.result()
-        assigned = warehouse.materialise(
-            assign_instances(
-                producers.rows,
-                producers.spans,
-                instances,
-                coordinator_history=coordinator,
-                replica_logs=frame.logs,
-                clusters=frame.clusters,
-            )
-        )
+        judged = _judged(warehouse, frame, producers, coordinator, instances)
+        assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
         told()
-        pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, producers.coverage)]
+        pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, producers.coverage, judged.clocks)]
         seen = _visibility(warehouse, frame, producers, assigned)
         pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
         told()
@@ -134,8 +138,26 @@ def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFr
     return history, warehouse.overwrite("transaction_instances", transaction_instances(history, frame.clusters))
 
 
-def _instance_partitions(warehouse: Warehouse, frame: Frame, instances: "DataFrame", assigned: "DataFrame", covered: "DataFrame") -> None:
-    partitions = instance_partitions(instances, assigned, coverage=covered, replica_logs=frame.logs, clusters=frame.clusters)
+def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinator: "DataFrame", instances: "DataFrame") -> Judged:
+    """Markers beside decisions first: they tell the clocks, and the clocks tell how far each log's dump reaches."""
+    known = {"replica_logs": frame.logs, "clusters": frame.clusters}
+    story = reach(coordinator, frame.logs, frame.clusters)
+    matched = match_markers(producers.rows, instances, reach=story, keep=warehouse.materialise, **known)
+    matched = warehouse.materialise(matched)
+    clocks = warehouse.overwrite("clock_offsets", clock_offsets(matched))
+    whole = whole_logs(coordinator, frame.logs, frame.clusters)
+    events = judged_events(producers.rows, producers.spans, matched, reach=story, whole_logs=whole, clock_offsets=clocks, **known)
+    events = warehouse.materialise(events)
+    warehouse.overwrite("open_transactions", open_transactions(events))
+    return Judged(events, clocks)
+
+
+def _instance_partitions(
+    warehouse: Warehouse, frame: Frame, instances: "DataFrame", assigned: "DataFrame", covered: "DataFrame", clocks: "DataFrame"
+) -> None:
+    partitions = instance_partitions(
+        instances, assigned, coverage=covered, replica_logs=frame.logs, clock_offsets=clocks, clusters=frame.clusters
+    )
     warehouse.overwrite("instance_partitions", partitions)
 
 

@@ -4,107 +4,180 @@ The instance is assigned per batch: one span can hold late data of an earlier in
 producer belongs to the instance that the second one ends, or, where a marker is missing, to one that lists the partition and ended
 between them: the first in whose time it was made, up to the decision, because a client begins anew only after its last one. Data that no
 listed instance can own was written late (behind the marker of its own instance) or on a partition that was never registered.
-Where the coordinator log was not dumped, or its head compacted away, the answer is unknown, never a guess.
+Where the coordinator log was not dumped, its head compacted away, or its dump may be older than the data, the answer is unknown, never a guess.
+The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and where it alone speaks the answer is `suspected`.
 """
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.clusters import COORDINATOR_TOPIC
-from eo_audit.history.marker_match import OPEN_END, matched
+from eo_audit.history.clock_offsets import NEVER_MS
+from eo_audit.history.marker_match import INSTANCE_TYPE, MARKER_TYPE
+
+OPEN_END = 2**62  # the place of what no marker has ended yet
 
 _OWN_COLUMNS = ("instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role")
 _ENDS_CANDIDATE = "coalesce(match IN ('closing', 'contradictory'), false)"
+_LOG = "replica_log_id, producer_id"
+_BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+_EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+# What comes next is looked for backwards: Spark takes time by the square of the rows for frames that end at UNBOUNDED FOLLOWING.
+_SPAN = """named_struct('span_id', span_id, 'first_epoch', first_epoch, 'last_epoch', last_epoch,
+    'first_ms', first_timestamp_ms, 'last_ms', last_timestamp_ms, 'complete_past', complete_past, 'hole_at', hole_at)"""
+_SPAN_TYPE = """struct<span_id: bigint, first_epoch: int, last_epoch: int, first_ms: bigint, last_ms: bigint, complete_past: boolean,
+    hole_at: bigint>"""
 
 
-def assign_instances(
+def judged_events(
     rows: DataFrame,
     spans: DataFrame,
-    instances: DataFrame,
+    matched: DataFrame,
     *,
-    coordinator_history: DataFrame,
+    reach: DataFrame,
+    whole_logs: DataFrame,
+    clock_offsets: DataFrame,
     replica_logs: DataFrame,
     clusters: DataFrame,
 ) -> DataFrame:
+    """Markers and spans of each producer in each replica log, and what can be said of them.
+
+    Args:
+        rows: what `sequences.producer_rows` returns, for the broker clocks behind open spans.
+        spans: the table transaction_spans.
+        matched: what `marker_match.match_markers` returns.
+        reach, whole_logs: what `reach` returns.
+        clock_offsets: the table.
+        replica_logs: the table, for topic, partition, first offset, and how and when each log was dumped.
+        clusters: the table, for skew_ms.
+
+    Returns:
+        replica_log_id, producer_id, cluster, log (topic and partition), first_offset (of the log), skew_ms, ahead_ms (of the log's clock
+        before the coordinator's), place (in the log);
+        marker (null on a span), span (null on a marker);
+        match and instance (the one matched, or null) of the marker, on a span those of the marker that closes it, which is `closer` (null
+        while open); marker_before: the producer's previous marker; candidates: the instances that list the partition, from the last one
+        that some marker ended before (`before`) up to the one that the next marker ends, which stands at ends_candidate;
+        is_ambiguous: the marker cannot be matched; clocklike: the producer's timestamps follow its transactions;
+        known: whether the coordinator log tells about the time of the marker, or of the end of the span; allowed: the candidates that time
+        and epoch allow, marker_role and marker_instance of markers; tails_overlap: the coordinator's log was dumped behind it;
+        began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
+    """
+    ahead = clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms")
+    any_ahead = clock_offsets.groupBy("replica_log_id").agg(F.expr("max_by(newest_offset_ms, pairs) AS log_offset_ms"))
+    logs = replica_logs.selectExpr(
+        *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "coalesce(clean_end, false) AS clean_end"),
+        *("broker", "dumped_at_ms"),
+    )
+    known = F.broadcast(logs.join(clusters.select("cluster", "skew_ms"), "cluster").join(any_ahead, "replica_log_id", "left"))
+    told = _sides(matched).unionByName(_spans(spans, rows)).join(known, "replica_log_id").join(reach, ["cluster", "producer_id"], "left")
+    clocked = told.join(F.broadcast(ahead), ["replica_log_id", "coordinator_log_id"], "left").selectExpr(
+        "*", "coalesce(newest_offset_ms, log_offset_ms, 0L) AS ahead_ms"
+    )
+    return _judged(_with_candidates(clocked.repartition("replica_log_id", "producer_id")), whole_logs)
+
+
+def assign_instances(rows: DataFrame, events: DataFrame, instances: DataFrame) -> DataFrame:
     """The rows with instance_id, instance_source, instance_decision, registration, late and marker_role.
 
     Args:
-        rows: what `sequences.producer_rows` returns; read twice.
-        spans: the table transaction_spans.
+        rows: what `sequences.producer_rows` returns.
+        events: what `judged_events` returns.
         instances: the table transaction_instances.
-        coordinator_history: the table, for how far back each producer's story is known.
-        replica_logs: the table.
-        clusters: the table, for skew_ms, coordinator_complete and dumped_at_ms.
     """
-    reach = _reach(coordinator_history, replica_logs, clusters)
-    events = matched(rows, spans, instances, reach=reach, replica_logs=replica_logs, clusters=clusters)
-    judged = _judged(events, _whole(coordinator_history, replica_logs, clusters))
-    owners = _with_unlisted(judged, instances).transform(_for_rows)
+    owners = _with_unlisted(events, instances).transform(_for_rows)
     at = F.expr("IF(row_kind = 'data' AND span_id IS NOT NULL, span_id, base_offset) AS at_offset")
     joined = rows.select("*", at).join(owners, ["replica_log_id", "at_offset"], "left")
     return joined.selectExpr("*", *_answers()).select(*rows.columns, *_OWN_COLUMNS)
 
 
-def _coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
-    """The coordinator's logs, each with the time up to which it tells all (`told_until`).
-
-    Dumps of a running cluster are made one after the other: what stands in a partition may be younger than the dump of the coordinator's
-    log. That one lacks nothing from before the time of the manifest, and before its own newest entry. Without a manifest nothing tells of
-    another time, and dumps are taken as made at once.
-    """
-    times = F.broadcast(clusters.select("cluster", "dumped_at_ms"))
-    logs = replica_logs.drop("dumped_at_ms").where(f"topic = '{COORDINATOR_TOPIC}'").join(times, "cluster")
-    until = "IF(dumped_at_ms IS NULL, NULL, greatest(dumped_at_ms, newest_broker_clock_ms)) AS told_until"
-    return logs.selectExpr("cluster", "replica_log_id", "tail_intact", until)
-
-
-def _reach(history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Per producer: from when and until when its story in the coordinator log is known; null where there is no bound.
-
-    The end of the log may be missing though the text ends as it should: a snapshot tells how far the log went.
-    """
-    ends = F.broadcast(_coordinator_logs(replica_logs, clusters).drop("cluster"))
-    bound = "IF(previous_offset IS NULL AND NOT head_known, batch_timestamp_ms, NULL)"
-    to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
-    return (
-        history.where("producer_id IS NOT NULL")
-        .join(ends, "replica_log_id", "left")
-        .groupBy("cluster", "producer_id")
-        .agg(
-            F.expr(f"max({bound}) AS known_from_ms"),
-            F.expr(f"IF({to_the_end}, min(told_until), max(batch_timestamp_ms)) AS known_until_ms"),
-            F.lit(True).alias("has_story"),
-        )
+def _sides(matched: DataFrame) -> DataFrame:
+    """Instances and markers, as they were matched."""
+    return matched.selectExpr(
+        *("replica_log_id", "producer_id", "kind", "place", "own", "marker", "found", "match", "claims", "doubtful", "ambiguous"),
+        *(f"CAST(NULL AS {_SPAN_TYPE}) AS span", "CAST(NULL AS BIGINT) AS began_after_ms", "CAST(NULL AS BIGINT) AS sealed_ms"),
     )
 
 
-def _whole(history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Per cluster: whether its coordinator logs were dumped from the first entry to the last (`whole`), so that a producer without entries
-    has no transaction, and until when that is so (`whole_until_ms`, null: no bound)."""
-    logs = history.groupBy("cluster").agg(F.expr("bool_and(log_contiguous AND tail_known) AS contiguous"))
-    until = _coordinator_logs(replica_logs, clusters).groupBy("cluster").agg(F.min("told_until").alias("whole_until_ms"))
-    known = clusters.join(logs, "cluster", "left").join(until, "cluster", "left")
-    return known.selectExpr("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole", "whole_until_ms")
+def _spans(spans: DataFrame, rows: DataFrame) -> DataFrame:
+    """Spans stand just before the marker that closes them. Open ones lie between two times that a broker wrote there."""
+    still_open = F.broadcast(spans.where("marker_offset IS NULL").selectExpr("replica_log_id AS of_log", "producer_id AS whose", "span_id AS at"))
+    clocks = rows.where("judged AND (row_kind = 'marker' OR timestamp_type = 'LogAppendTime')").select(
+        "replica_log_id", "base_offset", "max_timestamp_ms"
+    )
+    of_open = clocks.join(still_open, F.expr("replica_log_id = of_log"))
+    sealed = of_open.groupBy("of_log", "whose").agg(
+        F.expr("max_by(max_timestamp_ms, IF(base_offset < at, base_offset, NULL)) AS began_after_ms"),
+        F.expr("min_by(max_timestamp_ms, IF(base_offset >= at, base_offset, NULL)) AS sealed_ms"),
+    )
+    judged = spans.where("judged").join(
+        F.broadcast(sealed), F.expr("replica_log_id = of_log AND producer_id = whose AND marker_offset IS NULL"), "left"
+    )
+    return judged.selectExpr(
+        *("replica_log_id", "producer_id", "1 AS kind", f"coalesce(marker_offset, {OPEN_END}L) AS place"),
+        *(f"CAST(NULL AS {INSTANCE_TYPE}) AS own", f"CAST(NULL AS {MARKER_TYPE}) AS marker", f"CAST(NULL AS {INSTANCE_TYPE}) AS found"),
+        *("CAST(NULL AS STRING) AS match", "CAST(NULL AS BIGINT) AS claims", "false AS doubtful", "false AS ambiguous"),
+        *(f"{_SPAN} AS span", "began_after_ms", "sealed_ms"),
+    )
 
 
-def _judged(events: DataFrame, whole: DataFrame) -> DataFrame:
-    """Adds what can be said of each marker and span.
+def _with_candidates(events: DataFrame) -> DataFrame:
+    """Each marker and span with what lies between the instances that ended before and the one that ends next."""
+    side = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place, kind"
+    backwards = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place DESC, kind DESC"
+    known = "named_struct('marker', marker, 'match', match, 'instance', IF(match IS NULL, NULL, found), 'doubtful', doubtful)"
+    ends = "IF(match IN ('closing', 'contradictory'), found, NULL)"
+    stale = "coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false)"
+    return (
+        events.selectExpr(
+            "*",
+            f"max(ambiguous) OVER (PARTITION BY {_LOG}) AS of_doubtful",
+            f"coalesce(bool_or(marker.type = 'COMMIT') OVER (PARTITION BY {_LOG}), false) AS has_commits",
+            f"coalesce(last(claims, true) OVER ({backwards} {_BACK}), {OPEN_END}L) AS ends_candidate",
+            f"last({ends}, true) OVER ({side} {_EARLIER}) AS before",
+            f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
+            f"last(IF(kind = 2, {known}, NULL), true) OVER ({backwards} {_BACK}) AS closing",
+        )
+        .drop("match", "found")
+        .selectExpr(
+            *("*", "closing.marker AS closer", "closing.match AS match", "closing.instance AS instance", f"{stale} AS stale"),
+            # Where markers can be told in two ways, one of them may have ended what seems to have no marker.
+            "IF(of_doubtful AND claims IS NULL, NULL, own) AS candidate",
+            "coalesce(closing.doubtful, of_doubtful AND ends_candidate = " + f"{OPEN_END}L) AS is_ambiguous",
+        )
+        .selectExpr(
+            "*",
+            f"sort_array(collect_list(candidate) OVER (PARTITION BY {_LOG}, ends_candidate)) AS candidates",
+            # A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
+            f"2 * count_if(stale) OVER (PARTITION BY {_LOG}) <= count(span) OVER (PARTITION BY {_LOG}) AS clocklike",
+        )
+        .where("kind > 0")
+        .drop("kind", "own", "closing", "stale", "candidate", "claims", "doubtful", "ambiguous")
+    )
 
-    `known`: whether the coordinator log tells about the time of the marker, or of the end of the span; `allowed`: the candidates that
-    time and epoch allow, `marker_role` and `marker_instance` of markers.
+
+def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
+    """Adds `known`, `allowed`, `first_allowed`, `marker_role` and `marker_instance`.
+
+    The coordinator's log tells of what stands here if it was dumped behind it: one broker's own clock says so, or the time of a marker at
+    that place or behind it, on the coordinator's clock; or both brokers had been stopped.
     """
-    at = "coalesce(marker.at_ms, closer.at_ms, span.last_ms)"
-    told = f"coalesce({at} > known_from_ms + skew_ms, true) AND coalesce({at} <= known_until_ms, true)"
-    in_whole = f"whole AND coalesce({at} <= whole_until_ms, true)"
+    sealed = "IF(marker IS NULL AND closer IS NULL, sealed_ms, coalesce(marker.at_ms, closer.at_ms)) - ahead_ms"
+    begins = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms"
+    dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
+        OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
+    told = f"coalesce({begins}, true) AND ({dumped_behind} OR coalesce({sealed} <= known_until_ms, false) OR {_ENDS_CANDIDATE})"
+    # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
+    in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
-    by_then = "closer IS NULL OR coalesce(c.start_ms <= closer.at_ms, known)"
+    by_then = "closer IS NULL OR coalesce(c.start_ms <= closer.at_ms - ahead_ms + skew_ms, known)"
     begun = f"IF({_ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, {by_then})"
     of_span = f"coalesce({epochs}, true) AND {begun}"
-    of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms, known)"
-    return events.join(F.broadcast(whole), "cluster", "left").selectExpr(
+    of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + skew_ms, known)"
+    return events.join(F.broadcast(whole_logs), "cluster", "left").selectExpr(
         "*",
+        f"{dumped_behind} OR coalesce({sealed} <= known_until_ms, false) AS tails_overlap",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
         f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
         "try_element_at(allowed, 1) AS first_allowed",
@@ -124,7 +197,7 @@ def _marker_role() -> str:
     by_tool = """marker.type = 'ABORT' AND marker.epoch = marker.data_epoch
         AND (marker.coordinator_epoch = 0 OR marker.coordinator_epoch <=> marker_before.coordinator_epoch)"""
     # Data behind the end of the matched instance is another's; under TV2 the epoch of that data is the epoch of the marker before it.
-    behind = f"marker.closes AND marker.at_ms > instance.until_ms AND ({by_tool})"
+    behind = f"marker.closes AND marker.at_ms - ahead_ms > instance.until_ms AND ({by_tool})"
     ended_later = f"ends_candidate < {OPEN_END}L AND try_element_at(candidates, -1).instance_id = first_allowed.instance_id"
     return f"""CASE
         WHEN match = 'closing' THEN IF(marker.closes, 'closing', 'empty')
@@ -151,7 +224,7 @@ def _with_unlisted(judged: DataFrame, instances: DataFrame) -> DataFrame:
     )
     ownerless = "span IS NOT NULL AND first_allowed IS NULL AND known"
     in_time = """coalesce(span.first_ms >= free_from_ms, true) AND coalesce(span.first_ms < decided_at_ms, true)
-        AND span.first_ms >= start_ms - skew_ms AND coalesce(start_ms <= closer.at_ms, true)"""
+        AND span.first_ms >= start_ms - skew_ms AND coalesce(start_ms <= closer.at_ms - ahead_ms + skew_ms, true)"""
     on = f"""owner_cluster = cluster AND owner_producer = IF({ownerless}, producer_id, -2 - place)
         AND data_epoch = span.first_epoch AND (protocol = 'tv2' OR ({in_time}))"""
     owner = """named_struct('instance_id', instance_id, 'protocol', protocol, 'data_epoch', data_epoch, 'decision', decision,
@@ -164,6 +237,8 @@ def _for_rows(owned: DataFrame) -> DataFrame:
     """What rows need, under the offset by which they find it."""
     return owned.selectExpr(
         *("replica_log_id", "IF(span IS NULL, place, span.span_id) AS at_offset", "skew_ms", "allowed", "before", "owner", "known"),
+        # The least that the log's clock was ahead of the coordinator's when the span was ended; unknown where that marker has no completion.
+        f"IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L, closer.at_ms - instance.until_ms, NULL) AS least_ahead_ms",
         *("clocklike", "marker_role", "marker_instance", f"{_ENDS_CANDIDATE} AS by_marker", "size(candidates) AS listing"),
         "span.hole_at AS hole_at",
     )
@@ -172,11 +247,13 @@ def _for_rows(owned: DataFrame) -> DataFrame:
 def _answers() -> list[str]:
     """Choose the owner of each data row (`chosen`); `late` says that the owner's marker came before it."""
     own = "filter(allowed, c -> coalesce(c.data_epoch = producer_epoch, true))"
+    # Only the broker's time proves when a batch was written, by the clock that wrote the marker behind it.
+    appended = "IF(timestamp_type = 'LogAppendTime', max_timestamp_ms - least_ahead_ms, NULL)"
     in_time = "max_timestamp_ms >= c.start_ms - skew_ms AND max_timestamp_ms < c.decided_at_ms"
     genuine = f"coalesce(try_element_at(filter(own, c -> coalesce({in_time}, c.decided_at_ms IS NULL)), 1), try_element_at(own, -1))"
     behind = "genuine IS NULL AND (owner.lists OR (owner IS NULL AND known AND before.data_epoch = producer_epoch))"
-    early = """before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2'
-        AND max_timestamp_ms < genuine.start_ms - skew_ms"""
+    of_earlier = "before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2'"
+    early = "timestamp_type <> 'LogAppendTime' AND max_timestamp_ms < genuine.start_ms - skew_ms"
     in_earlier = "clocklike AND max_timestamp_ms BETWEEN before.start_ms - skew_ms AND before.decided_at_ms"
     # Before a hole the producer's own marker may be missing; under TV2 the epoch tells all the same.
     cut = "coalesce(base_offset < hole_at AND try_element_at(allowed, 1).protocol <> 'tv2', false)"
@@ -185,8 +262,8 @@ def _answers() -> list[str]:
         f"{own} AS own",
         f"IF(is_assigned, {genuine}, NULL) AS genuine",
         f"""CASE WHEN NOT is_assigned THEN NULL WHEN {behind} THEN 'proved'
-            WHEN {early} AND timestamp_type = 'LogAppendTime' THEN 'proved'
-            WHEN {early} AND {in_earlier} THEN 'suspected' ELSE 'no' END AS late""",
+            WHEN {of_earlier} AND coalesce({appended} < genuine.start_ms - skew_ms, false) THEN 'proved'
+            WHEN {of_earlier} AND {early} AND {in_earlier} THEN 'suspected' ELSE 'no' END AS late""",
         f"{_chosen()} AS chosen",
         *_columns(),
     ]

@@ -7,6 +7,7 @@ above the log's start, not in a hole, and not where the cleaner may have removed
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.model.alignment import ROUNDING_MS
 from eo_audit.schemas import schema
 
 _ADDRESS = "section_id, byte_offset, length"
@@ -28,7 +29,13 @@ _HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'truncated')"
 
 
 def instance_partitions(
-    instances: DataFrame, rows: DataFrame, *, coverage: DataFrame, replica_logs: DataFrame, clusters: DataFrame
+    instances: DataFrame,
+    rows: DataFrame,
+    *,
+    coverage: DataFrame,
+    replica_logs: DataFrame,
+    clock_offsets: DataFrame,
+    clusters: DataFrame,
 ) -> DataFrame:
     """One row per instance, partition in its list, and dumped replica log of that partition (one without a log where none was dumped).
 
@@ -37,14 +44,28 @@ def instance_partitions(
         rows: what `assign_instances` returns (the table producer_history will do).
         coverage: the table.
         replica_logs: the table.
-        clusters: the table, for dumped_at_ms and skew_ms.
+        clock_offsets: the table.
+        clusters: the table, for skew_ms.
 
     Returns:
         Rows of the table `instance_partitions`.
     """
     seen = rows.where("instance_id IS NOT NULL").groupBy("instance_id", "replica_log_id").agg(*_named(_SEEN))
     logs = F.broadcast(_logs(replica_logs, coverage, rows))
-    expected = _expected(instances, clusters).join(logs, ["cluster", "topic", "partition"], "left")
+    coordinators = F.broadcast(
+        replica_logs.selectExpr(
+            *("replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
+            "clean_end AS coordinator_clean_end",
+        )
+    )
+    expected = (
+        _expected(instances, clusters)
+        .join(logs, ["cluster", "topic", "partition"], "left")
+        .join(coordinators, "coordinator_log_id", "left")
+        .join(F.broadcast(_clocks(clock_offsets)), ["replica_log_id", "coordinator_log_id"], "left")
+        .join(F.broadcast(_farthest(clock_offsets)), "cluster", "left")
+        .selectExpr("*", "coalesce(of_pair, 0L) AS ahead_ms", "coalesce(pair_spread, skew_ms + coalesce(farthest_ms, 0L)) AS spread_ms")
+    )
     # Markers that cannot be matched: one of them may be the one that seems to be missing.
     unsure = (
         rows.where("marker_role = 'unknown'").groupBy("replica_log_id", "producer_id").agg(F.max("max_timestamp_ms").alias("unsure_ms"))
@@ -72,13 +93,22 @@ def _addresses(of: str) -> list[str]:
 
 
 def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
-    known = clusters.select("cluster", "dumped_at_ms", "skew_ms")
+    known = clusters.select("cluster", "skew_ms")
     listed = instances.selectExpr(
-        *("instance_id", "cluster", "transactional_id", "producer_id", "decision", "is_last", "last_status", "decided_at_ms"),
+        *("instance_id", "replica_log_id AS coordinator_log_id", "cluster", "transactional_id", "producer_id", "decision", "is_last", "last_status", "decided_at_ms"),
         "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
         "explode(partitions) AS listed",
     )
     return listed.selectExpr("*", "listed.topic", "listed.partition").join(F.broadcast(known), "cluster", "left")
+
+
+def _clocks(clock_offsets: DataFrame) -> DataFrame:
+    return clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms AS of_pair", "spread_ms AS pair_spread")
+
+
+def _farthest(clock_offsets: DataFrame) -> DataFrame:
+    """Of a log without a matched marker nobody knows the clock; it may be as far away as any other of the cluster."""
+    return clock_offsets.groupBy("cluster").agg(F.expr("max(abs(newest_offset_ms)) AS farthest_ms"))
 
 
 def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> DataFrame:
@@ -86,27 +116,36 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
     gaps = coverage.groupBy("replica_log_id").agg(
         F.expr(f"bool_or({_BROKEN}) AS broken"), F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap")
     )
-    oldest = {"oldest_ms": "min(max_timestamp_ms)", "oldest_marker_ms": "min(IF(row_kind = 'marker', max_timestamp_ms, NULL))"}
+    oldest = {"oldest_ms": "min(IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL))"}
     ages = rows.groupBy("replica_log_id").agg(*_named(oldest))
     kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "uncleaned_from")
+    told = ("newest_broker_clock_ms", "dumped_at_ms", "clean_end", "first_leader_epoch")
     return (
-        replica_logs.select(*kept, "newest_broker_clock_ms")
+        replica_logs.select(*kept, *told)
         .join(F.broadcast(gaps), "replica_log_id", "left")
         .join(F.broadcast(ages), "replica_log_id", "left")
     )
 
 
 def _covered() -> str:
-    """Whether the place of the marker was dumped."""
-    past_end = "ended_ms + skew_ms <= greatest(dumped_at_ms, newest_broker_clock_ms)"
-    # A log from offset 0 on that is younger than the decision belongs to a topic that was deleted and created again.
-    since_birth = "first_offset = 0 AND oldest_ms <= decided_at_ms"
-    head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_marker_ms + skew_ms < decided_at_ms"
+    """Whether the place of the marker was dumped.
+
+    The log was dumped behind the completion if a broker wrote into it later, if its own dump began later by its broker's clock, or if both
+    brokers had been stopped. One time for a whole collection proves nothing: its files were read over minutes.
+    """
+    margin = f"spread_ms + {ROUNDING_MS}"
+    past_end = f"""coalesce(newest_broker_clock_ms - ahead_ms >= ended_ms + {margin}, false)
+        OR coalesce(clean_end AND coordinator_clean_end, false)
+        OR coalesce(broker <=> coordinator_broker AND dumped_at_ms >= coordinator_dumped_at_ms, false)
+        OR coalesce(dumped_at_ms - ahead_ms - skew_ms >= ended_ms + {margin}, false)"""
+    # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
+    since_birth = "first_offset = 0 AND (oldest_ms - ahead_ms <= decided_at_ms OR first_leader_epoch > 0)"
+    head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_ms - ahead_ms + skew_ms < decided_at_ms"
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'
-        WHEN coalesce(broken OR unsure_ms >= decided_at_ms - skew_ms, false) THEN 'not_judged'
-        WHEN NOT (tail_intact AND coalesce({past_end}, false)) THEN 'tail'
+        WHEN coalesce(broken OR unsure_ms - ahead_ms >= decided_at_ms - skew_ms, false) THEN 'not_judged'
+        WHEN NOT (tail_intact AND ({past_end})) THEN 'tail'
         WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
         WHEN NOT coalesce({head_seen}, false) THEN 'below_start'
         WHEN NOT coalesce(uncleaned_from = 0, false) AND data_first_offset IS NULL THEN 'compacted'

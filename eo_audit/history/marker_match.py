@@ -1,219 +1,220 @@
-"""Which marker ended which transaction instance, in each replica log.
+"""Which marker ended which transaction instance, in each replica log: `model.alignment`, and the windows that spare most logs the asking.
 
-Under TV2 the producer id and the marker's epoch name the instance. Under TV0 and TV1 many instances share them:
-1. By rank, where there are as many markers as instances: each marker belongs to the instance of its place, if their types agree and one
-   common offset of the clocks explains all the pairs.
-2. By time: a marker is written between the decision and the completion of its instance. That contradicts itself (two markers for one
-   instance, a COMMIT for an aborted one) when clocks lie further apart than transactions.
-3. By rank without markers that may be retries, then by rank from the end where one of the two heads is missing.
-4. By time after all, where only a few markers contradict it; else the whole group is ambiguous, and nothing is said of it.
-
-A match needs the decision's type and a coordinator epoch between the leader epochs of PrepareX and CompleteX.
+Under TV2 the producer id and the marker's epoch name the instance. Under TV0 and TV1 many instances share them, and order decides:
+1. By place, where the log and the coordinator's story are known from their beginnings: the n-th marker belongs to the n-th instance, if all
+   their types and epochs agree and the clocks of both brokers lie the same distance apart from each marker to the next.
+2. By time, where a beginning is missing: each marker lies between the decision and the completion of one instance, and no instance is left out.
+3. All others are aligned by the law itself (`doubtful_markers`), all producers of the log together: they have seen the same clocks.
+What can be aligned in two ways is ambiguous, and nothing is said of it.
 """
+
+from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-OPEN_END = 2**62  # the place of what no marker has ended yet
-ROUNDING_MS = 10  # clocks of two brokers drift this much within a group of markers
-FEW = 2  # markers that may contradict their time before the times of the whole group are in doubt; or one of ten
+from eo_audit.history.doubtful_markers import aligned
+from eo_audit.model.alignment import DRIFT, ROUNDING_MS
 
 _LOG = "replica_log_id, producer_id"
-_GROUP = f"{_LOG}, epoch"
 _BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-_EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-# What comes next is looked for backwards: Spark takes time by the square of the rows for frames that end at UNBOUNDED FOLLOWING.
-_IN_RANGE = """coalesce(marker.coordinator_epoch >= found.prepare_leader_epoch, true)
-    AND coalesce(marker.coordinator_epoch <= found.complete_leader_epoch, true)"""
 
 _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_id', instance_id, 'protocol', protocol,
-    'data_epoch', data_epoch, 'decision', decision, 'start_ms', IF(start_source = 'upper_bound', NULL, start_ms),
-    'decided_at_ms', decided_at_ms, 'until_ms', coalesce(completed_at_ms, next_at_ms, 4611686018427387904L),
+    'data_epoch', data_epoch, 'marker_epoch', marker_epoch, 'decision', decision,
+    'start_ms', IF(start_source = 'upper_bound', NULL, start_ms), 'decided_at_ms', decided_at_ms,
+    'until_ms', coalesce(completed_at_ms, next_at_ms, 4611686018427387904L),
     'prepare_leader_epoch', prepare_leader_epoch, 'complete_leader_epoch', complete_leader_epoch)"""
-_INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, decision: string,
+INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, marker_epoch: int, decision: string,
     start_ms: bigint, decided_at_ms: bigint, until_ms: bigint, prepare_leader_epoch: int, complete_leader_epoch: int>"""
 _MARKER = """named_struct('type', marker_type, 'epoch', producer_epoch, 'coordinator_epoch', marker_coordinator_epoch,
-    'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch)"""
-_MARKER_TYPE = "struct<type: string, epoch: int, coordinator_epoch: int, at_ms: bigint, closes: boolean, data_epoch: int>"
-_SPAN = """named_struct('span_id', span_id, 'first_epoch', first_epoch, 'last_epoch', last_epoch,
-    'first_ms', first_timestamp_ms, 'last_ms', last_timestamp_ms, 'complete_past', complete_past, 'hole_at', hole_at)"""
-_SPAN_TYPE = """struct<span_id: bigint, first_epoch: int, last_epoch: int, first_ms: bigint, last_ms: bigint, complete_past: boolean,
-    hole_at: bigint>"""
+    'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch, 'leader_epoch', partition_leader_epoch)"""
+MARKER_TYPE = """struct<type: string, epoch: int, coordinator_epoch: int, at_ms: bigint, closes: boolean, data_epoch: int,
+    leader_epoch: int>"""
+# How far the clocks lie apart at a marker: it is written between the decision and its completion.
+_DISTANCE = """named_struct('least', marker.at_ms - greatest(by_rank.until_ms, by_rank.decided_at_ms),
+    'most', marker.at_ms - by_rank.decided_at_ms, 'at_ms', marker.at_ms)"""
+_TOLERANCE = f"{ROUNDING_MS} + {DRIFT} * abs(marker.at_ms - distance_before.at_ms)"
+_STEADY = f"""coalesce(({_DISTANCE}).least <= distance_before.most + ({_TOLERANCE})
+    AND ({_DISTANCE}).most >= distance_before.least - ({_TOLERANCE}), true)"""
+_SCRATCH = (
+    "distance_before",
+    *("by_epoch", "by_rank", "nearest", "rank", "rivals", "rivals_most", "first_rank", "last_rank", "at_ms", "fits_rank", "is_older"),
+    *("in_its_time", "matched", "all_fit", "all_in_time", "seen", "wanted"),
+)
+DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL)"
 
 
-def matched(
-    rows: DataFrame, spans: DataFrame, instances: DataFrame, *, reach: DataFrame, replica_logs: DataFrame, clusters: DataFrame
+def match_markers(
+    rows: DataFrame,
+    instances: DataFrame,
+    *,
+    reach: DataFrame,
+    replica_logs: DataFrame,
+    clusters: DataFrame,
+    keep: Callable[[DataFrame], DataFrame] = lambda frame: frame,
 ) -> DataFrame:
-    """Markers and spans of each producer in each replica log, with the instances they may belong to.
+    """The markers of each producer in each replica log, and the instances that list its partition, each matched with the other.
 
     Args:
         rows: what `sequences.producer_rows` returns.
-        spans: the table transaction_spans.
         instances: the table transaction_instances.
-        reach: cluster, producer_id, has_story (true), known_from_ms and known_until_ms: the time of which the coordinator log tells about
-            the producer, null where there is no bound.
-        replica_logs: the table, for topic, partition and first offset of each log.
+        reach: what `reach.reach` returns.
+        replica_logs: the table, for topic, partition, first offset and cleaning of each log, and when it was dumped.
         clusters: the table, for skew_ms.
+        keep: makes rows that are read several times once.
 
     Returns:
-        the columns of reach; replica_log_id, producer_id, cluster, log (topic and partition), first_offset (of the log), skew_ms;
-        place (in the log);
-        marker (null on a span), span (null on a marker);
-        match (closing, duplicate, contradictory or null) and instance (the one matched, or null) of the marker, on a span those of
-        the marker that closes it, which is `closer` (null while open); marker_before: the producer's previous marker;
-        candidates: the instances that list the partition, from the last one that some marker ended before (`before`) up to the one
-        that the next marker ends, which stands at ends_candidate; is_ambiguous: the marker cannot be matched;
-        clocklike: the producer's timestamps follow its transactions.
+        replica_log_id, producer_id, cluster, kind (0 an instance, 2 a marker), place (offset of the first entry, or of the marker), own (the
+        instance), marker; found (the instance of a marker, or null), match (closing, duplicate, contradictory or null), claims (the place of
+        the marker that ended an instance, on both), ambiguous (the producer's markers in this log can be told in more than one way).
     """
-    logs = replica_logs.select("replica_log_id", "cluster", "topic", "partition", "first_offset")
+    named = ("replica_log_id", "cluster", "topic", "partition", "first_offset", "clean_end", "broker", "dumped_at_ms")
+    logs = replica_logs.selectExpr(*named, "coalesce(uncleaned_from = 0, false) AS never_cleaned")
     skews = F.broadcast(clusters.select("cluster", "skew_ms"))
-    log = F.struct("topic", "partition").alias("log")
-    known = F.broadcast(logs.select("replica_log_id", "cluster", log, "first_offset").join(skews, "cluster"))
-    events = _expected(instances, logs.drop("first_offset")).unionAll(_markers(rows)).unionAll(_spans(spans)).join(known, "replica_log_id")
-    told = events.join(reach, ["cluster", "producer_id"], "left").repartition("replica_log_id", "producer_id")
-    return _with_candidates(_claimed(_by_time_and_rank(told)))
+    events = _expected(instances, logs.select("replica_log_id", "cluster", "topic", "partition")).unionAll(_markers(rows))
+    known = events.join(F.broadcast(logs.drop("topic", "partition").join(skews, "cluster")), "replica_log_id")
+    told = known.join(reach, ["cluster", "producer_id"], "left").selectExpr("*", *_ends())
+    paired = keep(_paired(told.repartition("replica_log_id", "producer_id")))
+    return _claimed(_found(paired, aligned(paired)))
 
 
 def _expected(instances: DataFrame, logs: DataFrame) -> DataFrame:
     """Instance x partition x replica log: each must see one marker there once it is decided."""
-    listed = instances.selectExpr("cluster", "producer_id", "marker_epoch", f"{_INSTANCE} AS own", "explode(partitions) AS listed")
+    listed = instances.selectExpr(
+        *("cluster", "producer_id", "marker_epoch AS epoch", "first_entry_offset AS place", f"{_INSTANCE} AS own"),
+        "explode(partitions) AS listed",
+    )
     found = listed.selectExpr("*", "listed.topic", "listed.partition").join(F.broadcast(logs), ["cluster", "topic", "partition"])
     return found.selectExpr(
-        *("replica_log_id", "producer_id", "0 AS kind", "marker_epoch AS epoch", "own.decided_at_ms AS at_ms"),
-        *("own.first_entry_offset AS place", "own", f"CAST(NULL AS {_MARKER_TYPE}) AS marker", f"CAST(NULL AS {_SPAN_TYPE}) AS span"),
+        *("replica_log_id", "producer_id", "0 AS kind", "epoch", "place", "own"),
+        f"CAST(NULL AS {MARKER_TYPE}) AS marker",
     )
 
 
 def _markers(rows: DataFrame) -> DataFrame:
     return rows.where("row_kind = 'marker' AND judged AND marker_type IS NOT NULL").selectExpr(
-        *("replica_log_id", "producer_id", "2 AS kind", "producer_epoch AS epoch", "max_timestamp_ms AS at_ms", "base_offset AS place"),
-        *(f"CAST(NULL AS {_INSTANCE_TYPE}) AS own", f"{_MARKER} AS marker", f"CAST(NULL AS {_SPAN_TYPE}) AS span"),
+        *("replica_log_id", "producer_id", "2 AS kind", "producer_epoch AS epoch", "base_offset AS place"),
+        *(f"CAST(NULL AS {INSTANCE_TYPE}) AS own", f"{_MARKER} AS marker"),
     )
 
 
-def _spans(spans: DataFrame) -> DataFrame:
-    """Spans stand just before the marker that closes them."""
-    return spans.where("judged").selectExpr(
-        *("replica_log_id", "producer_id", "1 AS kind", "CAST(NULL AS INT) AS epoch", "CAST(NULL AS BIGINT) AS at_ms"),
-        f"coalesce(marker_offset, {OPEN_END}L) AS place",
-        *(f"CAST(NULL AS {_INSTANCE_TYPE}) AS own", f"CAST(NULL AS {_MARKER_TYPE}) AS marker", f"{_SPAN} AS span"),
+def _ends() -> list[str]:
+    """Which ends of the two sequences the dumps may lack (`model.alignment.Producer`).
+
+    Which of two logs was dumped last is told by one broker's own clock, or does not matter: both brokers had been stopped.
+    """
+    stopped = "coalesce(clean_end AND coordinator_clean_end, false)"
+    one_clock = "broker <=> coordinator_broker"
+    return [
+        "known_from_ms IS NOT NULL AS older_markers",
+        "first_offset > 0 OR NOT never_cleaned AS older_decided",
+        f"NOT ({stopped} OR coalesce({one_clock} AND coordinator_dumped_at_ms >= dumped_at_ms, false)) AS newer_markers",
+        f"NOT ({stopped} OR coalesce({one_clock} AND dumped_at_ms >= coordinator_dumped_at_ms, false)) AS newer_decided",
+    ]
+
+
+def _paired(events: DataFrame) -> DataFrame:
+    """Adds `method` and `partner`, the instance of a marker by that method: by epoch, place or time; null where the law must be asked."""
+    by_epoch = f"PARTITION BY {_LOG}, epoch"
+    group = f"PARTITION BY {_LOG}, of_tv2"
+    in_log = f"{group}, kind = 2, {DECIDED} ORDER BY place"
+    in_time = f"{group} ORDER BY at_ms, kind, place {_BACK}"
+    numbered = (
+        events.selectExpr("*", f"coalesce(max(own.protocol = 'tv2') OVER ({by_epoch}), false) AS of_tv2")
+        .selectExpr(
+            *("*", f"IF(kind = 2, marker.at_ms, own.decided_at_ms - {ROUNDING_MS}) AS at_ms"),
+            f"IF(of_tv2, first(own, true) OVER ({by_epoch}), NULL) AS by_epoch",
+            f"IF(kind = 2 OR {DECIDED}, row_number() OVER ({in_log}), -1 - place) AS rank",
+        )
+        .selectExpr(
+            *("*", f"IF(kind = 2, first(own, true) OVER ({group}, rank), NULL) AS by_rank"),
+            f"IF(kind = 2, last(IF({DECIDED}, struct(own AS one, rank AS rank), NULL), true) OVER ({in_time}), NULL) AS nearest",
+        )
     )
-
-
-def _by_time_and_rank(events: DataFrame) -> DataFrame:
-    """Adds `found`, the instance of each marker by time or by rank, whether it `fits` or is `odd` (of the other type), `ambiguous`."""
-    in_time = f"PARTITION BY {_GROUP} ORDER BY at_ms, kind, place"
-    against_time = f"PARTITION BY {_GROUP} ORDER BY at_ms DESC, kind DESC, place DESC"
-    in_log = f"PARTITION BY {_GROUP}, kind ORDER BY place"
-    backwards = f"PARTITION BY {_GROUP}, kind ORDER BY place DESC"
-    kept = "kind = 2 AND NOT again"
-    older = "earlier IS NULL AND known_from_ms IS NOT NULL"  # than all that the coordinator log still tells
-    off = f"{kept} AND IF(nearest IS NULL, NOT ({older}), nearest.decision <> marker.type OR rivals > 1)"
     return (
-        events.selectExpr(
-            "*",
-            f"last(own, true) OVER ({in_time} {_BACK}) AS earlier",
-            f"last(own, true) OVER ({against_time} {_BACK}) AS later",
-            # Closes nothing, and is of the same type as the one before: a retry, or the marker of a partition without data.
-            f"coalesce(kind = 2 AND NOT marker.closes AND lag(marker.type) OVER ({in_log}) = marker.type, false) AS again",
-            f"IF(kind = 2, {_nearest()}, NULL) AS nearest",
+        numbered.selectExpr("*", f"lag({_DISTANCE}) OVER ({in_log}) AS distance_before", *_in_time())
+        .selectExpr(
+            *("*", f"{_agrees('by_rank')} AND {_STEADY} AS fits_rank"),
+            f"IF(in_its_time, count_if(in_its_time) OVER (PARTITION BY {_LOG}, of_tv2, nearest.rank), 0) AS rivals",
         )
         .selectExpr(
             "*",
-            f"row_number() OVER ({backwards}) AS rank",
-            f"sum(IF(again, 0, 1)) OVER ({backwards} {_BACK}) AS kept_rank",
-            f"count_if({kept}) OVER (PARTITION BY {_GROUP}, nearest.instance_id) AS rivals",
+            f"count(marker) OVER ({group}) AS seen",
+            f"count_if({DECIDED}) OVER ({group}) AS wanted",
+            f"bool_and(kind <> 2 OR fits_rank) OVER ({group}) AS all_fit",
+            f"bool_and(kind <> 2 OR is_older OR in_its_time) OVER ({group}) AS all_in_time",
+            f"count_if(in_its_time) OVER ({group}) AS matched",
+            f"max(rivals) OVER ({group}) AS rivals_most",
+            f"min(IF(in_its_time, nearest.rank, NULL)) OVER ({group}) AS first_rank",
+            f"max(IF(in_its_time, nearest.rank, NULL)) OVER ({group}) AS last_rank",
         )
-        .selectExpr(
-            "*",
-            f"IF(kind = 2, first(own, true) OVER (PARTITION BY {_GROUP}, rank), NULL) AS partner",
-            f"IF({kept}, first(own, true) OVER (PARTITION BY {_GROUP}, kept_rank), NULL) AS kept_partner",
-            f"count_if({off}) OVER (PARTITION BY {_GROUP}) AS doubts",
-            f"count(own) OVER (PARTITION BY {_GROUP}) AS wanted",
-            f"count(marker) OVER (PARTITION BY {_GROUP}) AS seen",
-            f"count_if({kept}) OVER (PARTITION BY {_GROUP}) AS kept_seen",
-        )
-        .selectExpr(
-            "*",
-            f"{_explained('partner')} AS by_rank",
-            f"{_explained('kept_partner')} AS by_kept_rank",
-            f"""CASE WHEN nearest.protocol = 'tv2' THEN 'time' WHEN by_rank AND seen = wanted THEN 'rank' WHEN doubts = 0 THEN 'time'
-                WHEN by_kept_rank AND kept_seen = wanted THEN 'kept' WHEN by_rank AND {_headless("seen")} THEN 'rank'
-                WHEN by_kept_rank AND {_headless("kept_seen")} THEN 'kept'
-                WHEN doubts <= {FEW} OR doubts * 10 <= seen THEN 'time' ELSE 'none' END AS method""",
-            "CASE method WHEN 'time' THEN nearest WHEN 'rank' THEN partner WHEN 'kept' THEN kept_partner END AS found",
-            f"coalesce(kind = 2 AND found.decision = marker.type AND {_IN_RANGE}, false) AS fits",
-            "coalesce(kind = 2 AND found.decision <> marker.type, false) AS odd",
-            "method = 'none' AS ambiguous",
-        )
+        .selectExpr("*", f"{_method()} AS method")
+        .selectExpr("*", "CASE method WHEN 'epoch' THEN by_epoch WHEN 'place' THEN by_rank WHEN 'time' THEN nearest.one END AS partner")
+        .drop(*_SCRATCH)
     )
 
 
-def _headless(seen: str) -> str:
-    """The counts may differ: the older markers, or the older instances, were not dumped."""
-    return f"((first_offset > 0 OR {seen} >= wanted) AND (known_from_ms IS NOT NULL OR {seen} <= wanted))"
+def _agrees(partner: str) -> str:
+    return f"coalesce({partner}.decision = marker.type AND {partner}.marker_epoch = marker.epoch, false) AND {_in_range(partner)}"
 
 
-def _nearest() -> str:
-    """The instance whose time from decision to completion holds the marker, else one of the right type within the tolerance."""
-    after, ahead = "at_ms - earlier.until_ms", "later.decided_at_ms - at_ms"
-    return f"""CASE
-        WHEN coalesce(earlier.protocol, later.protocol) = 'tv2' THEN coalesce(earlier, later)
-        WHEN {after} <= 0 THEN earlier
-        WHEN {after} <= skew_ms AND earlier.decision = marker.type
-            AND NOT coalesce({ahead} < {after} AND later.decision = marker.type, false) THEN earlier
-        WHEN {ahead} <= skew_ms AND later.decision = marker.type THEN later END"""
+def _in_range(found: str) -> str:
+    """The coordinator epoch of a marker lies between the leader epochs of PrepareX and CompleteX."""
+    return f"""coalesce(marker.coordinator_epoch >= {found}.prepare_leader_epoch, true)
+        AND coalesce(marker.coordinator_epoch <= {found}.complete_leader_epoch, true)"""
 
 
-def _explained(partner: str) -> str:
-    """One offset of the clocks, within the tolerance, explains the pairs of a group, and their types agree."""
-    group = f"OVER (PARTITION BY {_GROUP})"
-    least, most = f"max(at_ms - {partner}.until_ms) {group}", f"min(at_ms - {partner}.decided_at_ms) {group}"
-    agree = f"bool_and({partner}.decision = marker.type) {group}"
-    return f"""coalesce({least} <= {most} + {ROUNDING_MS} AND {least} <= skew_ms AND {most} >= -skew_ms AND {agree}, false)"""
+def _in_time() -> list[str]:
+    """By time: each marker between decision and completion of one instance, or older than all that the coordinator log still tells."""
+    one = "nearest.one"
+    inside = f"coalesce(marker.at_ms <= greatest({one}.until_ms, {one}.decided_at_ms) + {ROUNDING_MS}, false)"
+    return [
+        f"kind = 2 AND {_agrees(one)} AND {inside} AS in_its_time",
+        "kind = 2 AND nearest IS NULL AND older_markers AS is_older",
+    ]
+
+
+def _method() -> str:
+    by_place = "all_fit AND NOT (older_markers OR older_decided) AND (seen = wanted OR (seen < wanted AND newer_decided))"
+    every_one = "last_rank - first_rank + 1 = matched AND (first_rank = 1 OR older_decided) AND (last_rank = wanted OR newer_decided)"
+    by_time = f"all_in_time AND rivals_most <= 1 AND ({every_one})"
+    return f"""CASE WHEN of_tv2 THEN 'epoch' WHEN seen = 0 OR wanted = 0 THEN 'nothing' WHEN {by_place} THEN 'place'
+        WHEN coalesce({by_time}, false) THEN 'time' END"""
+
+
+def _found(paired: DataFrame, answers: DataFrame) -> DataFrame:
+    """Adds `found`, the instance of each marker, `again` and `doubtful`; `ambiguous`: some marker of the producer in this log is."""
+    mine = "replica_log_id = of_log AND kind = 2 AND place = at_marker"
+    joined = paired.join(answers.withColumnRenamed("replica_log_id", "of_log"), F.expr(mine), "left")
+    entry = "IF(kind = 0, place, coalesce(at_entry, -1 - place))"
+    told = f"first(own, true) OVER (PARTITION BY {_LOG}, IF(kind = 0 OR method IS NULL, {entry}, -1 - place))"
+    return joined.selectExpr(
+        *("replica_log_id", "producer_id", "cluster", "kind", "epoch", "place", "own", "marker", "coordinator_log_id"),
+        f"IF(kind = 2 AND NOT coalesce(doubtful, false), IF(method IS NULL, {told}, partner), NULL) AS found",
+        "coalesce(again, false) AS again",
+        "coalesce(doubtful, false) AS doubtful",
+        f"coalesce(max(doubtful) OVER (PARTITION BY {_LOG}), false) AS ambiguous",
+    )
 
 
 def _claimed(paired: DataFrame) -> DataFrame:
     """Adds `match`, and `claims`: the place of the marker that ends the instance, on both."""
-    of_instance = f"PARTITION BY {_GROUP}, coalesce(own.instance_id, found.instance_id)"
+    of_instance = f"PARTITION BY {_LOG}, coalesce(own.instance_id, found.instance_id)"
     foreign = "coalesce(marker.closes AND marker.data_epoch <> found.data_epoch, false)"
-    return paired.selectExpr(
-        "*",
-        # A marker with a wrong epoch may fit an instance whose own marker comes later: that one closes data of the instance's epoch.
-        f"(min(IF(fits, struct({foreign} AS foreign, place), NULL)) OVER ({of_instance})).place AS first_fit",
-        f"min(IF(odd, place, NULL)) OVER ({of_instance}) AS first_odd",
-        """CASE WHEN fits AND place = first_fit THEN 'closing' WHEN fits THEN 'duplicate'
-            WHEN odd AND first_fit IS NULL AND place = first_odd THEN 'contradictory' END AS match""",
-        """CASE WHEN own IS NOT NULL THEN coalesce(first_fit, first_odd)
-            WHEN match IN ('closing', 'contradictory') THEN place END AS claims""",
-    )
-
-
-def _with_candidates(claimed: DataFrame) -> DataFrame:
-    """Each marker and span with what lies between the instances that ended before and the one that ends next."""
-    side = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place, kind"
-    backwards = f"PARTITION BY {_LOG}, kind = 0 ORDER BY place DESC, kind DESC"
-    known = "named_struct('marker', marker, 'match', match, 'instance', IF(match IS NULL, NULL, found), 'ambiguous', ambiguous)"
-    ends = "IF(match IN ('closing', 'contradictory'), found, NULL)"
-    stale = "coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false)"
     return (
-        claimed.selectExpr(
-            *("replica_log_id", "producer_id", "cluster", "log", "first_offset", "skew_ms", "kind", "place", "own", "marker", "span"),
-            *("has_story", "known_from_ms", "known_until_ms"),
-            f"coalesce(last(claims, true) OVER ({backwards} {_BACK}), {OPEN_END}L) AS ends_candidate",
-            f"last({ends}, true) OVER ({side} {_EARLIER}) AS before",
-            f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
-            f"last(IF(kind = 2, {known}, NULL), true) OVER ({backwards} {_BACK}) AS closing",
-            *("closing.marker AS closer", "closing.match AS match", "closing.instance AS instance", f"{stale} AS stale"),
-            "IF(ambiguous, NULL, own) AS candidate",
-            "coalesce(closing.ambiguous, false) AS is_ambiguous",
+        paired.selectExpr("*", "coalesce(found.decision = marker.type, false) AS fits", "coalesce(found.decision <> marker.type, false) AS odd")
+        .selectExpr(
+            "*",
+            # A marker with a wrong epoch may fit an instance whose own marker comes later: that one closes data of the instance's epoch.
+            f"(min(IF(fits, struct(again, {foreign} AS foreign, place), NULL)) OVER ({of_instance})).place AS first_fit",
+            f"min(IF(odd, place, NULL)) OVER ({of_instance}) AS first_odd",
         )
         .selectExpr(
             "*",
-            f"sort_array(collect_list(candidate) OVER (PARTITION BY {_LOG}, ends_candidate)) AS candidates",
-            # A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
-            f"2 * count_if(stale) OVER (PARTITION BY {_LOG}) <= count(span) OVER (PARTITION BY {_LOG}) AS clocklike",
+            """CASE WHEN fits AND place = first_fit THEN 'closing' WHEN fits THEN 'duplicate'
+                WHEN odd AND first_fit IS NULL AND place = first_odd THEN 'contradictory' END AS match""",
+            """CASE WHEN kind = 0 THEN coalesce(first_fit, first_odd)
+                WHEN match IN ('closing', 'contradictory') THEN place END AS claims""",
         )
-        .where("kind > 0")
-        .drop("kind", "own", "closing", "stale", "candidate")
+        .drop("fits", "odd", "first_fit", "first_odd", "again")
     )

@@ -5,15 +5,19 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from eo_audit.history.assignment import assign_instances
+from eo_audit.history.assignment import assign_instances, judged_events
+from eo_audit.history.clock_offsets import clock_offsets
 from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
+from eo_audit.history.marker_match import match_markers
+from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.spans import transaction_spans
 from tests.support.rows import table
 from tests.support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows
 
 GENUINE, LATE, SUSPECTED = ("no", "registered"), ("proved", "registered"), ("suspected", "registered")
+LATER = ["instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role"]
 UNREGISTERED, UNKNOWN = ("no", "unregistered"), ("no", "unknown")
 
 TWO_COMMITS = """
@@ -296,7 +300,7 @@ STORIES = [
         "0 data e0 @110\n9 data e0 @210 hole\n10 COMMIT e0 @255",
         {0: (None, None, "unknown"), 9: (2, *GENUINE), 10: "closing"},
         {1: ("tail", "unknown"), 2: ("covered", "closing")},
-        dumped_at_ms=100,
+        stopped=False,
     ),
     Story(
         "a hole inside one transaction, whose epoch tells",
@@ -322,7 +326,7 @@ STORIES = [
         ONE_ABORT,
         "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @600\n3 ABORT e0 @700\n4 data e0 @710",
         {0: (1, *GENUINE), 1: "closing", 2: (None, *UNKNOWN), 3: "unknown", 4: (None, *UNKNOWN)},
-        dumped_at_ms=150,
+        stopped=False,
     ),
     Story(
         "open, within its timeout",
@@ -330,7 +334,7 @@ STORIES = [
         "0 data e0 @95",
         {0: (1, *GENUINE)},
         {1: ("tail", "pending")},
-        dumped_at_ms=50,
+        stopped=False,
     ),
     Story(
         "late data, then the transaction that lists the partition is running",
@@ -344,7 +348,7 @@ STORIES = [
         "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
         {2: (2, *GENUINE)},
         {2: ("tail", "unknown")},
-        dumped_at_ms=200,
+        stopped=False,
     ),
 ]
 
@@ -355,7 +359,6 @@ def clusters(spark: SparkSession) -> DataFrame:
         {
             "cluster": story.name,
             "coordinator_complete": story.complete and story.tail == "eof",
-            "dumped_at_ms": story.dumped_at_ms,
             "transaction_version": story.transaction_version,
             "kafka_version": "4.0.0" if story.transaction_version == 2 else "3.9.1",
             "abort_scan_interval_ms": 10_000,
@@ -369,7 +372,10 @@ def clusters(spark: SparkSession) -> DataFrame:
 @pytest.fixture(scope="module")
 def replica_logs(spark: SparkSession) -> DataFrame:
     places = {"topic": TOPIC, "partition": PARTITION, "tail_intact": True, "uncleaned_from": 0, "broker": 1}
-    logs = [{"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, **places} for n, story in enumerate(STORIES)]
+    logs = [
+        {"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, "clean_end": story.stopped, **places}
+        for n, story in enumerate(STORIES)
+    ]
     coordinators = [
         {
             "replica_log_id": 1_000 + n,
@@ -377,6 +383,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
             "topic": "__transaction_state",
             "partition": 0,
             "tail_intact": True,
+            "clean_end": story.stopped,
             "newest_broker_clock_ms": max((row["batch_timestamp_ms"] for row in entry_rows(n, story)), default=None),
         }
         for n, story in enumerate(STORIES)
@@ -403,13 +410,38 @@ def instances(history: DataFrame, clusters: DataFrame) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def assigned(spark: SparkSession, instances: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
-    rows = table(spark, "producer_history", [row for n, story in enumerate(STORIES) for row in log_rows(n, story)])
-    later = ["instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role"]
-    rows = rows.drop(*later, "truth", "returned", "returned_from_segment", "below_lso").localCheckpoint()
-    spans = transaction_spans(rows)
-    found = assign_instances(rows, spans, instances, coordinator_history=history, replica_logs=replica_logs, clusters=clusters)
-    assert found.columns == [*rows.columns, *later]
+def rows(spark: SparkSession) -> DataFrame:
+    found = table(spark, "producer_history", [row for n, story in enumerate(STORIES) for row in log_rows(n, story)])
+    return found.drop(*LATER, "truth", "returned", "returned_from_segment", "below_lso").localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def matched(rows: DataFrame, instances: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+    story = reach(history, replica_logs, clusters)
+    return match_markers(rows, instances, reach=story, replica_logs=replica_logs, clusters=clusters).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def clocks(matched: DataFrame) -> DataFrame:
+    return clock_offsets(matched).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def assigned(
+    rows: DataFrame,
+    matched: DataFrame,
+    clocks: DataFrame,
+    *,
+    instances: DataFrame,
+    history: DataFrame,
+    replica_logs: DataFrame,
+    clusters: DataFrame,
+) -> DataFrame:
+    known = {"replica_logs": replica_logs, "clusters": clusters}
+    told = {"reach": reach(history, replica_logs, clusters), "whole_logs": whole_logs(history, replica_logs, clusters)}
+    events = judged_events(rows, transaction_spans(rows), matched, clock_offsets=clocks, **told, **known)
+    found = assign_instances(rows, events, instances)
+    assert found.columns == [*rows.columns, *LATER]
     return found.localCheckpoint()
 
 
@@ -452,9 +484,11 @@ def test_decisions_are_those_of_the_owner(said: dict[tuple[int, int], Row], inst
 
 @pytest.fixture(scope="module")
 def partitions(
-    spark: SparkSession, instances: DataFrame, assigned: DataFrame, replica_logs: DataFrame, clusters: DataFrame
+    spark: SparkSession, instances: DataFrame, assigned: DataFrame, replica_logs: DataFrame, clocks: DataFrame, *, clusters: DataFrame
 ) -> dict[str, Row]:
-    found = instance_partitions(instances, assigned, coverage=table(spark, "coverage", []), replica_logs=replica_logs, clusters=clusters)
+    covered = table(spark, "coverage", [])
+    logs = {"replica_logs": replica_logs, "clock_offsets": clocks, "clusters": clusters}
+    found = instance_partitions(instances, assigned, coverage=covered, **logs)
     rows = found.where(f"topic = '{TOPIC}'").collect()
     here = [row for row in rows if row.partition == PARTITION or row.replica_log_id is None]
     return {row.instance_id: row for row in sorted(here, key=lambda row: row.partition, reverse=True)}

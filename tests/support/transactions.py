@@ -23,6 +23,7 @@ class Story:
     `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order; "hole" behind a row that stands behind a hole.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
+    `stopped`: the brokers had been stopped before both logs were dumped.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Story:
     first_entry: int = 0
     tail: str = "eof"
     first_offset: int = 0
-    dumped_at_ms: int = 10_000_000
+    stopped: bool = True
 
 
 def entry_rows(number: int, story: Story) -> list[dict[str, object]]:

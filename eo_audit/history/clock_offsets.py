@@ -1,0 +1,52 @@
+"""clock_offsets: how far the clock behind a log is ahead of the coordinator's, as the log's own markers tell.
+
+A marker is written by the clock of the partition's leader, between the decision and the completion that the coordinator's clock wrote: each
+matched pair bounds the distance of both clocks from two sides. The pairs of all producers together give it, as medians, so that a marker
+that waited for its partition does not count; the newest pairs tell where the clocks stood when the dump was made.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+NEWEST = 64  # pairs that tell of the end of a log
+NEVER_MS = 2**60
+_BETWEEN = "IF(least <= 0 AND most >= 0, 0L, IF(abs(least) < abs(most), least, most))"
+
+
+def clock_offsets(matched: DataFrame) -> DataFrame:
+    """The table clock_offsets: one row per replica log and coordinator's log that have a matched pair.
+
+    Args:
+        matched: what `marker_match.match_markers` returns.
+    """
+    pair = "found.decided_at_ms IS NOT NULL AND match = 'closing' AND coordinator_log_id IS NOT NULL"
+    key = "replica_log_id, coordinator_log_id"
+    pairs = matched.where(pair).selectExpr(
+        *("replica_log_id", "coordinator_log_id", "cluster"),
+        f"marker.at_ms - IF(found.until_ms < {NEVER_MS}L, greatest(found.until_ms, found.decided_at_ms), NULL) AS at_least",
+        "marker.at_ms - found.decided_at_ms AS at_most",
+        f"row_number() OVER (PARTITION BY {key} ORDER BY place DESC) AS place",
+    )
+    newest = f"place <= {NEWEST}"
+    told = pairs.groupBy("replica_log_id", "coordinator_log_id").agg(
+        *_sums(
+            cluster="max(cluster)",
+            pairs="count(1)",
+            all_least="median(coalesce(at_least, at_most))",
+            all_most="median(at_most)",
+            least=f"median(IF({newest}, coalesce(at_least, at_most), NULL))",
+            most=f"median(IF({newest}, at_most, NULL))",
+            lowest=f"percentile(IF({newest}, at_most, NULL), 0.1)",
+            highest=f"percentile(IF({newest}, at_most, NULL), 0.9)",
+        )
+    )
+    every = _BETWEEN.replace("least", "all_least").replace("most", "all_most")
+    return told.selectExpr(
+        *("cluster", "replica_log_id", "coordinator_log_id", "pairs", f"CAST({every} AS BIGINT) AS offset_ms"),
+        f"CAST({_BETWEEN} AS BIGINT) AS newest_offset_ms",
+        "CAST(ceil(greatest(most - least, (highest - lowest) / 2)) AS BIGINT) AS spread_ms",
+    )
+
+
+def _sums(**columns: str) -> list[Column]:
+    return [F.expr(f"{sql} AS {name}") for name, sql in columns.items()]

@@ -1,0 +1,98 @@
+"""Markers that neither places nor times match plainly: `model.alignment` itself, run over the logs that have some.
+
+One task sees all producers of such a log, because they have seen the same clocks; logs whose markers match plainly never come here.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from eo_audit.model.alignment import Decided, Marker, Match, Producer, align
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DECIDED = ("marker_epoch", "decision", "decided_at_ms", "until_ms", "prepare_leader_epoch", "complete_leader_epoch")
+_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch")
+_ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided")
+_ANSWER = "replica_log_id long, at_marker long, at_entry long, again boolean, doubtful boolean"
+_NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
+
+
+def aligned(paired: DataFrame) -> DataFrame:
+    """Markers of the logs in which `method` is missing somewhere, with what the law says of them.
+
+    Args:
+        paired: markers and instances with method, partner and the ends of their sequences.
+
+    Returns:
+        replica_log_id, at_marker (the marker's offset), at_entry (the first entry of its instance, or null), again (it repeats another
+        marker of that instance), doubtful (another reading is as good).
+    """
+    doubtful = paired.where("method IS NULL AND kind = 2").select("replica_log_id").distinct()
+    asked = paired.where("NOT of_tv2").join(doubtful, "replica_log_id", "left_semi")
+    columns = ["replica_log_id", "producer_id", "place", "skew_ms", *_ENDS, *(f"own.{name}" for name in _DECIDED)]
+    told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
+    return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
+
+
+def _aligned(log: "pa.Table") -> "pa.Table":
+    import pyarrow as pa
+
+    rows = sorted(log.to_pylist(), key=lambda row: row["place"])
+    of_producer: dict[int, list[dict[str, object]]] = {}
+    for row in rows:
+        of_producer.setdefault(row["producer_id"], []).append(row)
+    producers = {name: _producer(found) for name, found in of_producer.items()}
+    matches = align(producers, skew_ms=rows[0]["skew_ms"])
+    answers = [
+        _answer(rows[0]["replica_log_id"], producer, marker, match)
+        for name, producer in producers.items()
+        for marker, match in zip(producer.markers, matches[name], strict=True)
+    ]
+    names = ["replica_log_id", "at_marker", "at_entry", "again", "doubtful"]
+    types = [pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_()]
+    return pa.table({name: pa.array([row[at] for row in answers], kind) for at, (name, kind) in enumerate(zip(names, types, strict=True))})
+
+
+def _answer(log: int, producer: Producer, marker: Marker, match: Match) -> tuple[object, ...]:
+    entry = None if match.decided is None else producer.decided[match.decided].place
+    return log, marker.offset, entry, match.again, match.doubtful
+
+
+def _producer(rows: list[dict[str, object]]) -> Producer:
+    markers, before = [], None
+    for row in rows:
+        if row["its_type"] is not None:
+            markers.append(_marker(row, before))
+            before = row["its_coordinator_epoch"]
+    decided = [_decided(row) for row in rows if row["its_type"] is None and row["decision"] and row["decided_at_ms"] is not None]
+    return Producer(markers, decided, **{name: bool(rows[0][name]) for name in _ENDS})
+
+
+def _marker(row: dict[str, object], coordinator_epoch_before: object) -> Marker:
+    """The abort tool writes the data's epoch, and the coordinator epoch of the producer's last marker, or 0 where it has none."""
+    known = row["its_coordinator_epoch"] in (0, coordinator_epoch_before)
+    return Marker(
+        offset=row["place"],
+        type=row["its_type"],
+        epoch=row["its_epoch"],
+        at_ms=row["its_at_ms"],
+        closes=bool(row["its_closes"]),
+        by_tool=row["its_type"] == "ABORT" and row["its_epoch"] == row["its_data_epoch"] and known,
+        coordinator_epoch=row["its_coordinator_epoch"],
+        leader_epoch=row["its_leader_epoch"],
+    )
+
+
+def _decided(row: dict[str, object]) -> Decided:
+    until = row["until_ms"]
+    return Decided(
+        place=row["place"],
+        epoch=row["marker_epoch"],
+        decision=row["decision"],
+        decided_ms=row["decided_at_ms"],
+        until_ms=until if until < _NEVER_MS else None,
+        first_leader_epoch=row["prepare_leader_epoch"],
+        last_leader_epoch=row["complete_leader_epoch"],
+    )

@@ -1,0 +1,32 @@
+"""open_transactions: what is open at the end of each log, and whether anybody will end it (KIP-664 calls it hanging if nobody does).
+
+Not the producer's last transaction is asked but the one that order gives the span: a producer may be busy elsewhere while its data hangs here,
+and a transaction that ended after the dump of this partition hangs nowhere.
+"""
+
+from pyspark.sql import DataFrame
+
+from eo_audit.schemas import schema
+
+_RUNNING = "exists(allowed, c -> c.decision IS NULL)"
+_FATE = f"""CASE WHEN is_ambiguous THEN 'unknown' WHEN {_RUNNING} THEN 'running' WHEN size(allowed) > 0 THEN 'decided'
+    WHEN known THEN 'nobody' ELSE 'unknown' END"""
+_MADE = {
+    "first_offset": "span.span_id",
+    "fate": _FATE,
+    "why_unknown": "IF(is_ambiguous, 'clocks_apart', IF(known OR size(allowed) > 0, NULL, 'dumped_apart'))",
+    # The one that is not decided will end all that is open; else the last one would have.
+    "instance_id": """IF(is_ambiguous, NULL,
+        coalesce(try_element_at(filter(allowed, c -> c.decision IS NULL), -1), try_element_at(allowed, -1)).instance_id)""",
+    "tails_overlap": "coalesce(tails_overlap, false)",
+}
+
+
+def open_transactions(events: DataFrame) -> DataFrame:
+    """The table open_transactions: one row per span without a marker.
+
+    Args:
+        events: what `assignment.judged_events` returns.
+    """
+    still_open = events.where("span IS NOT NULL AND closer IS NULL")
+    return still_open.selectExpr(*(f"{_MADE.get(name, name)} AS {name}" for name in schema("open_transactions").columns))

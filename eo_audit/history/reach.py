@@ -1,0 +1,94 @@
+"""How far the coordinator's logs tell: of which producers, from when and until when.
+
+A dump is a set of moments: each log was read at its own. Nothing is concluded from the absence of an entry that may be younger than the dump of
+the log where it should stand. So a coordinator's log tells of the time up to its newest entry, and up to the moment at which its own dump began
+where the collection wrote that down; one time for a whole collection tells nothing of its parts.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from eo_audit.history.clusters import COORDINATOR_TOPIC
+
+# The dumping machine's clock and that of the coordinator's leader are one clock or nearly so: a replica may lie on another broker.
+_DUMPED = "dumped_at_ms - skew_ms"
+
+
+def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+    """The logs of `__transaction_state`, each with the time up to which it tells all.
+
+    Args:
+        replica_logs: the table.
+        clusters: the table, for skew_ms.
+
+    Returns:
+        cluster, coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end, tail_intact, told_until_ms (on the
+        coordinator's clock; null for a log without an entry, of unknown dump time).
+    """
+    tolerance = F.broadcast(clusters.select("cluster", "skew_ms"))
+    logs = replica_logs.where(f"topic = '{COORDINATOR_TOPIC}'").join(tolerance, "cluster")
+    return logs.selectExpr(
+        *("cluster", "replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
+        *("coalesce(clean_end, false) AS coordinator_clean_end", "coalesce(tail_intact, true) AS tail_intact"),
+        f"greatest(newest_broker_clock_ms, {_DUMPED}) AS told_until_ms",
+    )
+
+
+def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Per producer id: how far its story in the coordinator's log is known.
+
+    The end of the log may be missing though the text ends as it should: a snapshot tells how far the log went.
+
+    Args:
+        coordinator_history: the table.
+        replica_logs: the table.
+        clusters: the table.
+
+    Returns:
+        cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, and the first four columns of
+        `coordinator_logs` about the log it stands in.
+    """
+    logs = F.broadcast(coordinator_logs(replica_logs, clusters).drop("cluster"))
+    bound = "IF(previous_offset IS NULL AND NOT head_known, batch_timestamp_ms, NULL)"
+    to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
+    of_log = "max(struct(coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end))"
+    told = (
+        coordinator_history.where("producer_id IS NOT NULL")
+        .withColumnRenamed("replica_log_id", "coordinator_log_id")
+        .join(logs, "coordinator_log_id", "left")
+        .groupBy("cluster", "producer_id")
+        .agg(
+            F.expr(f"max({bound}) AS known_from_ms"),
+            F.expr(f"{to_the_end} AS to_the_end"),
+            F.expr("max(batch_timestamp_ms) AS newest_ms"),
+            F.expr("min(told_until_ms) AS told_until_ms"),
+            F.expr(f"{of_log} AS log"),
+        )
+    )
+    return told.selectExpr(
+        *("cluster", "producer_id", "true AS has_story", "known_from_ms"),
+        "IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms",
+        *("log.coordinator_log_id", "log.coordinator_broker", "IF(to_the_end, log.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms"),
+        "log.coordinator_clean_end AND to_the_end AS coordinator_clean_end",
+    )
+
+
+def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Per cluster: whether its coordinator logs were dumped from the first entry to the last, so that a producer without entries has no
+    transaction, and until when that is so.
+
+    The partitions of one broker are dumped one right after the other; the newest entry of any of them tells of all.
+
+    Returns:
+        cluster, whole, whole_until_ms, whole_clean_end (all coordinator logs ended with their brokers).
+    """
+    contiguous = coordinator_history.groupBy("cluster").agg(F.expr("bool_and(log_contiguous AND tail_known) AS contiguous"))
+    of_broker = coordinator_logs(replica_logs, clusters).groupBy("cluster", "coordinator_broker").agg(
+        F.max("told_until_ms").alias("until_ms"), F.expr("bool_and(coordinator_clean_end)").alias("clean_end")
+    )
+    until = of_broker.groupBy("cluster").agg(F.min("until_ms").alias("whole_until_ms"), F.expr("bool_and(clean_end)").alias("whole_clean_end"))
+    known = clusters.join(contiguous, "cluster", "left").join(until, "cluster", "left")
+    return known.selectExpr(
+        *("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole", "whole_until_ms"),
+        "coalesce(whole_clean_end, false) AS whole_clean_end",
+    )
