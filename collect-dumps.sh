@@ -132,9 +132,15 @@ call() {
   read -r first <"$work/call"
   keep_said "${last:-$first}"
   rm -rf "${work:?}/$nonce"
-  [ -e "$work/broken" ] || return 0
+  if [ ! -e "$work/broken" ]; then
+    while IFS= read -r each; do was_dumped "$each" || echo "$each"; done <"$work/call" >"$work/rest"
+    [ -s "$work/rest" ] || return 0
+    # Its output cannot be cut: one by one.
+    while IFS= read -r each <&4; do call_one "$each" "$@"; done 4<"$work/call"
+    return
+  fi
   if [ -z "$last" ]; then # it cannot even begin
-    while IFS= read -r name; do failed_on "$name"; done <"$work/call"
+    while IFS= read -r each; do failed_on "$each"; done <"$work/call"
     return
   fi
   failed_on "$last"

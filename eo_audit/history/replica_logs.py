@@ -6,7 +6,8 @@
    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
    index of the broker were dumped.
-5. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments.
+5. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
+   shows that there are none.
 """
 
 from functools import reduce
@@ -109,7 +110,9 @@ _STEPS = (
         # null: nothing says so
         "missing_segments": """array_sort(filter(array_except(listed_logs, bases),
             base -> base > first_offset AND base < array_max(bases)))""",
-        "missing_head_from": """nullif(least(start_row, epoch_start, array_min(listed_logs), first_offset), first_offset)""",
+        # What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
+        "missing_head_from": """nullif(least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs), first_offset),
+            first_offset)""",
         # A snapshot or a listed segment beyond the end of the dump tells of a tail, too.
         "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false) AND NOT coalesce(snapshot.offset > leo, false)
             AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)""",
