@@ -369,3 +369,46 @@ def test_a_segment_that_rolls_meanwhile_is_not_listed(log_dir: Path, tool: Path,
     assert done.returncode == 0, done.stderr
     assert (log_dir / f"{SECOND}.log").exists()
     assert (tmp_path / "out/broker-1/listing.txt").read_bytes() == (RECORDED / "broker-1/listing.txt").read_bytes()
+
+
+def cron_line(tmp_path: Path, config: Path) -> str:
+    """The README's line as cron gives it to the shell, with places of this test."""
+    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("15 3 * * *"))
+    places = {
+        "/opt/eo-audit": str(tmp_path / "opt"),
+        "/data/": f"{tmp_path}/data/",
+        "/etc/kafka/server.properties": str(config),
+        "/var/log/": f"{tmp_path}/",
+    }
+    for written, here in places.items():
+        assert written in line
+        line = line.replace(written, here)
+    return line.removeprefix("15 3 * * *").replace("\\%", "%")
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 20])
+def test_the_readmes_cron_line_works_every_night_and_mails_for_every_code_but_0(
+    code: int, log_dir: Path, tool: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={log_dir}\n")
+    program(tmp_path / "opt/collect-dumps.sh", (ROOT / "collect-dumps.sh").read_text())
+    program(tmp_path / "opt/.venv/bin/eo-audit", f'#!/bin/sh\necho "$@" >>{tmp_path}/audits\nexit {code}\n')
+    program(tmp_path / "bin/mail", f'#!/bin/sh\necho "$2" >>{tmp_path}/mails; cat >>{tmp_path}/mails\n')
+    nights = ["2026-11-21", "2026-11-22"]
+    for night in nights:
+        program(tmp_path / "bin/date", f'#!/bin/sh\n[ "$1" != +%F ] || {{ echo {night}; exit; }}\nexec /bin/date "$@"\n')
+        path = f"{tmp_path}/bin:{tool.parent}:{os.environ['PATH']}"
+        subprocess.run(["sh", "-c", cron_line(tmp_path, config)], check=False, env={"PATH": path}, cwd=tmp_path)
+    assert (tmp_path / "audits").read_text().splitlines() == [
+        f"run {tmp_path}/data/dumps/{night} --out {tmp_path}/data/audit" for night in nights
+    ]
+    mails = (tmp_path / "mails").read_text() if (tmp_path / "mails").exists() else ""
+    assert mails.count(f"eo-audit: exit code {code}") == (0 if code == 0 else 2)
+    assert all((tmp_path / "data/dumps" / night / "broker-1/dumped-at.txt").exists() for night in nights)
