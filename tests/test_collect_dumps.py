@@ -362,6 +362,22 @@ def test_what_the_cleaner_replaced_meanwhile_is_dumped_again(log_dir: Path, tool
     assert "broker-1/orders-1/00000000000000000000.log.txt" in files(tmp_path / "out")
 
 
+def test_what_the_cleaner_replaces_every_time_is_listed_as_it_was_and_keeps_no_index(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Then the audit says that the index was not dumped: it may lack what the cleaner removed behind the dump of the segment."""
+    segment = log_dir / "orders-1/00000000000000000000.log"
+    segment.with_suffix(".txnindex").write_bytes(b"1" * 34)
+    (tmp_path / "calls.hook").write_text(
+        "import shutil\n"
+        f"segment = pathlib.Path({str(segment)!r})\n"
+        "shutil.copy(segment, str(segment) + '.swap'); pathlib.Path(str(segment) + '.swap').rename(segment)"
+    )
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert "orders-1 was cleaned or deleted while it was dumped, three times" in done.stderr
+    collected = files(tmp_path / "out/broker-1")
+    assert "orders-1/00000000000000000000.log.txt" in collected and "orders-1/00000000000000000000.txnindex.txt" not in collected
+    assert "34 orders-1/00000000000000000000.txnindex" in collected["listing.txt"].decode().splitlines()
+
+
 def test_a_segment_that_rolls_meanwhile_is_not_listed(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     """It came behind what was dumped: nothing is missing from before the dump began."""
     (tmp_path / "calls.hook").write_text(f"(pathlib.Path({str(log_dir)!r}) / '{SECOND}.log').touch()")
