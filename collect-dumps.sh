@@ -132,9 +132,15 @@ call() {
   read -r first <"$work/call"
   keep_said "${last:-$first}"
   rm -rf "${work:?}/$nonce"
-  [ -e "$work/broken" ] || return 0
+  if [ ! -e "$work/broken" ]; then
+    while IFS= read -r each; do was_dumped "$each" || echo "$each"; done <"$work/call" >"$work/rest"
+    [ -s "$work/rest" ] || return 0
+    # Its output cannot be cut: one by one.
+    while IFS= read -r each <&4; do call_one "$each" "$@"; done 4<"$work/call"
+    return
+  fi
   if [ -z "$last" ]; then # it cannot even begin
-    while IFS= read -r name; do failed_on "$name"; done <"$work/call"
+    while IFS= read -r each; do failed_on "$each"; done <"$work/call"
     return
   fi
   failed_on "$last"
@@ -258,13 +264,24 @@ end_partition() {
     step == 1 { inode[$3] = $1; next }
     step == 2 { dumped[$1] = 1; next }
     $3 ~ /^[0-9]+\.(log|txnindex)$/ && ($3 in inode) && (inode[$3] != $1 || ($3 ~ /log$/ && !($3 in dumped))) { again = 1 }
-    END { exit again }' "$own/.before" step=2 "$own/.dumped" step=3 "$own/.after" || return 1
+    $3 ~ /^[0-9]+\.log$/ { logs++ }
+    END { for (name in dumped) if (name ~ /log$/) some = 1; exit again || (logs && !some) }' "$own/.before" step=2 "$own/.dumped" step=3 "$own/.after" || return 1
   # A segment that was deleted before its index could be dumped is gone as a whole.
   while read -r _ bytes name; do
     case "$name" in *.txnindex) ;; *) continue ;; esac
     if [ "$bytes" -eq 0 ] || [ -e "$folder/$name" ] || was_dumped "$1/$name"; then continue; fi
     rm -f "$own/${name%.txnindex}.log.txt" "$own/${name%.txnindex}.log.txt.gz" "$own/${name%.txnindex}.log.err.txt"
   done <"$own/.before"
+}
+
+# torn PARTITION: it went on changing. Its listing is that from before, so that what is not dumped is missing; an index that may be newer than
+# the text of its segment is not kept, as it may lack what the cleaner removed.
+torn() {
+  own=$texts/$1
+  awk -v step=1 'step == 1 { inode[$3] = $1; next } $3 ~ /log$/ && inode[$3] != $1 { print $3 }' "$own/.after" step=2 "$own/.before" |
+    while IFS= read -r changed; do rm -f "$own/${changed%.log}.txnindex.txt" "$own/${changed%.log}.txnindex.txt.gz"; done
+  cp "$own/.before" "$own/.after"
+  echo "  $1 was cleaned or deleted while it was dumped, three times: dump it again later" >&2
 }
 
 # keep_partition PARTITION: puts it in its place, with its rows of the listing (what stood there before *and* after) and its dump times
@@ -300,7 +317,7 @@ dump_group() {
       if end_partition "$partition"; then
         keep_partition "$partition"
       elif [ "$attempt" -eq 3 ]; then
-        echo "  the cleaner rewrote $partition while it was dumped, three times: dump it again later" >&2
+        torn "$partition"
         keep_partition "$partition"
       else
         echo "$partition" >>"$work/again"

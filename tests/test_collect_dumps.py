@@ -13,19 +13,36 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "tests/data/corpus/dumps/hanging_txn_k39"
 
-# The tool's own rules: one file, a decoder only for its own topic; a file nobody recorded makes it fail as a damaged segment does.
+# The tool's own rules: it goes through its files until one fails, and says "Dumping" with the path it was given. A file nobody recorded
+# makes it fail as a damaged segment does, one that is gone as a missing one. A hook does to the log directory what a running broker does.
 REPLAY = """#!{python}
 import pathlib, sys
 if "--version" in sys.argv:
     print("3.9.1 (Commit:f745dfdcee2b9851)")
     raise SystemExit
-path = pathlib.Path(sys.argv[sys.argv.index("--files") + 1])
-pathlib.Path("{calls}").open("a").write(" ".join(sys.argv[1:-2]) + " " + path.parent.name + "/" + path.name + chr(10))
-text = pathlib.Path("{recorded}") / path.parent.name / (path.name + ".txt")
-if not text.exists():
-    print("Dumping " + str(path))
-    raise SystemExit("CorruptRecordException: Found record size 0")
-sys.stdout.buffer.write(text.read_bytes())
+flags = sys.argv[1:sys.argv.index("--files")]
+names = sys.argv[sys.argv.index("--files") + 1].split(",")
+if "--max-bytes" in flags:
+    for name in names:
+        print("x" * 2 * pathlib.Path(name).stat().st_size)
+    raise SystemExit
+calls = pathlib.Path("{calls}")
+before = len(calls.read_text().splitlines()) if calls.exists() else 0
+hook = pathlib.Path("{calls}.hook")
+for name in names:
+    path = pathlib.Path(name)
+    with calls.open("a") as log:
+        log.write(str(before) + "|" + " ".join([*flags, path.parent.name + "/" + path.name]) + chr(10))
+    if hook.exists():
+        exec(hook.read_text())
+    print("Dumping " + name, flush=True)
+    if not path.exists():
+        raise SystemExit('Exception in thread "main" java.nio.file.NoSuchFileException: ' + name)
+    text = pathlib.Path("{recorded}") / path.parent.name / (path.name + ".txt")
+    if not text.exists():
+        raise SystemExit("CorruptRecordException: Found record size 0")
+    sys.stdout.buffer.write(text.read_bytes().partition(bytes([10]))[2])
+    sys.stdout.buffer.flush()
 """
 
 
@@ -57,6 +74,27 @@ def collect(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
 
 
+def calls(tmp_path: Path) -> list[str]:
+    """What the tool was told, a line for each file."""
+    return [line.partition("|")[2] for line in (tmp_path / "calls").read_text().splitlines()]
+
+
+def processes(tmp_path: Path) -> int:
+    """How many Java processes that took."""
+    return len({line.partition("|")[0] for line in (tmp_path / "calls").read_text().splitlines()})
+
+
+def recorded(log_dir: Path) -> dict[str, bytes]:
+    """The recorded input, as if it had been dumped from this log directory."""
+    found = files(RECORDED)
+    for name, content in found.items():
+        first, _, rest = content.partition(b"\n")
+        if first.startswith(b"Dumping "):
+            source = log_dir / name.removeprefix("broker-1/").removesuffix(".txt")
+            found[name] = b"Dumping " + os.fsencode(source) + b"\n" + rest
+    return found
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
@@ -64,11 +102,15 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_whole_broker_becomes_the_recorded_input(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     done = collect("--out", tmp_path / "out dir", "--log-dir", log_dir, "--kafka-dump-log", tool)
     assert done.returncode == 0, done.stderr
-    collected, recorded = files(tmp_path / "out dir"), files(RECORDED)
+    collected, expected = files(tmp_path / "out dir"), recorded(log_dir)
     manifest = yaml.safe_load(collected.pop("manifest.yaml"))
-    recorded.pop("manifest.yaml")
-    assert collected == recorded
+    expected.pop("manifest.yaml")
+    times = collected.pop("broker-1/dumped-at.txt").decode().splitlines()
+    assert collected == expected
     assert manifest == {"cluster": "hanging_txn_k39", "dumped_at": manifest["dumped_at"], "kafka_version": "3.9.1"}
+    dumped = {name.removeprefix("broker-1/").removesuffix(".txt") for name in expected if "-0/" in name or name.endswith(".txt")}
+    assert {line.split()[1] for line in times} == {name for name in dumped if name.endswith((".log", ".snapshot", ".txnindex"))}
+    assert all(manifest["dumped_at"] <= int(line.split()[0]) < manifest["dumped_at"] + 600_000 for line in times)
 
 
 def test_the_coordinators_log_comes_last(log_dir: Path, tool: Path, tmp_path: Path) -> None:
@@ -84,17 +126,38 @@ def test_each_topic_gets_its_flags(log_dir: Path, tool: Path, tmp_path: Path) ->
     for internal in ("__consumer_offsets-0", "__share_group_state-3", "__cluster_metadata-0"):
         shutil.copytree(log_dir / "orders-2", log_dir / internal)
     collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
-    calls = set((tmp_path / "calls").read_text().splitlines())
-    assert "--deep-iteration --print-data-log orders-0/00000000000000000000.log" in calls
-    assert "--transaction-log-decoder --deep-iteration __transaction_state-1/00000000000000000000.log" in calls
-    assert "--offsets-decoder --deep-iteration __consumer_offsets-0/00000000000000000000.log" in calls
-    assert "--deep-iteration __share_group_state-3/00000000000000000000.log" in calls
-    assert " orders-0/00000000000000000014.snapshot" in calls
-    assert not [call for call in calls if "__cluster_metadata" in call]
+    told = calls(tmp_path)
+    assert "--deep-iteration --print-data-log orders-0/00000000000000000000.log" in told
+    assert "--transaction-log-decoder --deep-iteration __transaction_state-1/00000000000000000000.log" in told
+    assert "--offsets-decoder --deep-iteration __consumer_offsets-0/00000000000000000000.log" in told
+    assert "--deep-iteration __share_group_state-3/00000000000000000000.log" in told
+    assert not [call for call in told if "__cluster_metadata" in call]
+
+
+def test_few_java_processes_dump_many_files(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Snapshots before the logs, so that none lies beyond their end; indexes behind them, so that no abort is missing from them."""
+    collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    told = [call.split()[-1] for call in calls(tmp_path)]
+    assert processes(tmp_path) <= 4 < len(told)
+    for partition in {name.rpartition("/")[0] for name in told}:
+        kinds = [name.rpartition(".")[2] for name in told if name.startswith(partition + "/")]
+        assert kinds == sorted(kinds, key=["snapshot", "log", "txnindex"].index)
+
+
+@pytest.mark.parametrize("end", [b"", b"without line end"])
+def test_a_payload_cannot_forge_the_line_at_which_texts_are_cut(end: bytes, log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    lines = (b"Log starting offset: 0", b"\0\xff", *(b"Dumping %s/%s.log" % (at, b"0" * 20) for at in (b"orders-1", b"dump-00/orders-1")))
+    forged = b"".join(line + b"\n" for line in lines)
+    tool.write_text(tool.read_text().replace("text.read_bytes()", f"(b'first' + bytes([10]) + {forged + end!r})"))
+    collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    texts = {name: text for name, text in files(tmp_path / "out/broker-1").items() if name.endswith(".log.txt")}
+    assert len(texts) == 6
+    for name, text in texts.items():
+        assert text == b"Dumping " + os.fsencode(log_dir / name.removesuffix(".txt")) + b"\n" + forged + end
 
 
 def test_no_payloads_and_chosen_topics(log_dir: Path, tool: Path, tmp_path: Path) -> None:
-    collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "--no-payloads", "orders-1", "nowhere")
+    collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "--no-payloads", "orders-1")
     folders = {path.name for path in (tmp_path / "out/broker-1").iterdir() if path.is_dir()}
     assert folders == {"orders-1", "__transaction_state-0", "__transaction_state-1", "__transaction_state-2"}
     assert "--print-data-log" not in (tmp_path / "calls").read_text()
@@ -126,7 +189,7 @@ def test_gzip(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "--gzip")
     assert done.returncode == 0
     name = "broker-1/orders-0/00000000000000000000.log.txt"
-    assert gzip.decompress((tmp_path / "out" / f"{name}.gz").read_bytes()) == (RECORDED / name).read_bytes()
+    assert gzip.decompress((tmp_path / "out" / f"{name}.gz").read_bytes()) == recorded(log_dir)[name]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +201,10 @@ def test_gzip(log_dir: Path, tool: Path, tmp_path: Path) -> None:
         (["--out", "OUT", "--log-dir", "LOGS", "--kafka-dump-log", "/no/tool"], "cannot run /no/tool"),
         (["--out", "OUT", "--log-dir", "LOGS", "--fast"], "unknown option --fast"),
         (["--out"], "--out needs a value"),
+        (["--out", "OUT", "--log-dir", "LOGS", "order"], "holds no order (near: orders): nothing was dumped"),
+        (["--out", "OUT", "--log-dir", "LOGS", "orders-0", "odrers"], "holds no odrers (near: orders): nothing was dumped"),
+        (["--out", "OUT", "--log-dir", "LOGS", "orders-9"], "holds no orders-9 (it holds other partitions of orders): nothing was dumped"),
+        (["--out", "OUT", "--log-dir", "LOGS", "zebra", "orders"], "holds no zebra: nothing was dumped"),
     ],
 )
 def test_bad_arguments_do_nothing(arguments: list[str], said: str, log_dir: Path, tool: Path, tmp_path: Path) -> None:
@@ -157,3 +224,207 @@ def test_nothing_is_overwritten(log_dir: Path, tool: Path, tmp_path: Path) -> No
     assert again.returncode == 2
     assert "exists: nothing is overwritten" in again.stderr
     assert files(tmp_path / "out") == before
+
+
+def test_a_dry_run_says_what_there_is_to_do_and_does_nothing(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "--dry-run", "orders-0")
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    sizes = [path.stat().st_size for path in (log_dir / "orders-0").iterdir() if path.suffix in (".log", ".snapshot", ".txnindex")]
+    assert f"  orders-0: {len(sizes)} files, {sum(sizes)} bytes" in said
+    assert said[0].startswith("4 partitions, ") and " of text; " in said[0] and f"are free at {tmp_path / 'out'}" in said[0]
+    assert not (tmp_path / "out").exists() and not (tmp_path / "calls").exists()
+
+
+def test_what_does_not_fit_is_not_begun(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """A segment with a hole in it (sparse) of more bytes than any disk has room for; its sample says that text is twice as much."""
+    os.truncate(log_dir / "orders-0/00000000000000000000.log", 1 << 43)
+    arguments = ["--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool]
+    done = collect(*arguments)
+    assert done.returncode == 2 and "that does not fit" in done.stderr
+    assert not (tmp_path / "out").exists()
+    assert collect(*arguments, "--force").returncode == 0
+
+
+def interrupted(tmp_path: Path, log_dir: Path, tool: Path, at: str) -> list[str | Path]:
+    """A collection that was killed, without a last word, when the tool came to a file; its arguments."""
+    (tmp_path / "calls.hook").write_text(f"import os, signal\nif name.endswith({at!r}): os.killpg(0, signal.SIGKILL)")
+    arguments: list[str | Path] = ["--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool]
+    command = ["sh", ROOT / "collect-dumps.sh", *arguments]
+    done = subprocess.run(command, capture_output=True, check=False, env={"PATH": os.environ["PATH"]}, start_new_session=True)
+    assert done.returncode < 0
+    (tmp_path / "calls.hook").unlink()
+    return arguments
+
+
+def test_an_interrupted_run_says_so_and_goes_on(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    arguments = interrupted(tmp_path, log_dir, tool, "__transaction_state-1/00000000000000000000.log")
+    broker = tmp_path / "out/broker-1"
+    assert "did not finish" in (broker / "unfinished.txt").read_text()
+    manifest = (tmp_path / "out/manifest.yaml").read_bytes()
+    finished = {name for name in files(broker) if name.startswith("orders-")}
+    assert {name.partition("/")[0] for name in finished} == {"orders-0", "orders-1", "orders-2"}
+    (tmp_path / "calls").unlink()
+
+    other = collect(*arguments, "--no-payloads")
+    assert other.returncode == 2 and "begun with other topics or options" in other.stderr
+    done = collect(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert not [call for call in calls(tmp_path) if "orders" in call]
+    collected, expected = files(tmp_path / "out"), recorded(log_dir)
+    assert collected.pop("manifest.yaml") == manifest
+    times = collected.pop("broker-1/dumped-at.txt").decode().splitlines()
+    assert len(times) == len({line.split()[1] for line in times}) >= len(finished) - 3
+    expected.pop("manifest.yaml")
+    assert collected == expected
+
+
+def test_ctrl_c_is_one_sentence(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    (tmp_path / "calls.hook").write_text("import os, signal\nos.kill(os.getppid(), 0)\nos.killpg(0, signal.SIGINT)")
+    command = ["sh", ROOT / "collect-dumps.sh", "--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]}, start_new_session=True)
+    assert done.returncode == 130
+    assert "interrupted: unfinished; the same command goes on where it stopped" in done.stderr
+    assert (tmp_path / "out/broker-1/unfinished.txt").exists()
+
+
+SECOND = "orders-1/00000000000000000100"
+
+
+@pytest.fixture
+def rolled(log_dir: Path) -> Path:
+    """orders-1 has a second segment, with index and snapshot; nothing of it was recorded, so the tool fails on it unless it is gone."""
+    for suffix in ("log", "txnindex", "snapshot"):
+        (log_dir / f"{SECOND}.{suffix}").write_bytes(b"1" * 70)
+    return log_dir
+
+
+def test_a_damaged_segment_does_not_hide_the_files_behind_it(rolled: Path, tool: Path, tmp_path: Path) -> None:
+    done = collect("--out", tmp_path / "out", "--log-dir", rolled, "--kafka-dump-log", tool)
+    assert done.returncode == 1
+    assert "failed on 3 file(s)" in done.stderr and f"{SECOND}.log" in done.stderr
+    collected = files(tmp_path / "out")
+    assert b"CorruptRecord" in collected[f"broker-1/{SECOND}.log.err.txt"]
+    assert {name for name in collected if name.endswith(".err.txt")} == {
+        f"broker-1/{SECOND}.{suffix}.err.txt" for suffix in ("log", "txnindex", "snapshot")
+    }
+    assert {name: collected[name] for name in recorded(rolled) if "/orders-2/" in name} == {
+        name: text for name, text in recorded(rolled).items() if "/orders-2/" in name
+    }
+
+
+def test_what_retention_takes_away_meanwhile_is_neither_a_failure_nor_listed(rolled: Path, tool: Path, tmp_path: Path) -> None:
+    remove = "".join(
+        f"(path.parent.parent / {f'{SECOND}.{suffix}'!r}).unlink(missing_ok=True);" for suffix in ("log", "txnindex", "snapshot")
+    )
+    (tmp_path / "calls.hook").write_text(remove)
+    done = collect("--out", tmp_path / "out", "--log-dir", rolled, "--kafka-dump-log", tool)
+    assert done.returncode == 0, done.stderr
+    collected, expected = files(tmp_path / "out"), recorded(rolled)
+    for name in ("manifest.yaml", "broker-1/dumped-at.txt"):
+        collected.pop(name)
+    expected.pop("manifest.yaml")
+    assert collected == expected
+
+
+def test_a_segment_whose_index_was_deleted_before_it_could_be_dumped_is_gone_as_a_whole(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Else its aborts would stand in the log, and an index that "does not exist" would lack them."""
+    for suffix in ("log", "txnindex"):
+        shutil.copy(log_dir / "orders-0/00000000000000000000.log", log_dir / f"orders-1/00000000000000000100.{suffix}")
+    shutil.copytree(RECORDED / "broker-1", tmp_path / "recorded")
+    shutil.copy(RECORDED / "broker-1/orders-0/00000000000000000000.log.txt", tmp_path / f"recorded/{SECOND}.log.txt")
+    tool.write_text(tool.read_text().replace(str(RECORDED / "broker-1"), str(tmp_path / "recorded")))
+    (tmp_path / "calls.hook").write_text(
+        "if name.endswith('orders-2/00000000000000000000.log'):\n"
+        f" for suffix in ('log', 'txnindex'): (path.parent.parent / ({SECOND!r} + '.' + suffix)).unlink(missing_ok=True)"
+    )
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == 0, done.stderr
+    assert f"--deep-iteration --print-data-log {SECOND}.log" in calls(tmp_path)
+    assert SECOND not in "".join([*files(tmp_path / "out"), (tmp_path / "out/broker-1/listing.txt").read_text()])
+    assert SECOND not in (tmp_path / "out/broker-1/dumped-at.txt").read_text()
+
+
+def test_what_the_cleaner_replaced_meanwhile_is_dumped_again(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """The cleaner writes the segments it merged aside and puts them in the place of the old ones: a new inode under the old name."""
+    segment = log_dir / "orders-1/00000000000000000000.log"
+    (tmp_path / "calls.hook").write_text(
+        "import shutil\n"
+        f"segment, once = pathlib.Path({str(segment)!r}), pathlib.Path({str(tmp_path / 'once')!r})\n"
+        "if name.endswith('orders-2/00000000000000000000.log') and not once.exists():\n"
+        " once.touch(); shutil.copy(segment, str(segment) + '.swap'); pathlib.Path(str(segment) + '.swap').rename(segment)"
+    )
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == 0, done.stderr
+    told = calls(tmp_path)
+    assert told.count("--deep-iteration --print-data-log orders-1/00000000000000000000.log") == 2
+    assert told.count("--deep-iteration --print-data-log orders-2/00000000000000000000.log") == 1
+    assert "broker-1/orders-1/00000000000000000000.log.txt" in files(tmp_path / "out")
+
+
+def test_what_the_cleaner_replaces_every_time_is_listed_as_it_was_and_keeps_no_index(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Then the audit says that the index was not dumped: it may lack what the cleaner removed behind the dump of the segment."""
+    segment = log_dir / "orders-1/00000000000000000000.log"
+    segment.with_suffix(".txnindex").write_bytes(b"1" * 34)
+    (tmp_path / "calls.hook").write_text(
+        "import shutil\n"
+        f"segment = pathlib.Path({str(segment)!r})\n"
+        "shutil.copy(segment, str(segment) + '.swap'); pathlib.Path(str(segment) + '.swap').rename(segment)"
+    )
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert "orders-1 was cleaned or deleted while it was dumped, three times" in done.stderr
+    collected = files(tmp_path / "out/broker-1")
+    assert "orders-1/00000000000000000000.log.txt" in collected and "orders-1/00000000000000000000.txnindex.txt" not in collected
+    assert "34 orders-1/00000000000000000000.txnindex" in collected["listing.txt"].decode().splitlines()
+
+
+def test_a_segment_that_rolls_meanwhile_is_not_listed(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """It came behind what was dumped: nothing is missing from before the dump began."""
+    (tmp_path / "calls.hook").write_text(f"(pathlib.Path({str(log_dir)!r}) / '{SECOND}.log').touch()")
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == 0, done.stderr
+    assert (log_dir / f"{SECOND}.log").exists()
+    assert (tmp_path / "out/broker-1/listing.txt").read_bytes() == (RECORDED / "broker-1/listing.txt").read_bytes()
+
+
+def cron_line(tmp_path: Path, config: Path) -> str:
+    """The README's line as cron gives it to the shell, with places of this test."""
+    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("15 3 * * *"))
+    places = {
+        "/opt/eo-audit": str(tmp_path / "opt"),
+        "/data/": f"{tmp_path}/data/",
+        "/etc/kafka/server.properties": str(config),
+        "/var/log/": f"{tmp_path}/",
+    }
+    for written, here in places.items():
+        assert written in line
+        line = line.replace(written, here)
+    return line.removeprefix("15 3 * * *").replace("\\%", "%")
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 20])
+def test_the_readmes_cron_line_works_every_night_and_mails_for_every_code_but_0(
+    code: int, log_dir: Path, tool: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={log_dir}\n")
+    program(tmp_path / "opt/collect-dumps.sh", (ROOT / "collect-dumps.sh").read_text())
+    program(tmp_path / "opt/.venv/bin/eo-audit", f'#!/bin/sh\necho "$@" >>{tmp_path}/audits\nexit {code}\n')
+    program(tmp_path / "bin/mail", f'#!/bin/sh\necho "$2" >>{tmp_path}/mails; cat >>{tmp_path}/mails\n')
+    nights = ["2026-11-21", "2026-11-22"]
+    for night in nights:
+        program(tmp_path / "bin/date", f'#!/bin/sh\n[ "$1" != +%F ] || {{ echo {night}; exit; }}\nexec /bin/date "$@"\n')
+        path = f"{tmp_path}/bin:{tool.parent}:{os.environ['PATH']}"
+        subprocess.run(["sh", "-c", cron_line(tmp_path, config)], check=False, env={"PATH": path}, cwd=tmp_path)
+    assert (tmp_path / "audits").read_text().splitlines() == [
+        f"run {tmp_path}/data/dumps/{night} --out {tmp_path}/data/audit" for night in nights
+    ]
+    mails = (tmp_path / "mails").read_text() if (tmp_path / "mails").exists() else ""
+    assert mails.count(f"eo-audit: exit code {code}") == (0 if code == 0 else 2)
+    assert all((tmp_path / "data/dumps" / night / "broker-1/dumped-at.txt").exists() for night in nights)

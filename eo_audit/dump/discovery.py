@@ -21,6 +21,7 @@ from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times
 from eo_audit.errors import InputError
 
 HEAD_BYTES = 64 << 10
+UNFINISHED = "unfinished.txt"  # what collect-dumps.sh removes at its end
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHECKPOINT = re.compile(f"({'|'.join(CHECKPOINT_KINDS)})-checkpoint")
@@ -220,6 +221,8 @@ def _kind(name: str, head: bytes) -> str:
         return "manifest" if _MANIFEST.fullmatch(name) else "listing"
     if _DUMP_TIMES.fullmatch(name):
         return DUMP_TIMES
+    if name == UNFINISHED:
+        raise _NotADump("says that the collection did not finish: the same collect-dumps.sh command goes on where it stopped")
     if head.startswith(_UTF16):
         raise _NotADump("is UTF-16 text, as PowerShell writes it: save it as UTF-8")
     if b"\0" in head:

@@ -9,8 +9,9 @@
 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
    index of the broker were dumped.
 5. A snapshot or a recovery point at the log end offset: the broker had been stopped, or wrote nothing since its checkpoints were copied.
-6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments.
-6. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
+6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
+   shows that there are none.
+7. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
    (`LeaderEpochFileCache`): its leader had lost what was there, or nothing had been written to the topic before.
 """
 
@@ -120,7 +121,9 @@ _STEPS = (
         # null: nothing says so
         "missing_segments": """array_sort(filter(array_except(listed_logs, bases),
             base -> base > first_offset AND base < array_max(bases)))""",
-        "missing_head_from": """nullif(least(start_row, epoch_start, array_min(listed_logs), first_offset), first_offset)""",
+        # What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
+        "missing_head_from": """nullif(least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs), first_offset),
+            first_offset)""",
         # A snapshot or a listed segment beyond the end of the dump tells of a tail, too.
         "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false) AND NOT coalesce(snapshot.offset > leo, false)
             AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)

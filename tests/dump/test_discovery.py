@@ -156,6 +156,14 @@ def test_dump_times_beside_a_broker_tell_of_its_files(tmp_path: Path) -> None:
     assert files["broker-1/dumped-at.txt"].kind_hint == "dump_times"
 
 
+def test_an_unfinished_collection_is_read_and_says_so(tmp_path: Path) -> None:
+    tree(tmp_path / "in", {f"broker-1/{SEGMENT}": LOG, "broker-1/unfinished.txt": b"This ...\n", f"broker-1/.work/texts/{SEGMENT}": LOG})
+    found = look_through([tmp_path / "in"])
+    assert [file.path for file in found.files] == [f"broker-1/{SEGMENT}"]
+    assert [problem.path for problem in found.problems] == [str(tmp_path / "in/broker-1/unfinished.txt")]
+    assert "did not finish" in found.problems[0].text
+
+
 def test_a_manifest_among_the_inputs_speaks_for_the_folders_beside_it(tmp_path: Path) -> None:
     tree(tmp_path, {"manifest.yaml": b"cluster: c\ndumped_at: 5\n", f"broker-1/{SEGMENT}": LOG, f"broker-2/{SEGMENT}": LOG})
     files = discover([tmp_path / "manifest.yaml", tmp_path / "broker-1", tmp_path / "broker-2"])

@@ -107,8 +107,14 @@ STORIES = [
     Story(
         "an unknown producer in a whole coordinator log",
         "",
+        "0 data e0 @120",
+        {0: (None, *UNREGISTERED)},
+    ),
+    Story(
+        "markers that only a coordinator writes, and a coordinator log that never knew the producer: it is not the one that did",
+        "",
         "0 data e0 @120\n1 COMMIT e0 @900",
-        {0: (None, *UNREGISTERED), 1: "unexplained"},
+        {0: (None, *UNKNOWN), 1: "unknown"},
     ),
     Story(
         "the head of the coordinator log was compacted away",
@@ -207,8 +213,8 @@ STORIES = [
         "a coordinator of an older leader epoch",
         "0 Empty e0 ple3\n100 Ongoing e0 ple3 [A]\n150 PrepareCommit e0 ple3 [A]\n160 CompleteCommit e0 ple3",
         "0 data e0 @110\n1 COMMIT e0 ce1 @155",
-        {0: (1, *GENUINE), 1: "unexplained"},
-        {1: ("covered", "missing")},
+        {0: (1, *GENUINE), 1: "closing"},
+        {1: ("covered", "closing")},
     ),
     Story(
         "the new protocol: data of the transaction before, behind its marker",

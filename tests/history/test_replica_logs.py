@@ -77,6 +77,10 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(base=5, last=22)], [], listed(f"{SEGMENT}.log", f"{5:020}.log"), {},
         {"missing_head_from": 0},
     ),
+    "the listing has no older segment: it was deleted behind the checkpoints": (
+        [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("log-start-offset", 3)], listed(f"{5:020}.log"), {},
+        {"missing_head_from": None, "log_start": 5, "whole": True},
+    ),
     "the listing has a newer segment": (LOG, [], listed(f"{SEGMENT}.log", f"{23:020}.log"), {}, {"tail_intact": False}),
     "a snapshot beyond the end": ([*LOG, section("snapshot", 30)], [], [], {}, {"tail_intact": False, "snapshot_offset": 30}),
     "a cut dump": ([section(last=22, tail_intact=False)], [], [], {}, {"tail_intact": False}),
