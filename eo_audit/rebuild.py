@@ -142,7 +142,7 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     """Markers beside decisions first: they tell the clocks, and the clocks tell how far each log's dump reaches."""
     known = {"replica_logs": frame.logs, "clusters": frame.clusters}
     story = reach(coordinator, frame.logs, frame.clusters)
-    matched = match_markers(producers.rows, instances, reach=story, keep=warehouse.materialise, **known)
+    matched = match_markers(producers.rows, producers.spans, instances, reach=story, keep=warehouse.materialise, **known)
     matched = warehouse.materialise(matched)
     clocks = warehouse.overwrite("clock_offsets", clock_offsets(matched))
     whole = whole_logs(coordinator, frame.logs, frame.clusters)

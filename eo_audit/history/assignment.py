@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import NEVER_MS
 from eo_audit.history.marker_match import INSTANCE_TYPE, MARKER_TYPE
+from eo_audit.model.alignment import ROUNDING_MS
 
 OPEN_END = 2**62  # the place of what no marker has ended yet
 
@@ -52,7 +53,7 @@ def judged_events(
 
     Returns:
         replica_log_id, producer_id, cluster, log (topic and partition), first_offset (of the log), skew_ms, ahead_ms (of the log's clock
-        before the coordinator's), place (in the log);
+        before the coordinator's), tolerance_ms (how exactly that is known), place (in the log);
         marker (null on a span), span (null on a marker);
         match and instance (the one matched, or null) of the marker, on a span those of the marker that closes it, which is `closer` (null
         while open); marker_before: the producer's previous marker; candidates: the instances that list the partition, from the last one
@@ -62,7 +63,7 @@ def judged_events(
         and epoch allow, marker_role and marker_instance of markers; tails_overlap: the coordinator's log was dumped behind it;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
-    ahead = clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms")
+    ahead = clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms", "spread_ms")
     any_ahead = clock_offsets.groupBy("replica_log_id").agg(F.expr("max_by(newest_offset_ms, pairs) AS log_offset_ms"))
     logs = replica_logs.selectExpr(
         *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "coalesce(clean_end, false) AS clean_end"),
@@ -71,7 +72,8 @@ def judged_events(
     known = F.broadcast(logs.join(clusters.select("cluster", "skew_ms"), "cluster").join(any_ahead, "replica_log_id", "left"))
     told = _sides(matched).unionByName(_spans(spans, rows)).join(known, "replica_log_id").join(reach, ["cluster", "producer_id"], "left")
     clocked = told.join(F.broadcast(ahead), ["replica_log_id", "coordinator_log_id"], "left").selectExpr(
-        "*", "coalesce(newest_offset_ms, log_offset_ms, 0L) AS ahead_ms"
+        *("*", "coalesce(newest_offset_ms, log_offset_ms, 0L) AS ahead_ms"),
+        f"coalesce(spread_ms + {ROUNDING_MS}, skew_ms) AS tolerance_ms",
     )
     return _judged(_with_candidates(clocked.repartition("replica_log_id", "producer_id")), whole_logs)
 
@@ -171,10 +173,10 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
-    by_then = "closer IS NULL OR coalesce(c.start_ms <= closer.at_ms - ahead_ms + skew_ms, known)"
+    by_then = "closer IS NULL OR coalesce(c.start_ms <= closer.at_ms - ahead_ms + tolerance_ms, known)"
     begun = f"IF({_ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, {by_then})"
     of_span = f"coalesce({epochs}, true) AND {begun}"
-    of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + skew_ms, known)"
+    of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + tolerance_ms, known)"
     return events.join(F.broadcast(whole_logs), "cluster", "left").selectExpr(
         "*",
         f"{dumped_behind} OR coalesce({sealed} <= known_until_ms, false) AS tails_overlap",
@@ -224,7 +226,7 @@ def _with_unlisted(judged: DataFrame, instances: DataFrame) -> DataFrame:
     )
     ownerless = "span IS NOT NULL AND first_allowed IS NULL AND known"
     in_time = """coalesce(span.first_ms >= free_from_ms, true) AND coalesce(span.first_ms < decided_at_ms, true)
-        AND span.first_ms >= start_ms - skew_ms AND coalesce(start_ms <= closer.at_ms - ahead_ms + skew_ms, true)"""
+        AND span.first_ms >= start_ms - skew_ms AND coalesce(start_ms <= closer.at_ms - ahead_ms + tolerance_ms, true)"""
     on = f"""owner_cluster = cluster AND owner_producer = IF({ownerless}, producer_id, -2 - place)
         AND data_epoch = span.first_epoch AND (protocol = 'tv2' OR ({in_time}))"""
     owner = """named_struct('instance_id', instance_id, 'protocol', protocol, 'data_epoch', data_epoch, 'decision', decision,

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DECIDED = ("marker_epoch", "decision", "decided_at_ms", "until_ms", "prepare_leader_epoch", "complete_leader_epoch")
-_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch")
-_ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided")
+_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole")
+_ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided", "cleaned")
 _ANSWER = "replica_log_id long, at_marker long, at_entry long, again boolean, doubtful boolean"
 _NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
 
@@ -31,7 +31,7 @@ def aligned(paired: DataFrame) -> DataFrame:
     """
     doubtful = paired.where("method IS NULL AND kind = 2").select("replica_log_id").distinct()
     asked = paired.where("NOT of_tv2").join(doubtful, "replica_log_id", "left_semi")
-    columns = ["replica_log_id", "producer_id", "place", "skew_ms", *_ENDS, *(f"own.{name}" for name in _DECIDED)]
+    columns = ["replica_log_id", "producer_id", "place", "skew_ms", "open_behind", *_ENDS, *(f"own.{name}" for name in _DECIDED)]
     told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
 
@@ -67,7 +67,8 @@ def _producer(rows: list[dict[str, object]]) -> Producer:
             markers.append(_marker(row, before))
             before = row["its_coordinator_epoch"]
     decided = [_decided(row) for row in rows if row["its_type"] is None and row["decision"] and row["decided_at_ms"] is not None]
-    return Producer(markers, decided, **{name: bool(rows[0][name]) for name in _ENDS})
+    running = any(row["its_type"] is None and not row["decision"] for row in rows)
+    return Producer(markers, decided, open_behind=bool(rows[0]["open_behind"]) and not running, **{n: bool(rows[0][n]) for n in _ENDS})
 
 
 def _marker(row: dict[str, object], coordinator_epoch_before: object) -> Marker:
@@ -82,6 +83,7 @@ def _marker(row: dict[str, object], coordinator_epoch_before: object) -> Marker:
         by_tool=row["its_type"] == "ABORT" and row["its_epoch"] == row["its_data_epoch"] and known,
         coordinator_epoch=row["its_coordinator_epoch"],
         leader_epoch=row["its_leader_epoch"],
+        after_hole=bool(row["its_after_hole"]),
     )
 
 

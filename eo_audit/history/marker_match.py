@@ -27,9 +27,10 @@ _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_
 INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, marker_epoch: int, decision: string,
     start_ms: bigint, decided_at_ms: bigint, until_ms: bigint, prepare_leader_epoch: int, complete_leader_epoch: int>"""
 _MARKER = """named_struct('type', marker_type, 'epoch', producer_epoch, 'coordinator_epoch', marker_coordinator_epoch,
-    'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch, 'leader_epoch', partition_leader_epoch)"""
+    'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch, 'leader_epoch', partition_leader_epoch,
+    'after_hole', predecessor = 'hole' OR coalesce(hole_at IS NOT NULL, false))"""
 MARKER_TYPE = """struct<type: string, epoch: int, coordinator_epoch: int, at_ms: bigint, closes: boolean, data_epoch: int,
-    leader_epoch: int>"""
+    leader_epoch: int, after_hole: boolean>"""
 # How far the clocks lie apart at a marker: it is written between the decision and its completion.
 _DISTANCE = """named_struct('least', marker.at_ms - greatest(by_rank.until_ms, by_rank.decided_at_ms),
     'most', marker.at_ms - by_rank.decided_at_ms, 'at_ms', marker.at_ms)"""
@@ -46,6 +47,7 @@ DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT N
 
 def match_markers(
     rows: DataFrame,
+    spans: DataFrame,
     instances: DataFrame,
     *,
     reach: DataFrame,
@@ -57,6 +59,7 @@ def match_markers(
 
     Args:
         rows: what `sequences.producer_rows` returns.
+        spans: the table transaction_spans, for holes before markers and what is open behind the last one.
         instances: the table transaction_instances.
         reach: what `reach.reach` returns.
         replica_logs: the table, for topic, partition, first offset and cleaning of each log, and when it was dumped.
@@ -71,9 +74,14 @@ def match_markers(
     named = ("replica_log_id", "cluster", "topic", "partition", "first_offset", "clean_end", "broker", "dumped_at_ms")
     logs = replica_logs.selectExpr(*named, "coalesce(uncleaned_from = 0, false) AS never_cleaned")
     skews = F.broadcast(clusters.select("cluster", "skew_ms"))
-    events = _expected(instances, logs.select("replica_log_id", "cluster", "topic", "partition")).unionAll(_markers(rows))
+    events = _expected(instances, logs.select("replica_log_id", "cluster", "topic", "partition")).unionAll(_markers(rows, spans))
     known = events.join(F.broadcast(logs.drop("topic", "partition").join(skews, "cluster")), "replica_log_id")
-    told = known.join(reach, ["cluster", "producer_id"], "left").selectExpr("*", *_ends())
+    still_open = F.broadcast(spans.where("marker_offset IS NULL").selectExpr("replica_log_id", "producer_id", "true AS is_open").distinct())
+    told = (
+        known.join(reach, ["cluster", "producer_id"], "left")
+        .join(still_open, ["replica_log_id", "producer_id"], "left")
+        .selectExpr("*", "coalesce(is_open, false) AS open_behind", *_ends())
+    )
     paired = keep(_paired(told.repartition("replica_log_id", "producer_id")))
     return _claimed(_found(paired, aligned(paired)))
 
@@ -91,8 +99,10 @@ def _expected(instances: DataFrame, logs: DataFrame) -> DataFrame:
     )
 
 
-def _markers(rows: DataFrame) -> DataFrame:
-    return rows.where("row_kind = 'marker' AND judged AND marker_type IS NOT NULL").selectExpr(
+def _markers(rows: DataFrame, spans: DataFrame) -> DataFrame:
+    markers = rows.where("row_kind = 'marker' AND judged AND marker_type IS NOT NULL")
+    holes = F.broadcast(spans.where("hole_at IS NOT NULL").selectExpr("replica_log_id", "marker_offset AS base_offset", "hole_at"))
+    return markers.join(holes, ["replica_log_id", "base_offset"], "left").selectExpr(
         *("replica_log_id", "producer_id", "2 AS kind", "producer_epoch AS epoch", "base_offset AS place"),
         *(f"CAST(NULL AS {INSTANCE_TYPE}) AS own", f"{_MARKER} AS marker"),
     )
@@ -108,6 +118,7 @@ def _ends() -> list[str]:
     return [
         "known_from_ms IS NOT NULL AS older_markers",
         "first_offset > 0 OR NOT never_cleaned AS older_decided",
+        "NOT never_cleaned AS cleaned",
         f"NOT ({stopped} OR coalesce({one_clock} AND coordinator_dumped_at_ms >= dumped_at_ms, false)) AS newer_markers",
         f"NOT ({stopped} OR coalesce({one_clock} AND dumped_at_ms >= coordinator_dumped_at_ms, false)) AS newer_decided",
     ]

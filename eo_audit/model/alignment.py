@@ -19,7 +19,7 @@ MISSING_TOO = 0.01  # and that of the next one neither: a stretch of a log is lo
 CONTRADICTION = 1.0  # a marker of the other type
 EXTRA = 2.0  # a marker that ends data and that no coordinator sent: rarer than any clock that was set
 EXTRA_BY_TOOL = 1.2  # the same, as `kafka-transactions.sh abort` writes it: an operator's hand is no fault of Kafka's
-EXTRA_EMPTY = 1.2  # a marker that ends nothing and belongs to no transaction
+EXTRA_EMPTY = 0.9  # a marker that ends nothing and belongs to no transaction
 RETRY = 0.05  # the same marker again: a coordinator that was elected sends what its predecessor may have sent
 FOREIGN_COORDINATOR = 0.6  # right in every other way, but its coordinator epoch is that of no leader from PrepareX to CompleteX
 UNSEEN = 0.01  # at an end that the dumps may lack: next to nothing, so that stories with fewer such loose ends win
@@ -29,6 +29,9 @@ STEP_DENIED = 3.0  # the same, where another producer saw the clock go on evenly
 STEP_OF_LEADERS = 0.5  # another leader has another clock
 BY_TIME_ALONE = 0.3  # the whole of what is asked for a distance of clocks within the tolerance, where nothing but time anchors a story
 TOO_FAR = 0.5  # and for one beyond it
+TOO_FAR_IN_PLACE = 0.2  # the same, where the places anchor it
+LATE = 1.0  # data that is open behind the last marker, and no transaction is left that it could belong to
+LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
 FROM_BEFORE = 1.5  # a marker that looks younger than the first transaction the coordinator still tells of, and is yet held to be older
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
 
@@ -57,7 +60,8 @@ class Decided:
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it."""
+    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `after_hole`:
+    offsets are missing between it and the producer's marker before."""
 
     offset: int
     type: str
@@ -67,11 +71,15 @@ class Marker:
     by_tool: bool = False
     coordinator_epoch: int | None = None
     leader_epoch: int | None = None
+    after_hole: bool = False
 
 
 @dataclass(frozen=True)
 class Producer:
-    """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer."""
+    """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
+
+    `cleaned`: the cleaner may have removed markers; `open_behind`: data stands behind the last marker, and no transaction is running.
+    """
 
     markers: Sequence[Marker]
     decided: Sequence[Decided]
@@ -79,6 +87,8 @@ class Producer:
     older_decided: bool = False
     newer_markers: bool = True
     newer_decided: bool = True
+    cleaned: bool = False
+    open_behind: bool = False
 
     @property
     def anchored(self) -> bool:
@@ -145,6 +155,7 @@ class _Story:
     """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock."""
 
     cost: float
+    faults: float
     following: int
     distance: Distance | None = None
     last: Marker | None = None
@@ -214,7 +225,7 @@ def _with_doubts(stories: Sequence[_Story]) -> list[Match]:
     if not stories:
         return []
     best = stories[0].matches()
-    if stories[0].cost <= BY_TIME_ALONE:
+    if stories[0].faults <= LITTLE:
         return best
     rivals = [story.matches() for story in stories[1:] if story.cost - stories[0].cost < MARGIN]
     return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in rivals)) for at, m in enumerate(best)]
@@ -223,7 +234,7 @@ def _with_doubts(stories: Sequence[_Story]) -> list[Match]:
 def _stories(producer: Producer, clock: Clock, skew_ms: int) -> list[_Story]:
     """The cheapest story, and all that come near it, in the order of their prices."""
     for cap in (*CAPS, None):
-        alive = [_Story(0.0, 0)]
+        alive = [_Story(0.0, 0.0, 0)]
         for marker in producer.markers:
             alive = _cheapest((after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap)), cap)
         told = sorted((_ended(story, producer) for story in alive), key=lambda story: (story.cost, -story.following))
@@ -245,18 +256,22 @@ def _cheapest(told: Iterable[_Story], cap: float | None) -> list[_Story]:
 def _ended(story: _Story, producer: Producer) -> _Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
     left = len(producer.decided) - story.following
-    return replace(story, cost=story.cost + (UNSEEN * min(left, 1) if producer.newer_decided else _missing(left)))
+    price = UNSEEN * min(left, 1) if producer.newer_decided else _missing(left, producer)
+    if producer.open_behind and not left and not producer.newer_markers:
+        price += LATE
+    return replace(story, cost=story.cost + price, faults=story.faults + price)
 
 
-def _missing(count: int) -> float:
-    return MISSING + MISSING_TOO * (count - 1) if count else 0.0
+def _missing(count: int, producer: Producer, *, after_hole: bool = False) -> float:
+    first = UNSEEN if producer.cleaned or after_hole else MISSING
+    return first + MISSING_TOO * (count - 1) if count else 0.0
 
 
 def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None) -> Iterable[_Story]:
     """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions."""
     yield _passed_over(story, marker, producer, skew_ms)
-    last = story.last_decided
-    if last is not None and not marker.closes and (marker.type, marker.epoch) == (last.decision, last.epoch):
+    last, one = story.last, story.last_decided
+    if last is not None and one is not None and not marker.closes and (marker.type, marker.epoch) == (last.type, one.epoch):
         match = Match(story.following - 1, again=True, doubtful=False)
         yield replace(story, cost=story.cost + RETRY, told=(story, match))
     for at in _next(story, marker, producer, cap):
@@ -265,7 +280,7 @@ def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, 
             free = story.told is None and producer.older_decided  # the log may begin behind them
             # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
             passed = story.last is None and story.told is not None
-            price += UNSEEN * min(at, 1) if free else (MISSING * at if passed else _missing(at - story.following))
+            price += UNSEEN * min(at, 1) if free else (MISSING * at if passed else _missing(at - story.following, producer, after_hole=marker.after_hole))
             if cap is None or story.cost + price <= cap:
                 yield _matched(story, price, marker, producer, at, clock, skew_ms)
 
@@ -294,9 +309,10 @@ def _passed_over(story: _Story, marker: Marker, producer: Producer, skew_ms: int
         price = UNSEEN if story.told is None else 0.0
         if producer.decided and not strained and marker.at_ms > producer.decided[0].decided_ms + skew_ms:
             price, strained = price + FROM_BEFORE, True
-    elif story.following >= len(producer.decided) and producer.newer_markers and not marker.by_tool:
+    elif story.following >= len(producer.decided) and producer.newer_markers:
         price = UNSEEN
-    return replace(story, cost=story.cost + price, told=(story, Match(None, again=False, doubtful=False)), strained=strained)
+    told = (story, Match(None, again=False, doubtful=False))
+    return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
 
 
 def _price(marker: Marker, one: Decided) -> float | None:
@@ -315,6 +331,7 @@ def _matched(story: _Story, price: float, marker: Marker, producer: Producer, at
     """The story in which a marker ends a transaction: what that says of the clocks has its price, too."""
     one = producer.decided[at]
     here, before, steps = distance_of(marker, one), story.distance, story.steps
+    faults = story.faults + price
     if before is None or story.last is None:
         price += _first_price(here, clock.near(marker.offset), skew_ms, anchored=producer.anchored)
     elif jump := _gap(before, here):
@@ -329,17 +346,15 @@ def _matched(story: _Story, price: float, marker: Marker, producer: Producer, at
     else:
         here = _narrowed(before, here)
     told = (story, Match(at, again=False, doubtful=False))
-    return _Story(story.cost + price, at + 1, here, marker, one, told, steps, story.strained)
+    return _Story(story.cost + price, faults, at + 1, here, marker, one, told, steps, story.strained)
 
 
 def _first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored: bool) -> float:
     """The first pair of a story: beside what others saw, or, where nothing but time anchors it, beside clocks that agree."""
     if seen is not None:
         return 0.0 if not _gap(seen, here) else (BY_TIME_ALONE if anchored else STEP)
-    if anchored:
-        return 0.0
     apart = max(here.least, -here.most, 0)
-    return BY_TIME_ALONE * min(1.0, apart / skew_ms) + (TOO_FAR if apart > skew_ms else 0.0)
+    return BY_TIME_ALONE * min(1.0, apart / skew_ms) + ((TOO_FAR_IN_PLACE if anchored else TOO_FAR) if apart > skew_ms else 0.0)
 
 
 def _led_by_others(story: _Story, marker: Marker, one: Decided) -> bool:

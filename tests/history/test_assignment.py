@@ -324,8 +324,8 @@ STORIES = [
         "a topic that was deleted, and created again within the tolerance for clocks",
         TWO_COMMITS.replace("200 ", "1200 ").replace("250 ", "1250 ").replace("260 ", "1260 "),
         "0 COMMIT e0 @1255",
-        {0: "empty"},
-        {1: ("below_start", "unknown"), 2: ("covered", "closing")},
+        {0: "unknown"},
+        {1: ("not_judged", "unknown"), 2: ("not_judged", "unknown")},
     ),
     Story(
         "data that is younger than the dump of the coordinator's log",
@@ -424,7 +424,7 @@ def rows(spark: SparkSession) -> DataFrame:
 @pytest.fixture(scope="module")
 def matched(rows: DataFrame, instances: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
     story = reach(history, replica_logs, clusters)
-    return match_markers(rows, instances, reach=story, replica_logs=replica_logs, clusters=clusters).localCheckpoint()
+    return match_markers(rows, transaction_spans(rows), instances, reach=story, replica_logs=replica_logs, clusters=clusters).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
