@@ -80,10 +80,11 @@ def truth(believed: str) -> str:
 _RECORDS = "coalesce(count, last_offset - base_offset + 1)"
 # The client gives data its time (CreateTime); markers, LogAppendTime and batches of internal topics have the broker's.
 _BROKER_MS = "IF(judged AND (row_kind = 'marker' OR timestamp_type = 'LogAppendTime' OR internal), max_timestamp_ms, NULL)"
+_IS_ITS_FIRST = "producer_id = blocker.producer_id AND base_offset = blocker.first_offset"
 _HELD_BACK = {
     "held_back_records": f"sum(IF(behind AND truth IN ('committed', 'aborted', 'plain'), {_RECORDS}, 0L))",
     "held_back_committed_records": f"sum(IF(behind AND truth IN ('committed', 'plain'), {_RECORDS}, 0L))",
-    "blocker_instance_id": "max(IF(behind AND producer_id = blocker.producer_id AND base_offset = blocker.first_offset, instance_id, NULL))",
+    "blocker_instance_id": f"max(IF(behind AND {_IS_ITS_FIRST}, instance_id, NULL))",
     "blocker_began_after_ms": f"max(IF(base_offset < blocker.first_offset, {_BROKER_MS}, NULL))",
     "blocker_open_by_ms": f"min(IF(base_offset >= blocker.first_offset, {_BROKER_MS}, NULL))",
 }

@@ -31,15 +31,16 @@ def wait_remedy(log: "Log", producer_id: int, context: "Context") -> str:
     decided = last.text("last_status") != ONGOING
     until, now = frees_at_ms(last, context.cluster(log.cluster)), context.now(log.cluster)
     if decided:
-        return f"Wait: it is decided ({last.word('last_status')}), and the coordinator is writing the markers. If that takes minutes, see C02."
+        return f"Wait: it is decided ({last.word('last_status')}) and the markers are being written. If that takes minutes, see C02."
     ask = f"Ask the owner of {shown(name)} to end its transaction"
     asked = f"What the coordinator says now: {commands.describe(name)}. Do not abort it by hand: the coordinator still lists the partition."
     if until is None:
         return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {asked}"
     if now is not None and until < now:
-        return f"{ask}, or restart it: initTransactions() aborts what is open. The coordinator should have aborted it at {moment(until, now)} (C01). {asked}"
+        late = f"The coordinator should have aborted it at {moment(until, now)} (C01)."
+        return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {asked}"
     return (
-        f"{ask}, or restart it: initTransactions() aborts what is open, and the owner writes those records again. "
+        f"{ask}, or restart it: initTransactions() aborts what is open, the records of this transaction with it. "
         f"Or wait: the coordinator aborts it at {moment(until, now)} at the latest. {asked}"
     )
 

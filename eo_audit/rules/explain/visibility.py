@@ -49,7 +49,8 @@ def _message(row: Row, log: "Log", context: "Context", *, name: str | None, old:
     records, producer = row.number("held_back_committed_records"), row.number("blocker_producer_id")
     only_told = "" if old.is_proved or old.ms is None or context.hangs(log, producer) else "; only the records' own time says how old it is"
     return (
-        f"The last stable offset stands at {row.maybe('lso')} of {row.maybe('hw')}: {count(records, 'committed or plain record')} behind it "
+        f"The last stable offset stands at {row.maybe('lso')} of {row.maybe('hw')}: "
+        f"{count(records, 'committed or plain record')} behind it "
         f"{'is' if records == 1 else 'are'} held back by the open transaction of "
         f"{whose(name, producer, row.maybe('blocker_epoch'))}, {_why(log, context, producer)}{only_told}"
     )
@@ -115,7 +116,8 @@ def aborted_visible(case: Case, context: "Context") -> Explanation:
     closed = row.text("span_outcome")
     why = "the aborted index does not hide them" if closed == "aborted" else "a COMMIT closed them"
     message = (
-        f"{count(case.records, 'record')} of {'an aborted transaction' if case.hits == 1 else 'aborted transactions'} of {_writer(case, context)} at "
+        f"{count(case.records, 'record')} of {'an aborted transaction' if case.hits == 1 else 'aborted transactions'} "
+        f"of {_writer(case, context)} at "
         f"{offsets(case.first, case.last)} {'is' if case.records == 1 else 'are'} returned to read_committed consumers: {why}"
     )
     details = {"batches": case.hits, "closed_by": closed, "records": case.records, "from_log_start": row.flag("returned")}
@@ -124,7 +126,6 @@ def aborted_visible(case: Case, context: "Context") -> Explanation:
 
 def committed_hidden(case: Case, context: "Context") -> Explanation:
     """L03."""
-    row = case.row
     message = (
         f"{count(case.records, 'committed record')} of {_writer(case, context)} at {offsets(case.first, case.last)} "
         f"{'is' if case.records == 1 else 'are'} hidden from read_committed consumers"
