@@ -1,4 +1,4 @@
-"""The three examples, audited in one run: what their READMEs tell, on the terminal, by `show` and by `export`."""
+"""The examples, audited in one run: what their READMEs tell, on the terminal, by `show` and by `export`."""
 
 import io
 import json
@@ -16,7 +16,12 @@ from eo_audit.results import Results
 from eo_audit.schemas import table_names
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-NAMES = {"clean": "clean_tv2", "hanging-transaction": "hanging_txn_k39", "duplicates-and-gaps": "state_expired_k39"}
+NAMES = {
+    "clean": "clean_tv2",
+    "hanging-transaction": "hanging_txn_k39",
+    "duplicates-and-gaps": "state_expired_k39",
+    "blocking-transaction": "payments-prod",
+}
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +58,50 @@ def test_duplicates_and_gaps(results: Results) -> None:
     assert len(found) == 5
 
 
+def test_a_transaction_that_blocks_is_no_fault_and_comes_first(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline.run(tmp_path, [EXAMPLES / "blocking-transaction" / "dumps"], Options(), spark=lambda: spark)
+    audited, stream = eo_audit.open(tmp_path), io.StringIO()
+    show_result(build_content(audited.verdict, audited.findings, lambda *_: None), tmp_path, console(stream))
+    words, told = " ".join(stream.getvalue().split()), audited.verdict
+    assert (told["verdict"], told["exit_code"]) == ("pass", 0)
+    assert words.startswith(f"PASS, but {told['headline']}")
+    readme = " ".join((EXAMPLES / "blocking-transaction" / "README.md").read_text(encoding="utf-8").split())
+    assert str(told["headline"]) in readme
+    assert "payments-0: read_committed consumers wait at offset 0 for settlement-7f3a (producer 0), open for" in str(told["headline"])
+    assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP describe --transactional-id settlement-7f3a" in words
+    assert " abort --" not in words
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "read_committed consumers wait at offset 0 for settlement-7f3a (producer 0)" in page
+
+
+def test_a_policy_may_call_a_wait_a_failure(spark: SparkSession, tmp_path: Path) -> None:
+    ours = tmp_path / "policy.yaml"
+    default = (EXAMPLES.parent / "conf" / "policy.yaml").read_text(encoding="utf-8")
+    ours.write_text(default.replace("fail_after_minutes: null", "fail_after_minutes: 20"), encoding="utf-8")
+    pipeline.run(tmp_path / "out", [EXAMPLES / "blocking-transaction" / "dumps"], Options(policy=ours), spark=lambda: spark)
+    told = eo_audit.open(tmp_path / "out").verdict
+    assert (told["verdict"], told["exit_code"]) == ("fail", 1)
+    assert "longer than the policy allows (fail_after_minutes: 20)" in str(told["headline"])
+
+
+def test_brokers_clocks_around_what_blocks(results: Results) -> None:
+    """orders-0 of the hanging example: the ABORT at 5 lies below the blocker at 6, the COMMIT at 10 above it."""
+    log = next(row for row in results.rows("visibility", cluster=NAMES["hanging-transaction"], topic="orders", partition=0))
+    markers = {
+        row["base_offset"]: row["max_timestamp_ms"]
+        for row in results.rows("producer_history", replica_log_id=log["replica_log_id"])
+        if row["row_kind"] == "marker"
+    }
+    assert log["blocker_first_offset"] == 6
+    assert (log["blocker_began_after_ms"], log["blocker_open_by_ms"]) == (markers[5], markers[10])
+
+
 def test_the_end_of_the_run_tells_it(results: Results) -> None:
     stream = io.StringIO()
     show_result(build_content(results.verdict, results.findings, lambda *_: None), results.out, console(stream))
     words = " ".join(stream.getvalue().split())
     assert words.startswith("FAIL ")
-    assert "held back hanging_txn_k39:orders-0 6-13 LSO 6, HW 14: 3 committed records wait behind producer 1" in words
+    assert "held back hanging_txn_k39:orders-0 6-13 LSO 6, HW 14: 3 committed records wait behind late-writer-0 (producer 1)" in words
     assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic orders --partition 0 --start-offset 6 " in words
 
 

@@ -127,8 +127,8 @@ def test_incidents_with_one_remedy_share_it() -> None:
 
 
 def test_what_blocks_comes_before_what_only_breaks_the_coordinators_log() -> None:
-    rows = [finding(rule, rule, topic=None, partition=None, severity=severity, remedy=f"Do {rule}.")
-            for rule, severity in (("C11", "error"), ("C08", "error"), ("C04", "critical"), ("C02", "error"), ("C01", "critical"))]  # fmt: skip
+    found = {"C11": "error", "C08": "error", "C04": "critical", "C02": "error", "C01": "critical"}
+    rows = [finding(rule, rule, topic=None, partition=None, severity=grave, remedy=f"Do {rule}.") for rule, grave in found.items()]
     words = printed(verdict(), *rows).split("What to do now")[1]
     places = [words.index(f"Do {rule}.") for rule in ("C01", "C02", "C04", "C08", "C11")]
     assert places == sorted(places)
