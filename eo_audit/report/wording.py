@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from eo_audit.rules.waiting import spent
+
 Row = Mapping[str, object]
 SEVERITIES = ("critical", "error", "warning", "info")
 # Rules about the coordinator's own entries: what they find does not show that a record was lost, doubled or wrongly visible.
@@ -34,14 +36,6 @@ def duration(ms: int) -> str:
 def clock(ms: int, as_of_ms: int | None) -> str:
     """A moment: only its time where it is on the day of the audit's now."""
     return moment(ms)[11:] if as_of_ms is not None and moment(ms)[:10] == moment(as_of_ms)[:10] else moment(ms)
-
-
-def spent(ms: int, timeout_ms: int) -> str:
-    """How much of a timeout is over: `40 of 60 min`, `12 s of 15 min`."""
-    for unit, size in (("min", 60_000), ("s", 1_000)):
-        if ms >= size and timeout_ms >= 2 * size and timeout_ms % size == 0:
-            return f"{ms // size} of {timeout_ms // size} {unit}"
-    return f"{duration(ms)} of {duration(timeout_ms)}"
 
 
 def place(row: Row) -> str:

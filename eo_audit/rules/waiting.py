@@ -23,19 +23,16 @@ class Age:
     """How old an open transaction is.
 
     Attributes:
-        ms: its age; null where nothing tells.
+        ms: its age, as well as anybody tells; None where nothing does.
         source: coordinator (its start), broker_clock (it is at least so old), record_time (what the client says), or None.
-        at_most_ms: the greatest age that a broker's clock allows; null where none does.
+        at_least_ms: the age that the coordinator or a broker's clock proves; None where neither does.
+        at_most_ms: the greatest age that a broker's clock allows; None where none does.
     """
 
-    ms: int | None
+    ms: int | None = None
     source: str | None = None
+    at_least_ms: int | None = None
     at_most_ms: int | None = None
-
-    @property
-    def is_proved(self) -> bool:
-        """A coordinator or a broker says so, not only the client."""
-        return self.source in ("coordinator", "broker_clock")
 
 
 def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int | None, record_ms: int | None) -> Age:
@@ -46,26 +43,26 @@ def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int |
         context: the audit's now, and what the coordinator holds open.
         producer_id: whose transaction.
         first_offset: where it begins; None where that is not known.
-        record_ms: the time of its records, as the client gave it.
+        record_ms: the time of its records, as the client gave it: it counts as far as brokers' clocks allow.
     """
     now = context.now(log.cluster)
     if now is None:
-        return Age(None)
+        return Age()
     last = context.unfinished(log.cluster, producer_id)
     start = last.maybe("start_ms") if last is not None and context.lists(log, producer_id) else None
     if start is not None and start >= 0:
-        return Age(max(0, now - start), "coordinator")
-    blocker, numbers = log.numbers.maybe("blocker_first_offset"), log.numbers
+        return Age(max(0, now - start), "coordinator", max(0, now - start))
+    numbers, blocker = log.numbers, log.numbers.maybe("blocker_first_offset")
     same = blocker is not None and blocker == first_offset and numbers.maybe("blocker_producer_id") == producer_id
     after = numbers.maybe("blocker_began_after_ms") if None not in (blocker, first_offset) else None
     by = numbers.maybe("blocker_open_by_ms") if same else None
-    at_most = None if after is None else max(0, now - after)
-    if by is not None:
-        return Age(max(0, now - by), "broker_clock", at_most)
-    if record_ms is None:
-        return Age(None, None, at_most)
-    told = max(0, now - record_ms)
-    return Age(told if at_most is None else min(told, at_most), "record_time", at_most)
+    at_least, at_most = None if by is None else max(0, now - by), None if after is None else max(0, now - after)
+    told = None if record_ms is None else max(0, now - record_ms)
+    if told is not None and at_most is not None:
+        told = min(told, at_most)
+    if at_least is not None and (told is None or told <= at_least):
+        return Age(at_least, "broker_clock", at_least, at_most)
+    return Age(told, "record_time" if told is not None else None, at_least, at_most)
 
 
 def frees_at_ms(last: Row | None, cluster: Row) -> int | None:
@@ -107,7 +104,7 @@ def blocker(log: "Log", context: "Context") -> dict[str, object] | None:
         "coordinator_status": last.text("last_status") if last else None,
         "timeout_ms": last.maybe("timeout_ms") if last else None,
         "held_back_records": row.maybe("held_back_committed_records"),
-        "held_back_seconds": old.ms // 1_000 if old.ms is not None and old.is_proved else None,
+        "held_back_seconds": None if old.at_least_ms is None else old.at_least_ms // 1_000,
         "frees_at_ms": frees_at_ms(last, context.cluster(log.cluster)),
     }
 
@@ -121,7 +118,8 @@ def whose(transactional_id: str | None, producer_id: int | None, epoch: int | No
 
 def spent(ms: int | None, timeout_ms: int | None) -> str:
     """How much of a timeout is over: `40 of 60 min`, `12 s of 15 min`, `an unknown time of 60 s`."""
-    for unit, size in (("min", 60_000), ("s", 1_000)):
-        if ms is not None and timeout_ms is not None and ms >= size and timeout_ms >= 2 * size and timeout_ms % size == 0:
+    if ms is not None and timeout_ms is not None:
+        unit, size = ("min", 60_000) if timeout_ms >= 120_000 else ("s", 1_000)
+        if ms >= size and timeout_ms >= size and timeout_ms % size == 0:
             return f"{ms // size} of {timeout_ms // size} {unit}"
     return f"{duration(ms)} of {duration(timeout_ms)}"

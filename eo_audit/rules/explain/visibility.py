@@ -7,7 +7,7 @@ from eo_audit.rules.explain import transactions
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation
 from eo_audit.rules.waiting import Age, age, whose
-from eo_audit.rules.words import count, offsets
+from eo_audit.rules.words import count, duration, offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
@@ -31,7 +31,7 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
     if severity == "info" and not row.number("held_back_committed_records"):
         return None  # nobody waits, and T12 tells of the transaction
     sure = row.text("hw_source") == "checkpoint"
-    is_proved = hanging or severity == "info" or old.is_proved
+    is_proved = hanging or severity == "info" or old.source != "record_time"
     return Explanation(
         _message(row, log, context, name=name, old=old) + ("" if sure else " (the high watermark is assumed)"),
         severity=severity,
@@ -47,7 +47,8 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
 
 def _message(row: Row, log: "Log", context: "Context", *, name: str | None, old: Age) -> str:
     records, producer = row.number("held_back_committed_records"), row.number("blocker_producer_id")
-    only_told = "" if old.is_proved or old.ms is None or context.hangs(log, producer) else "; only the records' own time says how old it is"
+    told = old.source == "record_time" and not context.hangs(log, producer)
+    only_told = f"; it is {duration(old.ms)} old by its records' own time, which proves nothing" if told else ""
     return (
         f"The last stable offset stands at {row.maybe('lso')} of {row.maybe('hw')}: "
         f"{count(records, 'committed or plain record')} behind it "
@@ -59,7 +60,12 @@ def _message(row: Row, log: "Log", context: "Context", *, name: str | None, old:
 def _details(row: Row, old: Age) -> dict[str, object]:
     names = ("lso", "hw", "hw_source", "lso_source", "held_back_offsets", "held_back_committed_records", "open_transactions")
     values: dict[str, object] = {name: row.text(name) if name.endswith("_source") else row.maybe(name) for name in names}
-    return values | {"age_ms": old.ms, "age_source": old.source, "age_at_most_ms": old.at_most_ms}
+    return values | {
+        "age_ms": old.ms,
+        "age_source": old.source,
+        "age_at_least_ms": old.at_least_ms,
+        "age_at_most_ms": old.at_most_ms,
+    }
 
 
 def _why(log: "Log", context: "Context", producer_id: int) -> str:
@@ -86,7 +92,8 @@ def _severity(log: "Log", context: "Context", producer_id: int, old: Age) -> str
     grace = cluster.number("abort_scan_interval_ms", 10_000) + cluster.number("skew_ms", 2_000)
     if old.ms is None or old.ms <= timeout + grace:
         return "info"
-    return "critical" if old.is_proved and old.ms > max(limit, timeout) + GRACE_MS else "warning"
+    proved = old.at_least_ms is not None and old.at_least_ms > max(limit, timeout) + GRACE_MS
+    return "critical" if proved else "warning"
 
 
 def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
