@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
+from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation
 from eo_audit.rules.waiting import ONGOING, age, frees_at_ms, spent, whose
 from eo_audit.rules.words import count, duration, moment, offsets, partitions, shown, some
@@ -71,7 +72,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
     """T01: open, and nobody will end it."""
     if case.log is None or not context.hangs(case.log, case.row.number("producer_id")):
         return None
-    row, age = case.row, age_ms(case, context)
+    row, age, now = case.row, age_ms(case, context), context.now(case.log.cluster)
     last = context.last_of_producer.get((case.log.cluster, row.number("producer_id")))
     limit = context.cluster(case.log.cluster).number("max_transaction_timeout_ms", 900_000)
     who = whose(last.text("transactional_id") if last else None, row.maybe("producer_id"), row.maybe("last_epoch"))
@@ -98,6 +99,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
         details=details,
         transactional_id=last.text("transactional_id") if last else None,
         producer_epoch=row.maybe("last_epoch"),
+        timestamp_ms=None if age is None or now is None else now - age,
     )
 
 
@@ -134,6 +136,12 @@ def open(case: Case, context: "Context") -> Explanation | None:
     )
 
 
+def _writer(row: Row, context: "Context") -> str:
+    """Who wrote a row of producer_history."""
+    instance = context.instances.get(row.word("instance_id"))
+    return whose(instance.text("transactional_id") if instance else None, row.maybe("producer_id"), row.maybe("producer_epoch"))
+
+
 def late(case: Case, context: "Context") -> Explanation:
     """T02: proved by the coordinator log, or suspected from timestamps."""
     row = case.row
@@ -141,9 +149,8 @@ def late(case: Case, context: "Context") -> Explanation:
     instance = context.instances.get(row.word("instance_id"))
     decision = row.text("instance_decision") or "its marker"
     stand = "stands" if case.records == 1 else "stand"
-    who = whose(instance.text("transactional_id") if instance else None, row.maybe("producer_id"), row.maybe("producer_epoch"))
     message = (
-        f"{count(case.records, 'record')} of {who} {stand} behind "
+        f"{count(case.records, 'record')} of {_writer(row, context)} {stand} behind "
         f"the marker that ended their transaction "
         f"({decision}): {offsets(case.first, case.last)}, which no transaction of the coordinator covers"
     )
@@ -246,7 +253,7 @@ def unregistered(case: Case, context: "Context") -> Explanation:
     fate = {"committed": "and another transaction's COMMIT closed it", "aborted": "and an ABORT closed it"}.get(
         row.word("span_outcome"), "and it is still open"
     )
-    who = whose(instance.text("transactional_id") if instance else None, row.maybe("producer_id"), row.maybe("producer_epoch"))
+    who = _writer(row, context)
     message = (
         f"{who[0].upper() + who[1:] if instance is None else who} wrote {count(case.records, 'record')} at "
         f"{offsets(case.first, case.last)} in a transaction "
@@ -265,8 +272,7 @@ def epoch(case: Case, context: "Context") -> Explanation | None:
     row = case.row
     if row.text("row_kind") == "data":
         message = (
-            f"Data of epoch {row.maybe('producer_epoch')} of producer {row.maybe('producer_id')} at offset "
-            f"{row.maybe('base_offset')} continues an open transaction of "
+            f"Data of {_writer(row, context)} at offset {row.maybe('base_offset')} continues an open transaction of "
             f"epoch {row.maybe('previous_epoch')}: one marker will decide both"
         )
     else:
@@ -289,9 +295,8 @@ def manual(case: Case, context: "Context") -> Explanation:
     row = case.row
     decision = row.text("instance_decision")
     message = (
-        f"The ABORT at offset {row.maybe('base_offset')} for producer {row.maybe('producer_id')} (epoch "
-        f"{row.maybe('producer_epoch')}, coordinator epoch "
-        f"{row.maybe('marker_coordinator_epoch')}) was written by hand: no coordinator decision explains it"
+        f"The ABORT at offset {row.maybe('base_offset')} for {_writer(row, context)} was written by hand (coordinator epoch "
+        f"{row.maybe('marker_coordinator_epoch')}): no coordinator decision explains it"
     )
     if decision == "COMMIT":
         message += ", and the coordinator committed that transaction"
