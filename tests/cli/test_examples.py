@@ -70,8 +70,19 @@ def test_a_transaction_that_blocks_is_no_fault_and_comes_first(spark: SparkSessi
     assert "payments-0: read_committed consumers wait at offset 0 for settlement-7f3a (producer 0), open for" in str(told["headline"])
     assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP describe --transactional-id settlement-7f3a" in words
     assert " abort --" not in words
+    assert "state=Ongoing,partitions=[payments-0]" in quoted(audited, "__transaction_state-2", b"| offset: 1 ")
+    assert quoted(audited, "payments-0", b"| offset: 0 ").endswith("headerKeys: [ ...")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "read_committed consumers wait at offset 0 for settlement-7f3a (producer 0)" in page
+
+
+def quoted(audited: Results, partition: str, line: bytes) -> str:
+    """What a report quotes of one line of the blocking example: all that a decoder printed, of others' records no key and no payload."""
+    file = f"broker-1/{partition}/00000000000000000000.log.txt"
+    text = (EXAMPLES / "blocking-transaction" / "dumps" / file).read_bytes()
+    at = text.index(line)
+    length = text.index(b"\n", at) - at
+    return audited.quote("payments-prod", {"dump_file": file, "byte_offset": at, "length": length}) or ""
 
 
 def test_a_policy_may_call_a_wait_a_failure(spark: SparkSession, tmp_path: Path) -> None:
