@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.outages import outage_ms
 from eo_audit.rules.cases import cases
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
@@ -58,6 +59,7 @@ class Collected:
         crashed: a sentence for each rule that could not be run, by code.
         paths: dump file (relative to its input) of each section.
         not_dumped: partitions that transactions list and of which no replica was dumped: cluster, topic, partition.
+        outage_ms: how long the coordinator was silent and changed its leader before it aborted transactions by timeout, if it did.
         transactions: every abort, and what is not finished, in the order of cluster, id and entry; then the aborts that only data shows.
     """
 
@@ -67,6 +69,7 @@ class Collected:
     paths: Mapping[int, str] = field(default_factory=dict)
     not_dumped: tuple[tuple[str, str, int], ...] = ()
     transactions: tuple[Row, ...] = ()
+    outage_ms: int | None = None
 
 
 def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
@@ -95,6 +98,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
             *transactions,
             *unlisted_aborts(histories, {log.log_id: log.cluster for log in logs.values()}),
         ),
+        outage_ms=outage_ms(histories, transactions),
     )
 
 

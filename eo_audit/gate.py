@@ -63,16 +63,18 @@ def gate(out: Path, *, expectations: Path, docs: Path | None = None) -> GateResu
 
 
 def run_frame(results: Results) -> "pd.DataFrame":
-    """One row: failing and accepted findings, unknown rules, unread bytes."""
+    """One row: failing and accepted findings, unknown rules, unread bytes. A wait that the policy calls a failure counts as a finding."""
     import pandas as pd
 
     verdict = results.verdict
     rules, inputs = verdict["rules"], verdict["inputs"]
     assert isinstance(rules, dict) and isinstance(inputs, list)
+    held = verdict.get("held_back")
+    too_long = len(held["partitions"]) if isinstance(held, dict) and held["decides"] == "fail" else 0
     return pd.DataFrame(
         [
             {
-                "failing_findings": sum(rule["failing"] for rule in rules.values()),
+                "failing_findings": sum(rule["failing"] for rule in rules.values()) + too_long,
                 "accepted_findings": sum(rule.get("accepted", 0) for rule in rules.values()),
                 "unknown_rules": sum(rule["verdict"] == "unknown" for rule in rules.values()),
                 "unread_bytes": sum(entry["unread_bytes"] for entry in inputs),

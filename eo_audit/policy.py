@@ -1,11 +1,11 @@
 """What fails a run and what leaves it open: the policy judges, the rules only find.
 
 A policy is a YAML file with two lists, `findings` and `unknowns`; of each list the first line that fits decides, and every line gives
-its reason.
+its reason. `held_back` says how long consumers may wait for an open transaction that the coordinator will end.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import yaml
@@ -35,6 +35,38 @@ class Line:
 
 
 @dataclass(frozen=True)
+class HeldBack:
+    """How long, or behind how many offsets, read_committed consumers may wait for an open transaction; None: for ever.
+
+    A transaction that nobody will end, or that is past its timeout, is a finding (T01, C01, L01): this is about the others.
+    """
+
+    warn_after_minutes: float | None = None
+    fail_after_minutes: float | None = None
+    warn_after_offsets: int | None = None
+    fail_after_offsets: int | None = None
+    reason: str = ""
+
+    def decides(self, seconds: int | None, offsets: int | None) -> tuple[str | None, str | None]:
+        """`fail`, `warning` or None for one partition, and the limit that it crossed, such as `fail_after_minutes: 30`.
+
+        Args:
+            seconds: how long it has been held back; None where nobody knows.
+            offsets: how many offsets lie between its last stable offset and its high watermark.
+        """
+        for level, minutes, most in (
+            ("fail", self.fail_after_minutes, self.fail_after_offsets),
+            ("warning", self.warn_after_minutes, self.warn_after_offsets),
+        ):
+            word = level.replace("warning", "warn")
+            if minutes is not None and seconds is not None and seconds >= minutes * 60:
+                return level, f"{word}_after_minutes: {minutes:g}"
+            if most is not None and offsets is not None and offsets >= most:
+                return level, f"{word}_after_offsets: {most}"
+        return None, None
+
+
+@dataclass(frozen=True)
 class Policy:
     """A policy, checked.
 
@@ -42,11 +74,13 @@ class Policy:
         name: as the file says.
         findings: lines over rule and severity; `decides` is whether such a finding fails the run.
         unknowns: lines over rule and the cause of an unknown; `decides` is whether it makes the run unknown.
+        held_back: how long consumers may wait for an open transaction.
     """
 
     name: str
     findings: tuple[Line, ...]
     unknowns: tuple[Line, ...]
+    held_back: HeldBack = HeldBack()
 
     def fails(self, rule: str, severity: str) -> bool:
         """Whether a finding fails the run."""
@@ -77,7 +111,7 @@ def parse(content: object, source: str) -> Policy:
     Raises:
         ConfigurationError: as `load`.
     """
-    values = _mapping(content, source, {"name", "findings", "unknowns"})
+    values = _mapping(content, source, {"name", "findings", "unknowns", "held_back"})
     name = values.get("name")
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"{source}: name must be a word")
@@ -85,7 +119,35 @@ def parse(content: object, source: str) -> Policy:
         name,
         _lines(values.get("findings"), f"{source}, findings", kind="severity", allowed=SEVERITIES, decides="fails"),
         _lines(values.get("unknowns"), f"{source}, unknowns", kind="because", allowed=_CAUSES, decides="makes_unknown"),
+        _held_back(values.get("held_back"), f"{source}, held_back"),
     )
+
+
+def _held_back(content: object, source: str) -> HeldBack:
+    """A policy without it minds no waiting: policies that were written before it go on as they are."""
+    if content is None:
+        return HeldBack()
+    limits = [field.name for field in fields(HeldBack) if field.name != "reason"]
+    values = _mapping(content, source, {*limits, "reason"})
+    reason = values.get("reason")
+    if not isinstance(reason, str) or not reason.strip():
+        raise ConfigurationError(f"{source}: a reason is missing")
+    minutes = [_limit(values, name, source) for name in limits[:2]]
+    offsets = [_limit(values, name, source) for name in limits[2:]]
+    wrong = next((name for name, most in zip(limits[2:], offsets, strict=True) if most is not None and most != int(most)), None)
+    if wrong:
+        raise ConfigurationError(f"{source}: {wrong} must be a whole number")
+    whole = [None if most is None else int(most) for most in offsets]
+    return HeldBack(minutes[0], minutes[1], whole[0], whole[1], reason)
+
+
+def _limit(values: Mapping[str, object], name: str, source: str) -> float | None:
+    value = values.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise ConfigurationError(f"{source}: {name} must be a number that is not below 0, or null")
+    return value
 
 
 def _default() -> Path:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eo_audit.errors import ArgumentError, WarehouseError
-from eo_audit.report.quote import Address, address_of, dump_path, quotable, texts_at
+from eo_audit.report.quote import KAFKAS_OWN, Address, address_of, dump_path, is_kafkas_own, quotable, texts_at
 from eo_audit.report.values import whole
 from eo_audit.schemas import schema, table_names
 from eo_audit.tables import Warehouse
@@ -187,7 +187,23 @@ class Results:
             spans = [(address[2], length) for address, length in here]
             texts = self._texts(self._dump_files.get((cluster, dump_file)), spans)
             for (offset, _), text in zip(spans, texts, strict=True):
-                found[cluster, dump_file, offset] = None if text is None else "\n".join(quotable(text))
+                whole_lines = self._is_kafkas_own(self._dump_files.get((cluster, dump_file)), offset)
+                found[cluster, dump_file, offset] = None if text is None else "\n".join(quotable(text, whole=whole_lines))
+        return found
+
+    def _is_kafkas_own(self, dump_file: Row | None, offset: int) -> bool:
+        spans = self._decoded.get(whole(dump_file, "dump_file_id"), ()) if dump_file is not None else ()
+        return any(begin <= offset < end for begin, end in spans)
+
+    @cached_property
+    def _decoded(self) -> dict[int, list[tuple[int, int]]]:
+        """Where Kafka's own topics were printed by their decoders: dump file -> (byte, byte behind)."""
+        columns = ("dump_file_id", "topic", "decoder", "byte_offset", "length")
+        found: dict[int, list[tuple[int, int]]] = {}
+        for sections in self.warehouse.scan("dump_sections", columns):
+            for row in sections.filter(pc.is_in(sections["topic"], pa.array(KAFKAS_OWN))).to_pylist():
+                if is_kafkas_own(row):
+                    found.setdefault(row["dump_file_id"], []).append((row["byte_offset"], row["byte_offset"] + row["length"]))
         return found
 
     @staticmethod

@@ -8,26 +8,31 @@ policy minds) and pass.
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eo_audit import baseline
+from eo_audit import baseline, outages
 from eo_audit.baseline import Accepted
 from eo_audit.collect import Collected
 from eo_audit.errors import FAIL, PASS, UNKNOWN
 from eo_audit.findings import Finding
 from eo_audit.policy import CRASHED, Policy
+from eo_audit.report.content import summary
+from eo_audit.report.wording import is_waiting, place
 from eo_audit.rules.catalogue import RULES, fingerprint
-from eo_audit.rules.context import Log
+from eo_audit.rules.context import Context, Log
 from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
+from eo_audit.rules.waiting import blocker
 
 FILE = "verdict.json"
 SCHEMA = 1
 EXIT_CODES = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
+MOST_FINDINGS = 10  # of verdict.json; all of them are in findings.jsonl
 _COORDINATOR = "__transaction_state"
 
 
@@ -75,10 +80,12 @@ def build(
         rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules
     }
     minded = any(_is_minded(code, item, policy) for code, item in judged.items())
-    failing = any(result["failing"] for result in of_rule.values())
+    partitions = [_partition(log, collected.context) for log in _in_order(collected.context.logs.values())]
+    held = _held_back(partitions, policy)
+    failing = any(result["failing"] for result in of_rule.values()) or bool(held and held["decides"] == "fail")
     verdict = "fail" if failing else "unknown" if minded else "pass"
     severities = Counter(finding.severity for finding in findings)
-    return {
+    said = {
         "schema": SCHEMA,
         "run_id": run_id,
         "verdict": verdict,
@@ -92,16 +99,63 @@ def build(
         "rules": of_rule,
         **({"accepted": entries} if entries else {}),
         "counts": {severity: severities.get(severity, 0) for severity in reversed(SEVERITIES)},
-        "partitions": [_partition(log) for log in _in_order(collected.context.logs.values())],
+        "held_back": held,
+        "timeouts": _timeouts(collected),
+        "partitions": partitions,
         "transactions": [_transaction(row) for row in collected.transactions],
     }
+    return _told_first(said, findings)
+
+
+def _told_first(said: Mapping[str, object], findings: Sequence[Finding]) -> dict[str, object]:
+    """The verdict with the words of the report: its headline behind the exit code, its first findings behind the counts."""
+    headline, first = summary(said, [finding.row() for finding in findings], MOST_FINDINGS)
+    told: dict[str, object] = {}
+    for name, value in said.items():
+        told[name] = value
+        if name == "exit_code":
+            told["headline"] = headline
+        elif name == "counts":
+            told["top_findings"] = [_brief(row) for row in first]
+    return told
+
+
+def _brief(finding: Mapping[str, object]) -> dict[str, object]:
+    names = ("finding_id", "rule", "slug", "severity", "certainty", "cluster", "topic", "partition", "transactional_id", "producer_id")
+    return {"place": place(finding), **{name: finding[name] for name in (*names, "message", "remedy")}}
+
+
+def _held_back(partitions: Sequence[Mapping[str, object]], policy: Policy) -> dict[str, object] | None:
+    """What the policy says of partitions whose consumers wait for an open transaction; None where it minds none of them."""
+    crossed: dict[str, list[tuple[str, str]]] = {"fail": [], "warning": []}
+    for row in filter(is_waiting, partitions):
+        told, lso, hw = row["blocker"], row["lso"], row["hw"]
+        assert isinstance(told, Mapping) and isinstance(lso, int) and isinstance(hw, int)
+        level, limit = policy.held_back.decides(told["held_back_seconds"], hw - lso)
+        if level and limit:
+            crossed[level].append((f"{row['cluster']}:{place(row)}", limit))
+    level = "fail" if crossed["fail"] else "warning"
+    if not crossed[level]:
+        return None
+    places, limits = (sorted({item[at] for item in crossed[level]}) for at in (0, 1))
+    return {"decides": level, "partitions": places, "limits": limits, "reason": policy.held_back.reason}
+
+
+def _timeouts(collected: Collected) -> dict[str, object] | None:
+    """How many transactions the coordinator aborted after their timeout; None without any."""
+    aborted = sum(row.text("abort_cause") == outages.CAUSE for row in collected.transactions)
+    return {"transactions": aborted, "outage_ms": collected.outage_ms} if aborted else None
 
 
 def write(folder: Path, verdict: Mapping[str, object]) -> None:
-    """Publish verdict.json, whole or not at all. Call it last: a scheduler that sees the file sees a finished run."""
+    """Publish verdict.json, whole or not at all. Call it last: a scheduler that sees the file sees a finished run.
+
+    `finished_at_ms` is added here: the one value of a verdict that is the machine's clock, and not the same when the run is repeated.
+    """
     target = folder / FILE
     part = target.with_suffix(".json.part")
-    part.write_text(json.dumps(verdict, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
+    told = {**verdict, "finished_at_ms": time.time_ns() // 1_000_000}
+    part.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
     os.replace(part, target)
 
 
@@ -175,9 +229,8 @@ def _in_order(logs: Iterable[Log]) -> list[Log]:
     return sorted(shown, key=lambda log: (log.cluster, log.topic or "", log.partition or 0, -1 if log.broker is None else log.broker))
 
 
-def _partition(log: Log) -> dict[str, object]:
+def _partition(log: Log, context: Context) -> dict[str, object]:
     row = log.numbers
-    blocker = row.maybe("blocker_producer_id")
     return {
         "cluster": log.cluster,
         "broker": log.broker,
@@ -189,7 +242,7 @@ def _partition(log: Log) -> dict[str, object]:
         "leo": row.maybe("leo"),
         "lso": row.maybe("lso"),
         "lso_source": row.text("lso_source"),
-        "blocker": None if blocker is None else {"producer_id": blocker, "first_offset": row.maybe("blocker_first_offset")},
+        "blocker": blocker(log, context),
         "held_back_records": row.maybe("held_back_committed_records"),
         "coverage": row.text("coverage"),
         "index_state": row.text("index_state"),

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.index_view import view_differences, with_difference
-from eo_audit.history.sections import columns_of, expressions, named
+from eo_audit.history.sections import IS_INTERNAL, columns_of, expressions, named
 from eo_audit.schemas import schema
 
 BROKEN = (
@@ -78,10 +78,15 @@ def truth(believed: str) -> str:
 
 
 _RECORDS = "coalesce(count, last_offset - base_offset + 1)"
+# The client gives data its time (CreateTime); markers, LogAppendTime and batches of internal topics have the broker's.
+_BROKER_MS = "IF(judged AND (row_kind = 'marker' OR timestamp_type = 'LogAppendTime' OR internal), max_timestamp_ms, NULL)"
+_IS_ITS_FIRST = "producer_id = blocker.producer_id AND base_offset = blocker.first_offset"
 _HELD_BACK = {
-    "held_back_records": f"sum(IF(truth IN ('committed', 'aborted', 'plain'), {_RECORDS}, 0L))",
-    "held_back_committed_records": f"sum(IF(truth IN ('committed', 'plain'), {_RECORDS}, 0L))",
-    "blocker_instance_id": "max(IF(producer_id = blocker.producer_id AND base_offset = blocker.first_offset, instance_id, NULL))",
+    "held_back_records": f"sum(IF(behind AND truth IN ('committed', 'aborted', 'plain'), {_RECORDS}, 0L))",
+    "held_back_committed_records": f"sum(IF(behind AND truth IN ('committed', 'plain'), {_RECORDS}, 0L))",
+    "blocker_instance_id": f"max(IF(behind AND {_IS_ITS_FIRST}, instance_id, NULL))",
+    "blocker_began_after_ms": f"max(IF(base_offset < blocker.first_offset, {_BROKER_MS}, NULL))",
+    "blocker_open_by_ms": f"min(IF(base_offset >= blocker.first_offset, {_BROKER_MS}, NULL))",
 }
 _UNKNOWN_ENDS = "transform(filter(segments, s -> array_contains(unknown_indexes, s.base_offset)), s -> s.end_offset)"
 _COLUMNS = {
@@ -125,9 +130,11 @@ def visibility(
     stable = replica_logs.join(F.broadcast(seen), "replica_log_id", "left")
     for step in _LSO:
         stable = stable.selectExpr("*", *named(step))
-    stuck = F.broadcast(stable.where("lso < hw").select("replica_log_id", "lso", "hw", "blocker"))
-    behind = rows.join(stuck, "replica_log_id").where("base_offset >= lso AND last_offset < hw")
-    held = behind.selectExpr("*", f"{truth('judged')} AS truth").groupBy("replica_log_id").agg(*expressions(_HELD_BACK))
+    stuck = F.broadcast(stable.where("lso < hw").selectExpr("replica_log_id", "lso", "hw", "blocker", f"{IS_INTERNAL} AS internal"))
+    of_stuck = rows.join(stuck, "replica_log_id").selectExpr(
+        "*", f"{truth('judged')} AS truth", "base_offset >= lso AND last_offset < hw AS behind"
+    )
+    held = of_stuck.groupBy("replica_log_id").agg(*expressions(_HELD_BACK))
     now = F.broadcast(clusters.select("cluster", "as_of_ms", "as_of_source"))
     known = stable.join(F.broadcast(held), "replica_log_id", "left").join(now, "cluster", "left")
     return known.selectExpr(*columns_of("visibility", _COLUMNS))

@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from eo_audit.report.wording import SEVERITIES, Row, acceptance, headline, place
+from eo_audit.report.wording import PAPER, SEVERITIES, Row, acceptance, headline, is_waiting, place
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 MAX_EVIDENCE = 5  # lines quoted per finding; the rest is counted, and all of it is in findings.jsonl
+_BLOCKS = frozenset({"T01", "C01", "C02", "L01"})  # nothing behind these reaches a read_committed consumer
 FULLY_QUOTED = 500  # findings, from the gravest on, with as many; the others have one line
 
 Quote = Callable[[str, Row], str | None]
@@ -101,7 +102,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Content:
-    """A whole report. `partition_charts` and `id_charts` map an anchor to a picture; `accepted` holds what people accepted."""
+    """A whole report. `partition_charts` and `id_charts` map an anchor to a picture; `accepted` holds what people accepted.
+
+    `waiting` holds the partitions whose consumers wait for a transaction that the coordinator will end, the longest first.
+    """
 
     verdict: Row
     headline: str
@@ -111,10 +115,22 @@ class Content:
     topics: tuple[str, ...]
     rules: tuple[str, ...]
     partitions: tuple[Row, ...] = ()
+    waiting: tuple[Row, ...] = ()
     accepted: tuple[Row, ...] = ()
     partition_charts: Mapping[str, Picture] = field(default_factory=dict)
     id_charts: Mapping[str, Picture] = field(default_factory=dict)
     run_chart: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The verdict in a word, and whether a pass has a but: consumers that wait longer than the policy likes."""
+        held = self.verdict.get("held_back")
+        warned = isinstance(held, Mapping) and held.get("decides") == "warning"
+        return "pass, but" if warned and self.verdict["verdict"] == "pass" else str(self.verdict["verdict"])
+
+    def is_waiting(self, incident: Incident) -> bool:
+        """Whether an incident, itself no fault, is why consumers wait: it goes to the top."""
+        return incident.severity == "info" and bool(_tells_of(self.waiting, (incident.cause.row, *(e.row for e in incident.effects))))
 
     @property
     def many_clusters(self) -> bool:
@@ -136,28 +152,87 @@ def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Conten
         findings: all finding rows.
         quote: (cluster, evidence struct) -> the quoted text, or None where the dump cannot be read any more.
     """
-    accepted = _rows(verdict, "accepted")
-    muted = {entry["finding_id"] for entry in accepted if not entry["expired"]}
-    waiting = {finding["incident_id"] for finding in findings if _holds_back(finding) and finding["finding_id"] not in muted}
-    ordered = sorted(findings, key=lambda finding: _order(finding, muted, waiting))
-    counting = [finding for finding in ordered if finding["finding_id"] not in muted]
-    said = {entry["finding_id"]: entry for entry in accepted}
-    briefly = {finding["finding_id"] for finding in ordered[FULLY_QUOTED:]}
-    incidents = _incidents(ordered, quote, said, briefly=briefly)
-    partitions = _rows(verdict, "partitions")
-    stuck = _stuck(partitions, counting)
-    blind = _blind_spots(verdict)
+    told = _in_order(verdict, findings)
+    said = {entry["finding_id"]: entry for entry in _rows(verdict, "accepted")}
+    briefly = {finding["finding_id"] for finding in told.ordered[FULLY_QUOTED:]}
+    incidents = _incidents(told.ordered, quote, said, briefly=briefly)
     return Content(
         verdict=verdict,
-        headline=headline(verdict, counting, stuck, blind[0].why if blind else None, many=_many_clusters((*partitions, *findings))),
-        counts={severity: sum(f["severity"] == severity for f in ordered) for severity in SEVERITIES},
+        headline=_headline(verdict, told),
+        counts={severity: sum(f["severity"] == severity for f in told.ordered) for severity in SEVERITIES},
         incidents=incidents,
-        blind=blind,
+        blind=_blind_spots(verdict),
         topics=tuple(sorted({topic for incident in incidents for topic in incident.topics})),
-        rules=tuple(sorted({str(f["rule"]) for f in ordered})),
-        partitions=tuple(partitions),
-        accepted=tuple(accepted),
+        rules=tuple(sorted({str(f["rule"]) for f in told.ordered})),
+        partitions=tuple(_rows(verdict, "partitions")),
+        waiting=tuple(told.waiting),
+        accepted=tuple(said.values()),
     )
+
+
+def summary(verdict: Row, findings: Sequence[Row], most: int) -> tuple[str, list[Row]]:
+    """The headline of a report and its first findings, in the order of its incidents, without the report.
+
+    Args:
+        verdict: the content of verdict.json, as far as it is known.
+        findings: all finding rows.
+        most: how many findings.
+    """
+    told = _in_order(verdict, findings)
+    groups: dict[object, list[Row]] = defaultdict(list)
+    for finding in told.ordered:
+        groups[finding["incident_id"]].append(finding)
+    rows = [row for name, members in groups.items() for row in _head_first(str(name), members)]
+    return _headline(verdict, told), rows[:most]
+
+
+@dataclass(frozen=True)
+class _InOrder:
+    """All findings in the order of the report, those that count, and the partitions whose consumers are stuck, or only wait."""
+
+    ordered: Sequence[Row]
+    counting: Sequence[Row]
+    stuck: Sequence[Row]
+    waiting: Sequence[Row]
+
+
+def _in_order(verdict: Row, findings: Sequence[Row]) -> _InOrder:
+    muted = {entry["finding_id"] for entry in _rows(verdict, "accepted") if not entry["expired"]}
+    held = {finding["incident_id"] for finding in findings if _holds_back(finding) and finding["finding_id"] not in muted}
+    partitions = _rows(verdict, "partitions")
+    waiting = _waiting(partitions, findings)
+    why = {finding["incident_id"] for finding in _tells_of(waiting, findings)}
+    ordered = sorted(findings, key=lambda finding: _order(finding, muted, held, why))
+    counting = [finding for finding in ordered if finding["finding_id"] not in muted]
+    return _InOrder(ordered, counting, _stuck(partitions, counting), waiting)
+
+
+def _headline(verdict: Row, told: _InOrder) -> str:
+    blind = _blind_spots(verdict)
+    many = _many_clusters((*_rows(verdict, "partitions"), *told.ordered))
+    return headline(verdict, told.counting, told.stuck, blind[0].why if blind else None, waiting=told.waiting, many=many)
+
+
+def _waiting(partitions: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
+    """Partitions, one replica of each, that wait for what the coordinator will end, without a finding above info; the longest first."""
+    told = {(finding.get("cluster"), place(finding)) for finding in findings if _holds_back(finding)}
+    found: dict[tuple[object, str], Row] = {}
+    for row in filter(is_waiting, partitions):
+        if (row.get("cluster"), place(row)) not in told:
+            found.setdefault((row.get("cluster"), place(row)), row)
+    return sorted(found.values(), key=lambda row: -_seconds(row))
+
+
+def _seconds(partition: Row) -> int:
+    blocker = partition.get("blocker")
+    seconds = blocker.get("held_back_seconds") if isinstance(blocker, Mapping) else None
+    return seconds if isinstance(seconds, int) else 0
+
+
+def _tells_of(waiting: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
+    """Findings about the open transactions that partitions wait for."""
+    keys = {(row.get("cluster"), place(row), row["blocker"]["producer_id"]) for row in waiting if isinstance(row["blocker"], Mapping)}
+    return [f for f in findings if f["rule"] in ("T12", "L01") and (f.get("cluster"), place(f), f.get("producer_id")) in keys]
 
 
 def _rows(verdict: Row, name: str) -> list[Row]:
@@ -173,10 +248,20 @@ def _holds_back(finding: Row) -> bool:
     return finding["rule"] == "L01" and finding["severity"] != "info"
 
 
-def _order(finding: Row, muted: Collection[object], waiting: Collection[object]) -> tuple[object, ...]:
-    """Gravest first, and of equally grave ones those that consumers wait for; what is accepted comes last."""
+def _order(finding: Row, muted: Collection[object], held: Collection[object], why: Collection[object]) -> tuple[object, ...]:
+    """What blocks or loses first, then why consumers merely wait, what only breaks the coordinator's log, warnings, information.
+
+    Within each the gravest first, and of equally grave ones those that consumers wait for; what is accepted comes last.
+    """
     severity, *rest = rank(finding)
-    return finding["finding_id"] in muted, severity, finding["incident_id"] not in waiting, *rest
+    rule, is_grave = finding["rule"], finding["severity"] in ("critical", "error")
+    if (is_grave and rule not in PAPER) or (rule in _BLOCKS and finding["severity"] != "info"):
+        tier = 0
+    elif finding["severity"] == "info":
+        tier = 1 if finding["incident_id"] in why else 4
+    else:
+        tier = 2 if is_grave else 3
+    return finding["finding_id"] in muted, tier, severity, finding["incident_id"] not in held, *rest
 
 
 def _stuck(partitions: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
@@ -200,8 +285,9 @@ def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, Row],
 
 
 def _incident(incident_id: str, members: Sequence[Shown]) -> Incident:
-    cause = next((shown for shown in members if shown.row["finding_id"] == incident_id), members[0])
     rows = [shown.row for shown in members]
+    head = _head_first(incident_id, rows)[0]
+    cause = next(shown for shown in members if shown.row is head)
     return Incident(
         cause=cause,
         effects=tuple(shown for shown in members if shown is not cause),
@@ -210,6 +296,14 @@ def _incident(incident_id: str, members: Sequence[Shown]) -> Incident:
         rules=tuple(sorted({str(row["rule"]) for row in rows})),
         search=" ".join(_words(row) for row in rows).lower(),
     )
+
+
+def _head_first(incident_id: str, rows: Sequence[Row]) -> list[Row]:
+    """The cause heads an incident; where it is only information and what follows is more, the gravest does."""
+    cause = next((row for row in rows if row["finding_id"] == incident_id), rows[0])
+    gravest = min(rows, key=lambda row: SEVERITIES.index(str(row["severity"])))
+    head = gravest if cause["severity"] == "info" and gravest["severity"] != "info" else cause
+    return [head, *(row for row in rows if row is not head)]
 
 
 def _words(row: Row) -> str:

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from eo_audit.report.content import Content, Evidence, Incident, Shown
 from eo_audit.report.values import Row
-from eo_audit.report.wording import acceptances, counted, moment, offsets, place, visible
+from eo_audit.report.wording import acceptances, counted, moment, offsets, place, visible, writer
 
 FIRST_INCIDENTS = 60  # laid out at once; the page adds more when asked, so that 10,000 findings still open in a second
 MOST_LINKS = 12
@@ -113,7 +113,7 @@ def _templates() -> jinja2.Environment:
         auto_reload=False,
     )
     templates.filters.update(moment=moment, number=_number, offsets=offsets, place=place, visible=visible, remedy=_remedy)
-    templates.filters.update(partition_anchor=partition_anchor, counted=counted, acceptances=acceptances, headline=_headline)
+    templates.filters.update(partition_anchor=partition_anchor, counted=counted, acceptances=acceptances, headline=_headline, writer=writer)
     return templates
 
 

@@ -1,4 +1,7 @@
-"""Lines of dump files, quoted as far as they may be: a record line up to its header keys, never a key or a payload."""
+"""Lines of dump files, quoted as far as they may be: a record line up to its header keys, never a key or a payload of anybody's.
+
+What the decoders print of `__transaction_state` and `__consumer_offsets` is quoted whole: ids, states, partitions, Kafka's own words.
+"""
 
 import gzip
 import re
@@ -10,6 +13,7 @@ from eo_audit.report.values import Row, whole
 
 # What stands before these words on a record line are numbers and names of the dump tool; behind them stand other people's bytes.
 _PRIVATE = re.compile(rb"(?<=headerKeys: \[)| key: | payload: ")
+KAFKAS_OWN = ("__transaction_state", "__consumer_offsets")
 _RECORD_LINE = (b"| ", b"offset: ")
 _TOOL_LINE = re.compile(
     rb"Dumping \S|(?:Log s|S)tarting offset: \d|baseOffset: \d+ lastOffset: \d|\| offset: \d|offset: \d+ position: \d"
@@ -63,13 +67,21 @@ def texts_at(path: Path, spans: Sequence[tuple[int, int]], *, compression: str =
     return texts
 
 
-def quotable(text: bytes, *, known: bool = False) -> list[str]:
+def is_kafkas_own(section: Mapping[str, object]) -> bool:
+    """Whether a row of `dump_sections` holds what a decoder of the dump tool printed of one of Kafka's own topics."""
+    return section["topic"] in KAFKAS_OWN and section["decoder"] is not None
+
+
+def quotable(text: bytes, *, known: bool = False, whole: bool = False) -> list[str]:
     """The lines of a text, each as far as it may be shown; control characters are still in them.
 
     Args:
         text: from `text_at`.
         known: the text is a fact of a kind that holds no payload; else only lines that begin as the dump tool begins them are shown.
+        whole: the text is of a section that `is_kafkas_own`, and was understood.
     """
+    if whole:
+        return [line.decode("utf-8", errors="replace").rstrip("\r") for line in text.removesuffix(b"\n").split(b"\n")]
     shown = []
     for line in text.removesuffix(b"\n").split(b"\n"):
         private = _PRIVATE.search(line) if line.startswith(_RECORD_LINE) and not _MARKER_LINE.fullmatch(line) else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eo_audit.errors import ArgumentError, InputError, WarehouseError
-from eo_audit.report.quote import dump_path, quotable, text_at
+from eo_audit.report.quote import dump_path, is_kafkas_own, quotable, text_at
 from eo_audit.report.wording import Row, moment
 from eo_audit.tables import Warehouse
 
@@ -79,8 +79,10 @@ def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> E
         text = text_at(path, byte_offset=begin, length=length, compression=str(file["compression"]))
     except (OSError, EOFError) as error:
         raise InputError(f"{path} was ingested, but cannot be read now: {error}") from error
+    understood = table not in ("unread_spans", "tool_messages")
+    lines = quotable(text, known=table != "unread_spans", whole=understood and is_kafkas_own(section))
     where = f"{file['path']}@{begin}, {length} bytes; cluster {file['cluster']}{_log_name(section)}"
-    return Element(_WHAT[table], where, tuple(quotable(text, known=table != "unread_spans")), tuple(_fields(fact)))
+    return Element(_WHAT[table], where, tuple(lines), tuple(_fields(fact)))
 
 
 def _number(row: Row, column: str) -> int:

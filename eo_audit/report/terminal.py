@@ -21,7 +21,7 @@ from rich.text import Text
 
 from eo_audit.report.content import Content, Incident, Shown
 from eo_audit.report.show import Element
-from eo_audit.report.wording import Row, acceptances, moment, place
+from eo_audit.report.wording import Row, acceptances, held_back, moment, place
 
 WIDTH = 100
 MOST_INCIDENTS = 12  # a screen and a half; all of them are in report.html and findings.jsonl
@@ -93,7 +93,8 @@ def show_element(element: Element, screen: Console) -> None:
 def summary(content: Content, out: Path) -> Table:
     """The one table: verdict, incidents, what is held back, what was not covered."""
     verdict = str(content.verdict["verdict"])
-    title = Text.assemble((verdict.upper(), STYLES[verdict]), "  ", plain(content.headline))
+    label = content.label.replace(verdict, verdict.upper())
+    title = Text.assemble((label, STYLES["unknown" if label != verdict.upper() else verdict]), "  ", plain(content.headline))
     many = content.many_clusters
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", expand=True, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
@@ -103,7 +104,7 @@ def summary(content: Content, out: Path) -> Table:
     sections = (
         _incident_rows(content, out, many=many),
         _accepted_rows(content),
-        _held_back_rows(content.partitions, many=many),
+        _held_back_rows(content, many=many),
         _blind_rows(content),
         _transaction_rows(content.verdict),
         _input_rows(content.verdict),
@@ -136,23 +137,26 @@ def _offsets(row: Row) -> str:
 
 
 def _incident_rows(content: Content, out: Path, *, many: bool) -> Iterator[Cells]:
-    """One row per incident, gravest first; those that are only information share one."""
-    grave = [incident for incident in content.incidents if incident.severity != "info"]
-    for incident in grave[:MOST_INCIDENTS]:
-        yield _incident_row(incident, many=many)
-    rest = Counter(incident.severity for incident in grave[MOST_INCIDENTS:])
+    """One row per incident: what blocks first; those that are only information share one, but for what consumers wait for."""
+    told = [incident for incident in content.incidents if incident.severity != "info" or content.is_waiting(incident)]
+    for incident in told[:MOST_INCIDENTS]:
+        yield _incident_row(incident, many=many, waiting=content.is_waiting(incident))
+    rest = Counter("waiting" if content.is_waiting(incident) else incident.severity for incident in told[MOST_INCIDENTS:])
     if rest:
         yield "", "", "", f"and {_counted(rest)} more: eo-audit export findings --out {shlex.quote(str(out))}"
-    notes = Counter(f"{i.cause.row['rule']} {i.cause.row['slug']}" for i in content.incidents if i.severity == "info")
+    quiet = [incident for incident in content.incidents if incident.severity == "info" and not content.is_waiting(incident)]
+    notes = Counter(f"{incident.cause.row['rule']} {incident.cause.row['slug']}" for incident in quiet)
     if notes:
         yield "info", "", "", "only for information: " + ", ".join(f"{name} ({count})" for name, count in sorted(notes.items()))
 
 
-def _incident_row(incident: Incident, *, many: bool) -> Cells:
+def _incident_row(incident: Incident, *, many: bool, waiting: bool) -> Cells:
     row = incident.cause.row
     what = Text.assemble((f"{row['rule']} {row['slug']}", "bold"), "  ", plain(row["message"]))
     also = _effects(incident.effects, many=many)
-    severity = Text("accepted", "dim") if incident.muted else Text(incident.severity, STYLES.get(incident.severity, ""))
+    severity = Text(incident.severity, STYLES.get(incident.severity, ""))
+    if incident.muted or waiting:
+        severity = Text("accepted", "dim") if incident.muted else Text("waiting", STYLES["warning"])
     return severity, _cell(row, many=many), _offsets(row), Text("\n").join([what, Text(also)] if also else [what])
 
 
@@ -170,19 +174,16 @@ def _accepted_rows(content: Content) -> Iterator[Cells]:
         yield "accepted", "", "", plain(sentence)
 
 
-def _held_back_rows(partitions: Sequence[Row], *, many: bool) -> Iterator[Cells]:
+def _held_back_rows(content: Content, *, many: bool) -> Iterator[Cells]:
     """Partitions whose LSO lies below their high watermark; replicas that agree share a row."""
     rows: dict[tuple[object, ...], Row] = {}
-    for partition in partitions:
+    for partition in content.partitions:
         lso, hw = partition.get("lso"), partition.get("hw")
         if isinstance(lso, int) and isinstance(hw, int) and lso < hw:
             rows.setdefault((partition["cluster"], partition["topic"], partition["partition"], lso, hw), partition)
     for (_, _, _, lso, hw), partition in list(rows.items())[:MOST_ROWS]:
-        blocker = partition.get("blocker")
-        behind = f" behind producer {blocker['producer_id']}" if isinstance(blocker, Mapping) else ""
-        held = partition.get("held_back_records")
-        committed = f": {held:,} committed records wait{behind}" if held else behind
-        yield "held back", _cell(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}{committed}"
+        held = held_back(partition, content.verdict.get("as_of_ms"))
+        yield "held back", _cell(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {plain(held)}"
     if len(rows) > MOST_ROWS:
         yield "", "", "", f"and {len(rows) - MOST_ROWS} more partitions: verdict.json, partitions"
 
@@ -234,21 +235,33 @@ def _results(out: Path) -> Text:
 
 
 def _next_steps(content: Content, out: Path, *, many: bool) -> Iterator[RenderableType]:
-    """For the gravest incidents: the remedy with its commands, and the command that shows the evidence."""
-    grave = [incident for incident in content.incidents if incident.severity != "info" and not incident.muted]
-    if grave:
-        yield Text("\nWhat to do now", "bold")
-    for incident in grave[:MOST_REMEDIES]:
+    """What to do, in the order of the report and never less than for all critical incidents; those with one remedy share it."""
+    told = [i for i in content.incidents if (i.severity != "info" or content.is_waiting(i)) and not i.muted]
+    same: dict[tuple[object, ...], list[Incident]] = {}
+    for incident in told:
         row = incident.cause.row
-        offset = f", offset {_offsets(row)}" if _offsets(row) else ""
-        yield Text(f"\n{row['rule']} {_where(row, many=many)}{offset}", "bold")
-        yield from _remedy(str(row["remedy"]))
-        for evidence in incident.cause.evidence[:1]:
-            yield from _prose("The line that shows it:")
-            whose = ["--cluster", str(row["cluster"])] if many else []
-            yield _command(shlex.join(["eo-audit", "show", evidence.address, *whose, "--out", str(out)]))
-    if len(grave) > MOST_REMEDIES:
-        yield Text(f"\nWhat to do about the other {len(grave) - MOST_REMEDIES:,} is in report.html.")
+        same.setdefault((row["rule"], row["remedy"], row["cluster"]), []).append(incident)
+    blocks = list(same.values())
+    shown = [block for number, block in enumerate(blocks) if number < MOST_REMEDIES or any(i.severity == "critical" for i in block)]
+    if shown:
+        yield Text("\nWhat to do now", "bold")
+    for block in shown:
+        yield from _next_step(block, out, many=many)
+    left = len(told) - sum(map(len, shown))
+    if left:
+        yield Text(f"\nWhat to do about the other {left:,} is in report.html.")
+
+
+def _next_step(block: Sequence[Incident], out: Path, *, many: bool) -> Iterator[RenderableType]:
+    """The remedy with its commands, and the command that shows the evidence of the first of some incidents that share it."""
+    row = block[0].cause.row
+    offset = f", offset {_offsets(row)}" if _offsets(row) and len(block) == 1 else ""
+    yield Text(f"\n{row['rule']} {_some([_where(incident.cause.row, many=many) for incident in block])}{offset}", "bold")
+    yield from _remedy(str(row["remedy"]))
+    for evidence in block[0].cause.evidence[:1]:
+        yield from _prose("The line that shows it:")
+        whose = ["--cluster", str(row["cluster"])] if many else []
+        yield _command(shlex.join(["eo-audit", "show", evidence.address, *whose, "--out", str(out)]))
 
 
 def _remedy(remedy: str) -> Iterator[RenderableType]:

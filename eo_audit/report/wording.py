@@ -4,8 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from eo_audit.rules.waiting import spent
+
 Row = Mapping[str, object]
 SEVERITIES = ("critical", "error", "warning", "info")
+# Rules about the coordinator's own entries: what they find does not show that a record was lost, doubled or wrongly visible.
+PAPER = frozenset({"C03", "C04", "C08", "C09", "C11"})
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
@@ -29,6 +33,11 @@ def duration(ms: int) -> str:
     return f"{ms} ms"
 
 
+def clock(ms: int, as_of_ms: int | None) -> str:
+    """A moment: only its time where it is on the day of the audit's now."""
+    return moment(ms)[11:] if as_of_ms is not None and moment(ms)[:10] == moment(as_of_ms)[:10] else moment(ms)
+
+
 def place(row: Row) -> str:
     """Where a finding or a partition lies: orders-3, a transactional id, a group, or the cluster."""
     if row.get("topic") is not None:
@@ -44,23 +53,94 @@ def offsets(row: Row) -> str:
     return f"{first:,}" if last in (None, first) or not isinstance(last, int) else f"{first:,}–{last:,}"
 
 
-def stuck_sentence(partition: Row, findings: Sequence[Row], *, many: bool = False) -> str:
+def writer(blocker: Row) -> str:
+    """Who holds a partition back, the name that people know first: `settlement-7f3a (producer 0)`."""
+    producer = f"producer {blocker.get('producer_id')}"
+    return f"{blocker['transactional_id']} ({producer})" if blocker.get("transactional_id") else producer
+
+
+def is_waiting(partition: Row) -> bool:
+    """Committed records of a partition wait for an open transaction that the coordinator will end."""
+    blocker, lso, hw = partition.get("blocker"), partition.get("lso"), partition.get("hw")
+    behind = isinstance(lso, int) and isinstance(hw, int) and lso < hw and bool(partition.get("held_back_records"))
+    return behind and isinstance(blocker, Mapping) and blocker.get("coordinator_status") is not None
+
+
+def waiting_sentence(partition: Row, as_of_ms: object, *, many: bool = False) -> str:
+    """For whom the consumers of a partition wait, for how long already, and until when at the latest.
+
+    Args:
+        partition: a row of verdict.json that `is_waiting`.
+        as_of_ms: the audit's now.
+        many: whether there are several clusters.
+    """
+    blocker = partition["blocker"]
+    assert isinstance(blocker, Mapping)
+    where = f"{place(partition)}{_cluster(partition, many=many)}"
+    wait = f"{where}: read_committed consumers wait at offset {_number(partition.get('lso'))} for {writer(blocker)}"
+    return f"{wait}{_open_for(blocker)}{_ends(blocker, as_of_ms)}."
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else "–"
+
+
+def _open_for(blocker: Row) -> str:
+    """`, open for 40 of 60 min`."""
+    seconds, timeout = blocker.get("held_back_seconds"), blocker.get("timeout_ms")
+    if not isinstance(seconds, int):
+        return ""
+    return f", open for {spent(seconds * 1_000, timeout)}" if isinstance(timeout, int) else f", open for {duration(seconds * 1_000)}"
+
+
+def _ends(blocker: Row, as_of_ms: object) -> str:
+    """When the coordinator ends it, as far as that is known."""
+    frees, status = blocker.get("frees_at_ms"), str(blocker.get("coordinator_status"))
+    if status.startswith("Prepare"):
+        return f"; it is decided ({status}), the coordinator is writing the markers"
+    if not isinstance(frees, int):
+        return "; only its owner will end it, for it never times out" if blocker.get("timeout_ms") is not None else ""
+    now = as_of_ms if isinstance(as_of_ms, int) else None
+    if now is not None and frees < now:
+        return f"; the coordinator should have aborted it at {clock(frees, now)}"
+    return f"; the coordinator aborts it at {clock(frees, now)} at the latest"
+
+
+def held_back(partition: Row, as_of_ms: object) -> str:
+    """What lies between the LSO and the high watermark of a partition, and until when: for one line of a table."""
+    blocker, held = partition.get("blocker"), partition.get("held_back_records")
+    many = isinstance(held, int) and held != 1
+    wait = f"{held:,} committed record{'s wait' if many else ' waits'}" if isinstance(held, int) and held else "nothing committed waits"
+    if not isinstance(blocker, Mapping):
+        return f"{wait}; a transaction that ended above the high watermark"
+    frees = blocker.get("frees_at_ms")
+    now = as_of_ms if isinstance(as_of_ms, int) else None
+    until = f", until {clock(frees, now)} at the latest" if isinstance(frees, int) and (now is None or frees >= now) else ""
+    return f"{wait} behind {writer(blocker)}{until}"
+
+
+def stuck_sentence(partition: Row, findings: Sequence[Row], *, as_of_ms: object = None, many: bool = False) -> str:
     """What a stuck partition means for its consumers: since when, behind whom, and whether time will free them.
 
     Args:
         partition: a row of verdict.json.
         findings: finding rows.
+        as_of_ms: the audit's now.
         many: whether there are several clusters.
     """
     blocker = partition.get("blocker")
-    producer = blocker.get("producer_id") if isinstance(blocker, Mapping) else None
+    told = blocker if isinstance(blocker, Mapping) else {}
     here = [f for f in findings if place(f) == place(partition) and f.get("cluster") == partition.get("cluster")]
     hanging = next((f for f in here if f.get("rule") == "T01"), None)
-    lso = partition.get("lso")
     since = f" since {moment(hanging.get('timestamp_ms'))}" if hanging and hanging.get("timestamp_ms") else ""
-    ending = "nothing will free them without an abort" if hanging else "they go on when that transaction ends"
+    ending = "; they go on when that transaction ends"
+    if hanging:
+        ending = "; nothing will free them without an abort"
+    elif told.get("coordinator_status"):
+        ending = _open_for(told) + (_ends(told, as_of_ms) or ending)
     where = f"{place(partition)}{_cluster(partition, many=many)}"
-    return f"{where}: read_committed consumers are stuck at offset {lso:,}{since} behind producer {producer}; {ending}."
+    stuck_at = _number(partition.get("lso"))
+    return f"{where}: read_committed consumers are stuck at offset {stuck_at}{since} behind {writer(told)}{ending}."
 
 
 def _cluster(row: Row, *, many: bool) -> str:
@@ -93,36 +173,80 @@ def acceptances(entries: Sequence[Row]) -> list[str]:
     return sentences
 
 
-def headline(verdict: Row, findings: Sequence[Row], stuck: Sequence[Row], why_unknown: str | None = None, *, many: bool = False) -> str:
-    """The verdict in one sentence.
+def headline(
+    verdict: Row,
+    findings: Sequence[Row],
+    stuck: Sequence[Row],
+    why_unknown: str | None = None,
+    *,
+    waiting: Sequence[Row] = (),
+    many: bool = False,
+) -> str:
+    """The verdict in one or two sentences; what holds consumers back comes first.
 
     Args:
         verdict: the content of verdict.json.
         findings: finding rows that nobody accepted, the gravest first.
         stuck: rows of its `partitions` whose LSO is held back by a finding above info.
         why_unknown: what most rules lacked.
+        waiting: rows of its `partitions` that wait for a transaction which the coordinator will end, the longest first.
         many: whether there are several clusters.
     """
+    now = verdict.get("as_of_ms")
+    waits = waiting_sentence(waiting[0], now, many=many) + _more(len(waiting), "waits", "wait") if waiting else ""
     if verdict["verdict"] == "unknown":
         why = f" {why_unknown.rstrip('.')}." if why_unknown else ""
-        return f"These dumps do not show whether delivery was exactly once.{why}"
+        return f"{waits} These dumps do not show whether delivery was exactly once.{why}".strip()
     if verdict["verdict"] == "pass":
-        return _passed(verdict, findings)
+        return _passed(verdict, findings, waits)
     if stuck:
-        others = {1: "", 2: " One more partition is stuck."}
-        more = others.get(len(stuck), f" {len(stuck) - 1:,} more partitions are stuck.")
-        return stuck_sentence(stuck[0], findings, many=many) + more
+        return stuck_sentence(stuck[0], findings, as_of_ms=now, many=many) + _more(len(stuck), "is stuck", "are stuck")
+    return _failed(verdict, findings, waits, many=many)
+
+
+def _more(number: int, one: str, several: str) -> str:
+    return {1: "", 2: f" One more partition {one}."}.get(number, f" {number - 1:,} more partitions {several}.")
+
+
+def _failed(verdict: Row, findings: Sequence[Row], waits: str, *, many: bool) -> str:
+    grave = [finding for finding in findings if finding["severity"] in ("critical", "error")]
+    held = verdict.get("held_back")
+    if not grave and isinstance(held, Mapping) and held.get("decides") == "fail":
+        return f"{waits} That is longer than the policy allows ({', '.join(held['limits'])}); delivery itself was not shown wrong."
     worst = next(iter(findings), None)
     if worst is None:
         return "Delivery was not exactly once."
-    return f"Delivery was not exactly once{_cluster(worst, many=many)}. {str(worst['message']).rstrip('.')}."
+    only_paper = bool(grave) and all(finding["rule"] in PAPER for finding in grave)
+    what = "Delivery was not exactly once"
+    if only_paper:
+        what = "The coordinator's log breaks its own rules; delivery itself was not shown wrong"
+    return f"{what}{_cluster(worst, many=many)}. {str(worst['message']).rstrip('.')}. {waits}".strip()
 
 
-def _passed(verdict: Row, findings: Sequence[Row]) -> str:
+def _passed(verdict: Row, findings: Sequence[Row], waits: str) -> str:
     found = verdict.get("accepted")
     accepted = sum(not entry["expired"] for entry in found) if isinstance(found, list) else 0
     warnings = sum(f["severity"] != "info" for f in findings)
     look = f" {counted(warnings, 'warning')} to look at." if warnings else ""
+    aborted = timeouts_sentence(verdict)
     if accepted:
-        return f"As far as these dumps show, no promise was broken but for {counted(accepted, 'accepted finding')}.{look}"
-    return f"Delivery was exactly once, as far as these dumps show: no promise was broken.{look}"
+        kept = f"As far as these dumps show, no promise was broken but for {counted(accepted, 'accepted finding')}."
+    elif waits:
+        kept = "Otherwise delivery was exactly once, as far as these dumps show."
+    else:
+        kept = "Delivery was exactly once, as far as these dumps show: no promise was broken."
+    return f"{waits} {kept}{aborted}{look}".strip()
+
+
+def timeouts_sentence(verdict: Row) -> str:
+    """What a pass has to say of transactions that timed out, with a blank in front; nothing where none did.
+
+    The coordinator raises the epoch when it aborts after a timeout, so the producer that began is fenced (KIP-360, KIP-588).
+    """
+    told = verdict.get("timeouts")
+    if not isinstance(told, Mapping):
+        return ""
+    number, outage = told["transactions"], told.get("outage_ms")
+    after = f" after an outage of up to {duration(outage)}" if isinstance(outage, int) else ""
+    was, fenced = ("was", "its producer was") if number == 1 else ("were", "their producers were")
+    return f" {counted(number, 'transaction')} {was} aborted by timeout{after}; {fenced} fenced."

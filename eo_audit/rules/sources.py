@@ -92,7 +92,8 @@ _SOURCES = (
         timestamp="blocker_last_timestamp_ms",
         addresses=(("blocker_", "blocker_first_offset"),),
         row="""log_start hw hw_source leo lso lso_if_hw_is_leo lso_source blocker_producer_id blocker_epoch blocker_first_offset
-            blocker_last_timestamp_ms blocker_instance_id open_transactions held_back_offsets held_back_records
+            blocker_last_timestamp_ms blocker_began_after_ms blocker_open_by_ms
+            blocker_instance_id open_transactions held_back_offsets held_back_records
             held_back_committed_records""",
     ),
     Source(

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 
 def shown(name: str | None) -> str:
@@ -68,3 +69,13 @@ def some(items: Sequence[str], *, most: int = 6) -> str:
     """Items with commas; the first few of many, and how many more."""
     rest = len(items) - most
     return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def moment(ms: int, now_ms: int | None = None) -> str:
+    """Milliseconds since the epoch as a UTC time: `05:21:43 UTC` on the day of `now_ms`, else with its date."""
+    try:
+        at = datetime.fromtimestamp(ms / 1_000, tz=UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms after 1970"
+    today = now_ms is not None and now_ms // 86_400_000 == ms // 86_400_000
+    return at.strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")

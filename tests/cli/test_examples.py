@@ -1,4 +1,4 @@
-"""The three examples, audited in one run: what their READMEs tell, on the terminal, by `show` and by `export`."""
+"""The examples, audited in one run: what their READMEs tell, on the terminal, by `show` and by `export`."""
 
 import io
 import json
@@ -16,7 +16,12 @@ from eo_audit.results import Results
 from eo_audit.schemas import table_names
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-NAMES = {"clean": "clean_tv2", "hanging-transaction": "hanging_txn_k39", "duplicates-and-gaps": "state_expired_k39"}
+NAMES = {
+    "clean": "clean_tv2",
+    "hanging-transaction": "hanging_txn_k39",
+    "duplicates-and-gaps": "state_expired_k39",
+    "blocking-transaction": "payments-prod",
+}
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +58,61 @@ def test_duplicates_and_gaps(results: Results) -> None:
     assert len(found) == 5
 
 
+def test_a_transaction_that_blocks_is_no_fault_and_comes_first(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline.run(tmp_path, [EXAMPLES / "blocking-transaction" / "dumps"], Options(), spark=lambda: spark)
+    audited, stream = eo_audit.open(tmp_path), io.StringIO()
+    show_result(build_content(audited.verdict, audited.findings, lambda *_: None), tmp_path, console(stream))
+    words, told = " ".join(stream.getvalue().split()), audited.verdict
+    assert (told["verdict"], told["exit_code"]) == ("pass", 0)
+    assert words.startswith(f"PASS, but {told['headline']}")
+    readme = " ".join((EXAMPLES / "blocking-transaction" / "README.md").read_text(encoding="utf-8").split())
+    assert str(told["headline"]) in readme
+    assert "payments-0: read_committed consumers wait at offset 0 for settlement-7f3a (producer 0), open for" in str(told["headline"])
+    assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP describe --transactional-id settlement-7f3a" in words
+    assert " abort --" not in words
+    assert "state=Ongoing,partitions=[payments-0]" in quoted(audited, "__transaction_state-2", b"| offset: 1 ")
+    assert quoted(audited, "payments-0", b"| offset: 0 ").endswith("headerKeys: [ ...")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "read_committed consumers wait at offset 0 for settlement-7f3a (producer 0)" in page
+
+
+def quoted(audited: Results, partition: str, line: bytes) -> str:
+    """What a report quotes of one line of the blocking example: all that a decoder printed, of others' records no key and no payload."""
+    file = f"broker-1/{partition}/00000000000000000000.log.txt"
+    text = (EXAMPLES / "blocking-transaction" / "dumps" / file).read_bytes()
+    at = text.index(line)
+    length = text.index(b"\n", at) - at
+    return audited.quote("payments-prod", {"dump_file": file, "byte_offset": at, "length": length}) or ""
+
+
+def test_a_policy_may_call_a_wait_a_failure(spark: SparkSession, tmp_path: Path) -> None:
+    ours = tmp_path / "policy.yaml"
+    default = (EXAMPLES.parent / "conf" / "policy.yaml").read_text(encoding="utf-8")
+    ours.write_text(default.replace("fail_after_minutes: null", "fail_after_minutes: 20"), encoding="utf-8")
+    pipeline.run(tmp_path / "out", [EXAMPLES / "blocking-transaction" / "dumps"], Options(policy=ours), spark=lambda: spark)
+    told = eo_audit.open(tmp_path / "out").verdict
+    assert (told["verdict"], told["exit_code"]) == ("fail", 1)
+    assert "longer than the policy allows (fail_after_minutes: 20)" in str(told["headline"])
+
+
+def test_brokers_clocks_around_what_blocks(results: Results) -> None:
+    """orders-0 of the hanging example: the ABORT at 5 lies below the blocker at 6, the COMMIT at 10 above it."""
+    log = next(row for row in results.rows("visibility", cluster=NAMES["hanging-transaction"], topic="orders", partition=0))
+    markers = {
+        row["base_offset"]: row["max_timestamp_ms"]
+        for row in results.rows("producer_history", replica_log_id=log["replica_log_id"])
+        if row["row_kind"] == "marker"
+    }
+    assert log["blocker_first_offset"] == 6
+    assert (log["blocker_began_after_ms"], log["blocker_open_by_ms"]) == (markers[5], markers[10])
+
+
 def test_the_end_of_the_run_tells_it(results: Results) -> None:
     stream = io.StringIO()
     show_result(build_content(results.verdict, results.findings, lambda *_: None), results.out, console(stream))
     words = " ".join(stream.getvalue().split())
     assert words.startswith("FAIL ")
-    assert "held back hanging_txn_k39:orders-0 6-13 LSO 6, HW 14: 3 committed records wait behind producer 1" in words
+    assert "held back hanging_txn_k39:orders-0 6-13 LSO 6, HW 14: 3 committed records wait behind late-writer-0 (producer 1)" in words
     assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic orders --partition 0 --start-offset 6 " in words
 
 

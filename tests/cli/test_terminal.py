@@ -106,9 +106,104 @@ def test_a_place_that_is_too_long_breaks_behind_its_cluster() -> None:
 
 
 def test_there_are_more_remedies_than_a_screen_holds() -> None:
-    many = [finding(f"{number:05}", "P04", topic=f"t{number}") for number in range(7)]
+    many = [finding(f"{number:05}", "P04", severity="error", topic=f"t{number}", remedy=f"Look at t{number}.") for number in range(7)]
     assert printed(verdict(), *many).splitlines()[-1] == "What to do about the other 2 is in report.html."
     assert "about the other" not in printed(verdict(), *many[:5])
+
+
+def test_every_critical_incident_has_its_remedy() -> None:
+    many = [finding(f"{number:05}", "T05", topic=f"t{number}", remedy=f"Look at t{number}.") for number in range(7)]
+    text = printed(verdict(), *many, finding("z", "P04", severity="error", remedy="Send again."))
+    assert all(f"Look at t{number}." in text for number in range(7))
+    assert text.splitlines()[-1] == "What to do about the other 1 is in report.html."
+
+
+def test_incidents_with_one_remedy_share_it() -> None:
+    many = [finding(f"{number:05}", "P01", topic=f"t{number}", remedy="Keep the first copy.") for number in range(2_000)]
+    text = printed(verdict(), *many)
+    assert text.count("Keep the first copy.") == 1
+    assert "P01 t0-0, t1-0, t2-0, t3-0 and 1996 more\n" in text
+    assert len(text.splitlines()) < 120
+
+
+def test_what_blocks_comes_before_what_only_breaks_the_coordinators_log() -> None:
+    found = {"C11": "error", "C08": "error", "C04": "critical", "C02": "error", "C01": "critical"}
+    rows = [finding(rule, rule, topic=None, partition=None, severity=grave, remedy=f"Do {rule}.") for rule, grave in found.items()]
+    words = printed(verdict(), *rows).split("What to do now")[1]
+    places = [words.index(f"Do {rule}.") for rule in ("C01", "C02", "C04", "C08", "C11")]
+    assert places == sorted(places)
+
+
+WAITS = {
+    "producer_id": 0, "first_offset": 0, "transactional_id": "settlement-7f3a", "producer_epoch": 0, "coordinator_status": "Ongoing",
+    "timeout_ms": 3_600_000, "held_back_records": 8, "held_back_seconds": 2_400, "frees_at_ms": 1795239925265,
+}  # fmt: skip
+
+
+def waiting(**changed: object) -> dict[str, object]:
+    blocked = partition(0, topic="payments", lso=0, hw=15, held_back_records=8, blocker=WAITS)
+    return verdict(verdict="pass", partitions=[blocked], held_back={"decides": "warning"}) | changed
+
+
+def open_one(**changed: object) -> dict[str, object]:
+    remedy = "Ask the owner of settlement-7f3a. Or wait."
+    return finding("a", "T12", severity="info", topic="payments", producer_id=0, first_offset=0, last_offset=2, remedy=remedy) | changed
+
+
+def test_a_pass_while_consumers_wait_says_for_whom_and_until_when_first() -> None:
+    effect = finding("b", "L01", severity="info", topic="payments", producer_id=0, incident_id="a")
+    text = printed(waiting(), finding("x", "P07", severity="warning", topic="zzz"), open_one(), effect)
+    words = " ".join(text.split())
+    assert words.startswith(
+        "PASS, but payments-0: read_committed consumers wait at offset 0 for settlement-7f3a (producer 0), open for 40 of 60 min; "
+        "the coordinator aborts it at 05:45:25 UTC at the latest. Otherwise delivery was exactly once"
+    )
+    assert words.index("waiting payments-0 0-2 T12") < words.index("P07")
+    assert (
+        "held back payments-0 0-14 LSO 0, HW 15: 8 committed records wait behind settlement-7f3a (producer 0), until 05:45:25 UTC" in words
+    )
+    assert "only for information" not in words
+    first_step = text.split("What to do now")[1].split("\n\n")[1]
+    assert first_step.startswith("T12 payments-0") and "Ask the owner of settlement-7f3a. Or wait." in first_step
+    assert " abort " not in first_step
+
+
+def test_a_wait_within_the_policy_is_a_plain_pass() -> None:
+    assert printed(waiting(held_back=None), open_one()).split()[:2] == ["PASS", "payments-0:"]
+
+
+def test_a_transaction_of_another_day_and_one_that_never_times_out() -> None:
+    tomorrow = waiting(partitions=[partition(0, held_back_records=8, blocker=WAITS | {"frees_at_ms": 1795325125265})])
+    assert "aborts it at 2026-11-22 05:25:25 UTC at the latest" in " ".join(printed(tomorrow).split())
+    endless = waiting(partitions=[partition(0, held_back_records=8, blocker=WAITS | {"frees_at_ms": None, "timeout_ms": 2**31 - 1})])
+    assert "only its owner will end it, for it never times out" in " ".join(printed(endless).split())
+
+
+def test_the_gravest_member_heads_an_incident_whose_cause_is_only_information() -> None:
+    grave = finding("b", "L01", incident_id="a", message="The last stable offset stands.", remedy="Follow C01.")
+    text = printed(verdict(), finding("a", "T12", severity="info", message="It is open.", remedy="Nothing to do."), grave)
+    words = " ".join(text.split())
+    assert "critical orders-0 6-8 L01 some-slug The last stable offset stands. also T12 some-slug (orders-0)" in words
+    assert "Follow C01." in text and "Nothing to do." not in text
+
+
+def test_a_failure_of_the_coordinators_log_alone_is_not_called_a_failure_of_delivery() -> None:
+    about = verdict(partitions=[])
+    paper = finding("a", "C08", severity="error", topic=None, partition=None, message="The coordinator log changes its partitions.")
+    assert " ".join(printed(about, paper).split()).startswith(
+        "FAIL The coordinator's log breaks its own rules; delivery itself was not shown wrong. The coordinator log changes its partitions."
+    )
+    both = printed(about, paper, finding("b", "P04", severity="error"))
+    assert " ".join(both.split()).startswith("FAIL Delivery was not exactly once. Three records")
+
+
+def test_a_stuck_partition_names_the_transactional_id_and_when_it_should_have_ended() -> None:
+    late = WAITS | {"frees_at_ms": 1795238115265, "held_back_seconds": 4_200}
+    text = printed(verdict(partitions=[partition(0, blocker=late)]), finding("b", "L01"), finding("c", "C01"))
+    assert " ".join(text.split()).startswith(
+        "FAIL orders-0: read_committed consumers are stuck at offset 6 behind settlement-7f3a (producer 0), open for 70 of 60 min; "
+        "the coordinator should have aborted it at 05:15:15 UTC."
+    )
 
 
 def test_aborts_and_unfinished_transactions() -> None:

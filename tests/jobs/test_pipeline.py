@@ -36,7 +36,10 @@ def results(out: Path) -> Results:
 
 
 def for_people(out: Path) -> tuple[bytes, bytes]:
-    return (out / "findings.jsonl").read_bytes(), (out / "verdict.json").read_bytes()
+    """findings.jsonl and verdict.json; all but the one machine clock in them."""
+    verdict = json.loads((out / "verdict.json").read_bytes())
+    assert verdict.pop("finished_at_ms") > 0
+    return (out / "findings.jsonl").read_bytes(), json.dumps(verdict).encode()
 
 
 def copies_after_each_commit(monkeypatch: pytest.MonkeyPatch, out: Path, folder: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from eo_audit.rules.rule import SEVERITIES
 
 LINE = {"fails": True, "reason": "r"}
 OPEN = {"makes_unknown": True, "reason": "r"}
+WHOLE = {"name": "x", "findings": [LINE], "unknowns": [OPEN]}
 
 
 def test_the_default_policy_decides_everything() -> None:
@@ -29,6 +30,27 @@ def test_the_first_line_that_fits_decides() -> None:
     assert not policy.fails("P04", "error") and policy.fails("P04", "critical") and policy.fails("P05", "error")
 
 
+def test_the_default_policy_warns_of_a_long_wait_and_fails_none() -> None:
+    held = load().held_back
+    assert held.decides(15 * 60 - 1, 10**9) == (None, None)
+    assert held.decides(15 * 60, 1) == ("warning", "warn_after_minutes: 15")
+    assert held.decides(10**6, 10**9)[0] == "warning"
+    assert held.decides(None, 10**9) == (None, None)
+
+
+def test_a_wait_that_fails_a_run() -> None:
+    limits = {"warn_after_minutes": 1, "fail_after_minutes": 30.5, "fail_after_offsets": 1000, "reason": "our consumers are payments"}
+    held = parse({"name": "ours", "findings": [LINE], "unknowns": [OPEN], "held_back": limits}, "ours.yaml").held_back
+    assert held.decides(1831, 5) == ("fail", "fail_after_minutes: 30.5")
+    assert held.decides(10, 1000) == ("fail", "fail_after_offsets: 1000")
+    assert held.decides(None, 1000)[0] == "fail"
+    assert held.decides(61, 5) == ("warning", "warn_after_minutes: 1")
+
+
+def test_a_policy_without_held_back_minds_no_wait() -> None:
+    assert parse({"name": "ours", "findings": [LINE], "unknowns": [OPEN]}, "ours.yaml").held_back.decides(10**9, 10**9) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -43,6 +65,13 @@ def test_the_first_line_that_fits_decides() -> None:
         ({"name": "x", "findings": [{"severity": [], **LINE}, LINE], "unknowns": [OPEN]}, "an empty list"),
         ({"name": "x", "findings": [{"rules": ["P04"], **LINE}], "unknowns": [OPEN]}, "the last line must fit everything"),
         ({"name": "x", "findings": [{"severity": ["error"], **LINE}], "unknowns": [OPEN]}, "the last line must fit everything"),
+        ({**WHOLE, "held_back": {"warn_after_minutes": 5}}, "held_back: a reason is missing"),
+        ({**WHOLE, "held_back": {"warn_after_hours": 5, "reason": "r"}}, "unknown name warn_after_hours"),
+        ({**WHOLE, "held_back": {"fail_after_minutes": "5", "reason": "r"}}, "fail_after_minutes must be a number that is not below 0"),
+        ({**WHOLE, "held_back": {"fail_after_minutes": True, "reason": "r"}}, "fail_after_minutes must be a number"),
+        ({**WHOLE, "held_back": {"warn_after_minutes": -1, "reason": "r"}}, "warn_after_minutes must be a number that is not below 0"),
+        ({**WHOLE, "held_back": {"warn_after_offsets": 1.5, "reason": "r"}}, "warn_after_offsets must be a whole number"),
+        ({**WHOLE, "held_back": 5}, "held_back: must be names with values"),
         ({"name": "x", "findings": [LINE], "unknowns": [{"because": ["nothing"], **OPEN}, OPEN]}, "nothing is not one of"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from eo_audit import verdict
 from eo_audit.collect import Collected
 from eo_audit.findings import Finding, findings
-from eo_audit.policy import load
+from eo_audit.policy import HeldBack, load
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
 from eo_audit.rules.row import Row
@@ -28,6 +29,11 @@ NUMBERS = {
     "held_back_committed_records": 3,
     "coverage": "full",
 }
+
+UNNAMED: dict[str, object] = {
+    "producer_id": 1, "first_offset": 6, "transactional_id": None, "producer_epoch": None, "coordinator_status": None, "timeout_ms": None,
+    "held_back_records": 3, "held_back_seconds": None, "frees_at_ms": None,
+}  # fmt: skip
 
 
 def a_log(subjects: frozenset[str], *, log_id: int = 1, index: str = "dumped", states: tuple[str, ...] = ()) -> Log:
@@ -65,8 +71,20 @@ def test_the_shape_of_verdict_json() -> None:
     )
     found = built(collected(log, cases=(gap(log),), transactions=(aborted,)), findings(collected(log, cases=(gap(log),)))[0])
     assert list(found) == [
-        *("schema", "run_id", "verdict", "exit_code", "as_of_ms", "as_of_source", "inputs", "code_version", "rule_set", "policy"),
-        *("rules", "counts", "partitions", "transactions"),
+        *(
+            "schema",
+            "run_id",
+            "verdict",
+            "exit_code",
+            "headline",
+            "as_of_ms",
+            "as_of_source",
+            "inputs",
+            "code_version",
+            "rule_set",
+            "policy",
+        ),
+        *("rules", "counts", "top_findings", "held_back", "timeouts", "partitions", "transactions"),
     ]
     assert (found["schema"], found["verdict"], found["exit_code"], found["as_of_ms"], found["as_of_source"]) == (
         1,
@@ -97,7 +115,7 @@ def test_the_shape_of_verdict_json() -> None:
                 "hw_source": "checkpoint",
                 "leo": 14,
             },
-            **{"lso": 6, "lso_source": "snapshot", "blocker": {"producer_id": 1, "first_offset": 6}, "held_back_records": 3},
+            **{"lso": 6, "lso_source": "snapshot", "blocker": UNNAMED, "held_back_records": 3},
             **{"coverage": "full", "index_state": "dumped"},
         }
     ]
@@ -182,7 +200,9 @@ def test_fail_is_worse_than_unknown() -> None:
 
 def test_the_verdict_is_published_whole_and_taken_away(tmp_path: Path) -> None:
     verdict.write(tmp_path, {"schema": 1, "name": "\udcff"})
-    assert json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))["schema"] == 1
+    written = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
+    assert written["schema"] == 1
+    assert abs(written["finished_at_ms"] - time.time() * 1_000) < 60_000
     assert [path.name for path in tmp_path.iterdir()] == ["verdict.json"]
     verdict.remove(tmp_path)
     verdict.remove(tmp_path)
@@ -204,3 +224,97 @@ def test_the_same_fault_keeps_its_id_and_its_bytes() -> None:
     assert json.dumps([finding.row() for finding in forwards]) == json.dumps([finding.row() for finding in backwards])
     assert [finding.finding_id for finding in forwards] == sorted({finding.finding_id for finding in forwards})
     assert sorted((finding.first_offset, finding.brokers) for finding in forwards) == [(14, (1, 2)), (30, (1,))]
+
+
+MINUTE = 60_000
+NOW = 1_795_306_903_000  # 2026-11-22 00:21:43 UTC
+
+
+def held_back(*, minutes: int = 40, timeout_minutes: int = 60, listed: bool = True, **numbers: object) -> Collected:
+    """Consumers of payments-0 wait for settlement-7f3a, which has been open for some minutes."""
+    waits = {"lso": 0, "blocker_producer_id": 0, "blocker_epoch": 0, "blocker_first_offset": 0, "held_back_committed_records": 8}
+    log = Log(1, "prod", 1, "payments", 0, Row({**NUMBERS, "tail_intact": True, **waits, **numbers}), TRANSACTIONAL)
+    last = {
+        "transactional_id": "settlement-7f3a", "producer_id": 0, "is_last": True, "last_status": "Ongoing",
+        "start_ms": NOW - minutes * MINUTE, "timeout_ms": timeout_minutes * MINUTE, "partitions": [{"topic": "payments", "partition": 0}],
+    }  # fmt: skip
+    cluster = {
+        "cluster": "prod",
+        "coordinator_complete": True,
+        "as_of_ms": NOW,
+        "as_of_source": "manifest",
+        "abort_scan_interval_ms": 10_000,
+    }
+    span = Row({"first_offset": 0, "last_offset": 2, "producer_id": 0})
+    context = Context(
+        logs={1: log},
+        clusters={"prod": Row(cluster)},
+        last_of_producer={("prod", 0): Row(last)} if listed else {},
+        open_spans={(1, 0): span},
+    )
+    return Collected(cases=(), context=context)
+
+
+def waits(of: dict[str, object]) -> dict[str, object]:
+    partitions = of["partitions"]
+    assert isinstance(partitions, list)
+    return dict(partitions[0]["blocker"])
+
+
+def test_who_holds_consumers_back_and_until_when() -> None:
+    found = built(held_back())
+    assert waits(found) == {
+        "producer_id": 0, "first_offset": 0, "transactional_id": "settlement-7f3a", "producer_epoch": 0, "coordinator_status": "Ongoing",
+        "timeout_ms": 3_600_000, "held_back_records": 8, "held_back_seconds": 2_400, "frees_at_ms": NOW + 20 * MINUTE + 10_000,
+    }  # fmt: skip
+    assert str(found["headline"]).startswith(
+        "payments-0: read_committed consumers wait at offset 0 for settlement-7f3a (producer 0), open for 40 of 60 min; "
+        "the coordinator aborts it at 00:41:53 UTC at the latest. Otherwise delivery was exactly once"
+    )
+    assert (found["verdict"], found["exit_code"]) == ("pass", 0)
+    assert found["held_back"] == {
+        "decides": "warning", "partitions": ["prod:payments-0"], "limits": ["warn_after_minutes: 15"], "reason": load().held_back.reason,
+    }  # fmt: skip
+
+
+def test_a_short_wait_is_only_told() -> None:
+    found = built(held_back(minutes=14))
+    assert found["held_back"] is None and "open for 14 of 60 min" in str(found["headline"])
+
+
+def test_a_wait_that_the_policy_does_not_allow_fails_the_run() -> None:
+    strict = replace(load(), held_back=HeldBack(fail_after_minutes=30, reason="r"))
+    found = verdict.build(held_back(), [], strict, run_id="r", code_version="0", inputs=[])
+    assert (found["verdict"], found["exit_code"]) == ("fail", 1)
+    assert "longer than the policy allows (fail_after_minutes: 30); delivery itself was not shown wrong" in str(found["headline"])
+
+
+def test_nobody_waits_where_nothing_committed_is_behind() -> None:
+    found = built(held_back(held_back_committed_records=0))
+    assert found["held_back"] is None and str(found["headline"]).startswith("Delivery was exactly once")
+
+
+def test_a_number_that_nobody_knows_is_null() -> None:
+    """Without a coordinator and a broker's clock, the client's record times say neither how long nor until when."""
+    told = waits(built(held_back(listed=False, blocker_last_timestamp_ms=1_000)))
+    assert [told[name] for name in ("transactional_id", "coordinator_status", "held_back_seconds", "frees_at_ms")] == [None] * 4
+    proved = waits(built(held_back(listed=False, blocker_open_by_ms=NOW - 90_000)))
+    assert (proved["held_back_seconds"], proved["frees_at_ms"]) == (90, None)
+
+
+def test_the_first_findings_are_those_of_the_report() -> None:
+    log = a_log(TRANSACTIONAL)
+    from_what = collected(log, cases=tuple(gap(log, first=14 + 2 * number) for number in range(12)))
+    found = built(from_what, findings(from_what)[0])
+    first = found["top_findings"]
+    assert isinstance(first, list) and len(first) == 10
+    assert [first[0][name] for name in ("rule", "severity", "place")] == ["P04", "error", "orders-0"]
+    assert first[0]["message"] and first[0]["remedy"]
+
+
+def test_aborts_by_timeout_are_counted_with_their_outage() -> None:
+    aborts = [Row({"decision": "ABORT", "abort_cause": cause}) for cause in ("coordinator_timeout", "client_abort", "coordinator_timeout")]
+    found = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts)), outage_ms=25_000))
+    assert found["timeouts"] == {"transactions": 2, "outage_ms": 25_000}
+    assert "2 transactions were aborted by timeout after an outage of up to 25 s; their producers were fenced." in str(found["headline"])
+    assert built(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts[1:2])))["timeouts"] is None

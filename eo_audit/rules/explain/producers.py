@@ -8,6 +8,15 @@ from eo_audit.rules.words import count, duration, offsets
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
+# Of a log that begins at offset 0, without a hole and never compacted: nothing was removed from it.
+_LOST_AT_BIRTH = (
+    "the first records of the producer never arrived in this log, or were lost before the log was as it is now (a failed send that the "
+    "client went on after, an unclean election, a topic created again)"
+)
+_SEND_AGAIN = (
+    "Ask the application whether its first sends were acknowledged: acknowledged records that are not in the log were lost, send them "
+    "again from the source. A broker from 2.5 on takes any first sequence of a producer that it does not know."
+)
 WINDOW = 5  # batches a broker remembers of a producer (KAFKA-5494)
 
 
@@ -128,10 +137,17 @@ def unknown_past(case: Case, context: "Context") -> Explanation:
         + (
             "a broker refuses that for a producer it does not know"
             if refused
-            else "what it wrote before is not in the log, so nothing is said about it"
+            else f"what it wrote before {'never arrived in this log or was lost' if from_birth else 'is not in the log'}, so nothing is "
+            "said about it"
         )
     )
-    return Explanation(message, severity="error" if refused else "info", details={"producers": case.hits, "log_from_birth": from_birth})
+    return Explanation(
+        message,
+        severity="error" if refused else "info",
+        cause=_LOST_AT_BIRTH if from_birth else None,
+        remedy=_SEND_AGAIN if from_birth else None,
+        details={"producers": case.hits, "log_from_birth": from_birth},
+    )
 
 
 def _is_refused(case: Case, context: "Context", cluster: str) -> bool:

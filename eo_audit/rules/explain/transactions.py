@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
+from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation
-from eo_audit.rules.words import count, duration, offsets, partitions, shown, some
+from eo_audit.rules.waiting import ONGOING, age, frees_at_ms, spent, whose
+from eo_audit.rules.words import count, duration, moment, offsets, partitions, shown, some
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
@@ -13,9 +15,35 @@ FIRST_TOOL = (3, 0)  # kafka-transactions.sh (KIP-664)
 
 
 def age_ms(case: Case, context: "Context") -> int | None:
-    """Time from the last record of an open transaction to now."""
-    now, last = context.now(case.log.cluster) if case.log else None, case.row.maybe("last_timestamp_ms")
-    return None if now is None or last is None else max(0, now - last)
+    """How long a transaction has been open (see `rules.waiting.age`)."""
+    row, log = case.row, case.log
+    if log is None:
+        return None
+    first, told = row.maybe("first_offset"), row.maybe("last_timestamp_ms")
+    return age(log, context, producer_id=row.number("producer_id"), first_offset=first, record_ms=told).ms
+
+
+def wait_remedy(log: "Log", producer_id: int, context: "Context") -> str:
+    """What to do about a transaction that the coordinator still holds open for this partition: never an abort by hand."""
+    last = context.unfinished(log.cluster, producer_id)
+    name = last.text("transactional_id") if last is not None else None
+    if last is None or name is None:
+        return "Wait: its owner or the coordinator will end it."
+    decided = last.text("last_status") != ONGOING
+    until, now = frees_at_ms(last, context.cluster(log.cluster)), context.now(log.cluster)
+    if decided:
+        return f"Wait: it is decided ({last.word('last_status')}) and the markers are being written. If that takes minutes, see C02."
+    ask = f"Ask the owner of {shown(name)} to end its transaction"
+    asked = f"What the coordinator says now: {commands.describe(name)}. Do not abort it by hand: the coordinator still lists the partition."
+    if until is None:
+        return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {asked}"
+    if now is not None and until < now:
+        late = f"The coordinator should have aborted it at {moment(until, now)} (C01)."
+        return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {asked}"
+    return (
+        f"{ask}, or restart it: initTransactions() aborts what is open, the records of this transaction with it. "
+        f"Or wait: the coordinator aborts it at {moment(until, now)} at the latest. {asked}"
+    )
 
 
 def abort_remedy(log: "Log", row_offset: int, producer_id: int, context: "Context") -> str:
@@ -44,15 +72,16 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
     """T01: open, and nobody will end it."""
     if case.log is None or not context.hangs(case.log, case.row.number("producer_id")):
         return None
-    row, age = case.row, age_ms(case, context)
+    row, age, now = case.row, age_ms(case, context), context.now(case.log.cluster)
     last = context.last_of_producer.get((case.log.cluster, row.number("producer_id")))
     limit = context.cluster(case.log.cluster).number("max_transaction_timeout_ms", 900_000)
+    who = whose(last.text("transactional_id") if last else None, row.maybe("producer_id"), row.maybe("last_epoch"))
     status = f"the coordinator's last entry for it is {last.word('last_status')}" if last else "no coordinator entry names it"
     listed = f" for {partitions(last.partitions())}" if last and last.partitions() else ""
     if context.lost_commit(case.log, row.number("producer_id")):
         listed += ", and its COMMIT is not here (T05)"
     message = (
-        f"The transaction of producer {row.maybe('producer_id')} (epoch {row.maybe('last_epoch')}) has been open since offset "
+        f"The transaction of {who} has been open since offset "
         f"{row.maybe('first_offset')} with "
         f"{count(case.records, 'record')}, {duration(age)} old, and nobody will end it: {status}{listed}"
     )
@@ -70,6 +99,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
         details=details,
         transactional_id=last.text("transactional_id") if last else None,
         producer_epoch=row.maybe("last_epoch"),
+        timestamp_ms=None if age is None or now is None else now - age,
     )
 
 
@@ -77,20 +107,39 @@ def open(case: Case, context: "Context") -> Explanation | None:
     """T12: open, and the coordinator knows it."""
     if case.log is None or not case.log.ends_here or not context.lists(case.log, case.row.number("producer_id")):
         return None
-    row = case.row
-    last = context.unfinished(case.log.cluster, row.number("producer_id"))
+    row, producer = case.row, case.row.number("producer_id")
+    last = context.unfinished(case.log.cluster, producer)
     if last is None:
         return None
-    now, start = context.now(case.log.cluster), last.maybe("start_ms")
-    open_for = None if now is None or start is None else max(0, now - start)
+    now, start, name = context.now(case.log.cluster), last.maybe("start_ms"), last.text("transactional_id")
+    open_for = None if now is None or start is None or start < 0 else max(0, now - start)
+    until = frees_at_ms(last, context.cluster(case.log.cluster))
+    ends = f" and aborts it at {moment(until, now)} at the latest" if until is not None and now is not None and until >= now else ""
     message = (
-        f"The transaction of {shown(last.text('transactional_id'))} (producer {row.maybe('producer_id')}) is open since offset "
-        f"{row.maybe('first_offset')} with "
-        f"{count(case.records, 'record')}; the coordinator knows it ({last.word('last_status')}, {duration(open_for)} of "
-        f"{duration(last.maybe('timeout_ms'))})"
+        f"The transaction of {whose(name, producer, row.maybe('last_epoch'))} is open since offset {row.maybe('first_offset')} with "
+        f"{count(case.records, 'record')}; the coordinator knows it ({last.word('last_status')}, "
+        f"{spent(open_for, last.maybe('timeout_ms'))}){ends}"
     )
-    details = {"coordinator_status": last.text("last_status"), "open_for_ms": open_for, "timeout_ms": last.maybe("timeout_ms")}
-    return Explanation(message, details=details, transactional_id=last.text("transactional_id"), producer_epoch=row.maybe("last_epoch"))
+    details = {
+        "coordinator_status": last.text("last_status"),
+        "open_for_ms": open_for,
+        "timeout_ms": last.maybe("timeout_ms"),
+        "frees_at_ms": until,
+    }
+    waits = case.log.numbers.maybe("blocker_producer_id") == producer and case.log.numbers.number("held_back_committed_records") > 0
+    return Explanation(
+        message,
+        remedy=wait_remedy(case.log, producer, context) if waits else None,
+        details=details,
+        transactional_id=name,
+        producer_epoch=row.maybe("last_epoch"),
+    )
+
+
+def _writer(row: Row, context: "Context") -> str:
+    """Who wrote a row of producer_history."""
+    instance = context.instances.get(row.word("instance_id"))
+    return whose(instance.text("transactional_id") if instance else None, row.maybe("producer_id"), row.maybe("producer_epoch"))
 
 
 def late(case: Case, context: "Context") -> Explanation:
@@ -101,7 +150,7 @@ def late(case: Case, context: "Context") -> Explanation:
     decision = row.text("instance_decision") or "its marker"
     stand = "stands" if case.records == 1 else "stand"
     message = (
-        f"{count(case.records, 'record')} of producer {row.maybe('producer_id')} (epoch {row.maybe('producer_epoch')}) {stand} behind "
+        f"{count(case.records, 'record')} of {_writer(row, context)} {stand} behind "
         f"the marker that ended their transaction "
         f"({decision}): {offsets(case.first, case.last)}, which no transaction of the coordinator covers"
     )
@@ -204,8 +253,9 @@ def unregistered(case: Case, context: "Context") -> Explanation:
     fate = {"committed": "and another transaction's COMMIT closed it", "aborted": "and an ABORT closed it"}.get(
         row.word("span_outcome"), "and it is still open"
     )
+    who = _writer(row, context)
     message = (
-        f"Producer {row.maybe('producer_id')} (epoch {row.maybe('producer_epoch')}) wrote {count(case.records, 'record')} at "
+        f"{who[0].upper() + who[1:] if instance is None else who} wrote {count(case.records, 'record')} at "
         f"{offsets(case.first, case.last)} in a transaction "
         f"that the coordinator never extended to this partition, {fate}"
     )
@@ -222,8 +272,7 @@ def epoch(case: Case, context: "Context") -> Explanation | None:
     row = case.row
     if row.text("row_kind") == "data":
         message = (
-            f"Data of epoch {row.maybe('producer_epoch')} of producer {row.maybe('producer_id')} at offset "
-            f"{row.maybe('base_offset')} continues an open transaction of "
+            f"Data of {_writer(row, context)} at offset {row.maybe('base_offset')} continues an open transaction of "
             f"epoch {row.maybe('previous_epoch')}: one marker will decide both"
         )
     else:
@@ -246,9 +295,8 @@ def manual(case: Case, context: "Context") -> Explanation:
     row = case.row
     decision = row.text("instance_decision")
     message = (
-        f"The ABORT at offset {row.maybe('base_offset')} for producer {row.maybe('producer_id')} (epoch "
-        f"{row.maybe('producer_epoch')}, coordinator epoch "
-        f"{row.maybe('marker_coordinator_epoch')}) was written by hand: no coordinator decision explains it"
+        f"The ABORT at offset {row.maybe('base_offset')} for {_writer(row, context)} was written by hand (coordinator epoch "
+        f"{row.maybe('marker_coordinator_epoch')}): no coordinator decision explains it"
     )
     if decision == "COMMIT":
         message += ", and the coordinator committed that transaction"

@@ -1,0 +1,125 @@
+"""How long a transaction has been open, and when its coordinator ends it.
+
+The coordinator's start counts where it lists the partition (`TransactionMetadata.txnStartTimestamp`). Else a broker's clock in the log
+does: what a broker wrote behind the first open offset proves the least age, what it wrote before it the greatest. The time of a record
+is its client's (CreateTime) and proves nothing by itself.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.row import Row
+from eo_audit.rules.words import duration, shown
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context, Log
+
+NEVER_TIMES_OUT = 2_147_483_647  # KIP-939
+ONGOING = "Ongoing"
+
+
+@dataclass(frozen=True)
+class Age:
+    """How old an open transaction is.
+
+    Attributes:
+        ms: its age, as well as anybody tells; None where nothing does.
+        source: coordinator (its start), broker_clock (it is at least so old), record_time (what the client says), or None.
+        at_least_ms: the age that the coordinator or a broker's clock proves; None where neither does.
+        at_most_ms: the greatest age that a broker's clock allows; None where none does.
+    """
+
+    ms: int | None = None
+    source: str | None = None
+    at_least_ms: int | None = None
+    at_most_ms: int | None = None
+
+
+def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int | None, record_ms: int | None) -> Age:
+    """The age of what is open in a log.
+
+    Args:
+        log: the replica log.
+        context: the audit's now, and what the coordinator holds open.
+        producer_id: whose transaction.
+        first_offset: where it begins; None where that is not known.
+        record_ms: the time of its records, as the client gave it: it counts as far as brokers' clocks allow.
+    """
+    now = context.now(log.cluster)
+    if now is None:
+        return Age()
+    last = context.unfinished(log.cluster, producer_id)
+    start = last.maybe("start_ms") if last is not None and context.lists(log, producer_id) else None
+    if start is not None and start >= 0:
+        return Age(max(0, now - start), "coordinator", max(0, now - start))
+    numbers, blocker = log.numbers, log.numbers.maybe("blocker_first_offset")
+    same = blocker is not None and blocker == first_offset and numbers.maybe("blocker_producer_id") == producer_id
+    after = numbers.maybe("blocker_began_after_ms") if None not in (blocker, first_offset) else None
+    by = numbers.maybe("blocker_open_by_ms") if same else None
+    at_least, at_most = None if by is None else max(0, now - by), None if after is None else max(0, now - after)
+    told = None if record_ms is None else max(0, now - record_ms)
+    if told is not None and at_most is not None:
+        told = min(told, at_most)
+    if at_least is not None and (told is None or told <= at_least):
+        return Age(at_least, "broker_clock", at_least, at_most)
+    return Age(told, "record_time" if told is not None else None, at_least, at_most)
+
+
+def frees_at_ms(last: Row | None, cluster: Row) -> int | None:
+    """When the coordinator has aborted an Ongoing transaction at the latest: its start, its timeout and one scan for timed-out ones.
+
+    Args:
+        last: its row of transaction_instances.
+        cluster: its row of clusters.
+
+    Returns:
+        Milliseconds since the epoch, be they over already or not; None for one that is decided, or that never times out (KIP-939).
+    """
+    if last is None or last.text("last_status") != ONGOING:
+        return None
+    start, timeout = last.maybe("start_ms"), last.maybe("timeout_ms")
+    if start is None or start < 0 or timeout is None or timeout == NEVER_TIMES_OUT:
+        return None
+    return start + timeout + cluster.number("abort_scan_interval_ms", 10_000)
+
+
+def blocker(log: "Log", context: "Context") -> dict[str, object] | None:
+    """What holds the last stable offset of a log back, as verdict.json says it; None where nothing does.
+
+    `held_back_seconds` is how long it has been open as far as a coordinator or a broker tells, else null.
+    """
+    row = log.numbers
+    producer = row.maybe("blocker_producer_id")
+    if producer is None:
+        return None
+    first, listed = row.maybe("blocker_first_offset"), context.lists(log, producer)
+    known = context.last_of_producer.get((log.cluster, producer))
+    last = context.unfinished(log.cluster, producer) if listed else None
+    old = age(log, context, producer_id=producer, first_offset=first, record_ms=None)
+    return {
+        "producer_id": producer,
+        "first_offset": first,
+        "transactional_id": known.text("transactional_id") if known else None,
+        "producer_epoch": row.maybe("blocker_epoch"),
+        "coordinator_status": last.text("last_status") if last else None,
+        "timeout_ms": last.maybe("timeout_ms") if last else None,
+        "held_back_records": row.maybe("held_back_committed_records"),
+        "held_back_seconds": None if old.at_least_ms is None else old.at_least_ms // 1_000,
+        "frees_at_ms": frees_at_ms(last, context.cluster(log.cluster)),
+    }
+
+
+def whose(transactional_id: str | None, producer_id: int | None, epoch: int | None = None) -> str:
+    """Who wrote, the name that people know first: `late-writer-0 (producer 1, epoch 0)`, `producer 1 (epoch 0)`."""
+    if transactional_id is None:
+        return f"producer {producer_id}" + ("" if epoch is None else f" (epoch {epoch})")
+    return f"{shown(transactional_id)} (producer {producer_id}" + ("" if epoch is None else f", epoch {epoch}") + ")"
+
+
+def spent(ms: int | None, timeout_ms: int | None) -> str:
+    """How much of a timeout is over: `40 of 60 min`, `12 s of 15 min`, `an unknown time of 60 s`."""
+    if ms is not None and timeout_ms is not None:
+        unit, size = ("min", 60_000) if timeout_ms >= 120_000 else ("s", 1_000)
+        if ms >= size and timeout_ms >= size and timeout_ms % size == 0:
+            return f"{ms // size} of {timeout_ms // size} {unit}"
+    return f"{duration(ms)} of {duration(timeout_ms)}"
