@@ -3,7 +3,7 @@
 A rule is `fail` when the policy lets one of its findings fail the run, `unknown` when part of what it needs was not covered or it
 crashed, `pass` when
 it judged something, and `not_applicable` when no covered fact could break it. A run takes the worst of fail, unknown (as far as the
-policy minds) and pass.
+policy minds) and pass. A run in which no rule judged any partition is unknown, whatever the policy says.
 """
 
 import json
@@ -24,11 +24,15 @@ from eo_audit.rules.context import Log
 from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
+from eo_audit.unread import Unread, minded, told
 
 FILE = "verdict.json"
 SCHEMA = 1
 EXIT_CODES = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
 _COORDINATOR = "__transaction_state"
+NOTHING_JUDGED = "nothing_judged"
+_NOTHING_JUDGED = "No partition was judged: the dumps hold no batch of any log that could be read"
+_BRING_LOGS = "Dump the segments of the partitions in question with kafka-dump-log: collect-dumps.sh does so."
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ def build(
     inputs: Sequence[Mapping[str, object]],
     crashed: Mapping[str, str] | None = None,
     accepted: Sequence[Accepted] = (),
+    unread: Sequence[Unread] = (),
     rules: Sequence[Rule] = RULES,
 ) -> dict[str, object]:
     """The content of verdict.json.
@@ -63,6 +68,7 @@ def build(
         inputs: path, digest, bytes and unread_bytes of each input.
         crashed: a sentence for each rule that crashed while it explained.
         accepted: findings that a team accepted: they fail nothing until they expire.
+        unread: text of the dumps that was not understood.
         rules: the rules that ran.
     """
     crashes = {**collected.crashed, **(crashed or {})}
@@ -74,9 +80,10 @@ def build(
     of_rule = {
         rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules
     }
-    minded = any(_is_minded(code, item, policy) for code, item in judged.items())
+    unknowns = _of_run(judged.values(), unread, policy)
+    is_open = bool(unknowns) or any(_is_minded(code, item, policy) for code, item in judged.items())
     failing = any(result["failing"] for result in of_rule.values())
-    verdict = "fail" if failing else "unknown" if minded else "pass"
+    verdict = "fail" if failing else "unknown" if is_open else "pass"
     severities = Counter(finding.severity for finding in findings)
     return {
         "schema": SCHEMA,
@@ -90,6 +97,7 @@ def build(
         "rule_set": fingerprint(rules),
         "policy": policy.name,
         "rules": of_rule,
+        **({"unknowns": unknowns} if unknowns else {}),
         **({"accepted": entries} if entries else {}),
         "counts": {severity: severities.get(severity, 0) for severity in reversed(SEVERITIES)},
         "partitions": [_partition(log) for log in _in_order(collected.context.logs.values())],
@@ -162,6 +170,18 @@ def _is_minded(code: str, judged: Judged, policy: Policy) -> bool:
     if judged.crash:
         return policy.leaves_open(code, CRASHED)
     return any(policy.leaves_open(code, item.because) for item in judged.unknowns)
+
+
+def _of_run(judged: Iterable[Judged], unread: Sequence[Unread], policy: Policy) -> list[dict[str, str]]:
+    """What leaves the whole run open, whatever the rules say: nothing was judged, or text that the policy minds was not understood."""
+    found = []
+    if not any(item.partitions for item in judged):
+        found.append({"because": NOTHING_JUDGED, "why": _NOTHING_JUDGED, "bring": _BRING_LOGS})
+    left = minded(unread, policy)
+    if left:
+        why, bring = told(left)
+        found.append({"because": "unread_bytes", "why": why, "bring": bring})
+    return found
 
 
 def _as_of(clusters: Iterable[Row]) -> tuple[int | None, str | None]:
