@@ -48,6 +48,8 @@ _REASON = """
          WHEN better.rank.deep AND NOT candidate.rank.deep THEN 'deep_beats_shallow'
          WHEN better.rank.dumped_at_ms > candidate.rank.dumped_at_ms THEN 'newer_dump'
          ELSE 'longer_dump' END"""
+# What was dumped in one go. A folder that is filled anew each night is told by its manifest.
+_DUMP_SET = "concat_ws(' ', input_path, dump_set, IF(dumped_at_source = 'manifest', string(dumped_at_ms), NULL))"
 _TOLD = {
     "header_length": "coalesce(octet_length(dumped_path) + 9L, 0L)",  # "Dumping ", the path, the line end
     "supported": _SUPPORTED,
@@ -68,7 +70,7 @@ def section_status(dump_sections: DataFrame, dump_files: DataFrame, batches: Dat
         dump_files: the table, for paths, digests and dump times.
         batches: the table, for the offsets and clocks of each log section.
     """
-    files = dump_files.select("dump_file_id", "path", "digest", "dumped_at_ms")
+    files = dump_files.selectExpr("dump_file_id", "path", "digest", "dumped_at_ms", f"{_DUMP_SET} AS dump_set")
     extents = batches.groupBy("section_id").agg(*expressions(_EXTENTS))
     sections = dump_sections.join(F.broadcast(files), "dump_file_id").join(extents, "section_id", "left")
     same_kind = Window.partitionBy("cluster", "broker", "replica_log_id", "kind", "competes")

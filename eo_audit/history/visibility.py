@@ -20,7 +20,7 @@ BROKEN = (
 )
 _OF_COVERAGE = {
     "broken": f"state IN {BROKEN}",
-    "hole": "IF(state IN ('hole', 'unexplained', 'segment_missing'), struct(first_offset, last_offset), NULL)",
+    "hole": "IF(state IN ('hole', 'unexplained', 'segment_missing', 'not_observed'), struct(first_offset, last_offset), NULL)",
     "unjudged_at": "IF(state = 'not_judged', first_offset, NULL)",
 }
 _OF_LOG = {
@@ -136,7 +136,7 @@ def visibility(
 def _transactions(rows: DataFrame, spans: DataFrame, producer_snapshots: DataFrame, replica_logs: DataFrame) -> DataFrame:
     """What may hold the LSO of each log, as `txn`."""
     bounds = F.broadcast(replica_logs.select("replica_log_id", "hw"))
-    of_spans = spans.join(bounds, "replica_log_id").where("marker_offset IS NULL OR marker_offset >= hw")
+    of_spans = spans.join(bounds, "replica_log_id").where("outcome = 'open' OR marker_offset >= hw")
     newest = F.broadcast(replica_logs.selectExpr("snapshot_section_id AS section_id", "leo", "first_offset AS log_first_offset"))
     opened = producer_snapshots.where("current_txn_first_offset IS NOT NULL").join(newest, "section_id")
     told = opened.where("snapshot_offset = leo OR current_txn_first_offset < log_first_offset")
