@@ -213,10 +213,10 @@ def accept(
     from eo_audit import baseline
     from eo_audit.report.values import maybe
 
-    results = eo_audit.open(out)
-    as_of_ms = maybe(results.verdict, "as_of_ms")
     if not file.absolute().parent.is_dir():
         raise InputError(f"--file {file} cannot be written: there is no folder {file.parent}")
+    results = eo_audit.open(out)
+    as_of_ms = maybe(results.verdict, "as_of_ms")
     for finding in [results.finding(name) for name in finding_ids]:  # all of them, or none
         entry = baseline.accept(file, finding, who=who, why=why, until=until, as_of_ms=as_of_ms)
         sys.stdout.write(f"{entry.what} ({entry.finding_id[:12]}) is accepted until {entry.until}: {file}\n")

@@ -73,7 +73,7 @@ def told(unread: Sequence[Unread]) -> tuple[str, str]:
     why = f"{sum(one.size for one in unread):,} bytes of the dumps were not understood: {named}{more}"
     shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
     return why, (
-        f"Look at the text ({shown}, eo-audit export unread_spans). Where it is a damaged dump, print the file again; where it is no dump at "
+        f"Look at the text ({shown}, eo-audit export unread_spans). Where a dump is damaged, print it again; where the text is no dump at "
         "all (a login, a shell), take it out of the file, or let the policy allow it (unread_bytes)."
     )
 

@@ -24,6 +24,7 @@ from eo_audit.rules.context import Log
 from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
+from eo_audit.rules.words import shown, some
 from eo_audit.unread import Unread, minded, told
 
 FILE = "verdict.json"
@@ -80,7 +81,7 @@ def build(
     of_rule = {
         rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules
     }
-    unknowns = _of_run(judged.values(), unread, policy)
+    unknowns = _of_run(judged.values(), collected.context.logs.values(), unread, policy)
     is_open = bool(unknowns) or any(_is_minded(code, item, policy) for code, item in judged.items())
     failing = any(result["failing"] for result in of_rule.values())
     verdict = "fail" if failing else "unknown" if is_open else "pass"
@@ -172,11 +173,17 @@ def _is_minded(code: str, judged: Judged, policy: Policy) -> bool:
     return any(policy.leaves_open(code, item.because) for item in judged.unknowns)
 
 
-def _of_run(judged: Iterable[Judged], unread: Sequence[Unread], policy: Policy) -> list[dict[str, str]]:
-    """What leaves the whole run open, whatever the rules say: nothing was judged, or text that the policy minds was not understood."""
+def _of_run(judged: Iterable[Judged], logs: Iterable[Log], unread: Sequence[Unread], policy: Policy) -> list[dict[str, str]]:
+    """What leaves the whole run open, whatever the rules say: nothing was judged, nobody knows how far consumers may read, or text that
+    the policy minds was not understood."""
     found = []
     if not any(item.partitions for item in judged):
         found.append({"because": NOTHING_JUDGED, "why": _NOTHING_JUDGED, "bring": _BRING_LOGS})
+    hidden = [log for log in logs if log.numbers.text("coverage") not in ("none", None) and log.numbers.maybe("lso") is None]
+    if hidden and policy.leaves_open("L01", "missing_segments"):
+        places = some([f"{shown(log.topic)}-{log.partition}" for log in hidden], most=4)
+        why = f"The coordinator holds transactions open on {places} whose data may lie below the first offset dumped: nobody knows the LSO"
+        found.append({"because": "lso_unknown", "why": why, "bring": f"Dump the newest .snapshot of {places}: collect-dumps.sh does so."})
     left = minded(unread, policy)
     if left:
         why, bring = told(left)
@@ -198,22 +205,36 @@ def _in_order(logs: Iterable[Log]) -> list[Log]:
 def _partition(log: Log) -> dict[str, object]:
     row = log.numbers
     blocker = row.maybe("blocker_producer_id")
+    is_read = row.text("coverage") != "none"
+    told_by_checkpoint = {"log_start": row.text("log_start_source"), "hw": row.text("hw_source")}
+    known = {name: row.maybe(name) if is_read or source == "checkpoint" else None for name, source in told_by_checkpoint.items()}
+    lso = row.maybe("lso") if is_read else None
     return {
         "cluster": log.cluster,
         "broker": log.broker,
         "topic": log.topic,
         "partition": log.partition,
-        "log_start": row.maybe("log_start"),
-        "hw": row.maybe("hw"),
-        "hw_source": row.text("hw_source"),
-        "leo": row.maybe("leo"),
-        "lso": row.maybe("lso"),
-        "lso_source": row.text("lso_source"),
+        "log_start": known["log_start"],
+        "hw": known["hw"],
+        "hw_source": None if known["hw"] is None else row.text("hw_source"),
+        "leo": row.maybe("leo") if is_read else None,
+        "lso": lso,
+        "lso_source": None if lso is None else row.text("lso_source"),
+        **({"lso_unknown_why": _why_no_lso(row, is_read=is_read)} if lso is None else {}),
         "blocker": None if blocker is None else {"producer_id": blocker, "first_offset": row.maybe("blocker_first_offset")},
-        "held_back_records": row.maybe("held_back_committed_records"),
+        "held_back_records": None if lso is None else row.maybe("held_back_committed_records"),
         "coverage": row.text("coverage"),
         "index_state": row.text("index_state"),
     }
+
+
+def _why_no_lso(row: Row, *, is_read: bool) -> str:
+    if not is_read:
+        return "nothing of the log was read"
+    return (
+        "the coordinator holds a transaction open here whose data may lie below the first offset dumped: then the last stable offset is "
+        f"the log start, {row.maybe('log_start')}. The newest .snapshot of the partition would tell"
+    )
 
 
 def _transaction(row: Row) -> dict[str, object]:

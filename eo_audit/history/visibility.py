@@ -4,7 +4,8 @@ The law is `eo_audit.model.lso`. What is open at the log's end comes from
 1. the `.snapshot` at LEO where there is one: up to 2.3 a broker forgets producers whose data is gone, which no replay can know;
 2. else the spans without a marker, and open transactions of the newest snapshot that began below the first dumped offset, unless a
    marker of their producer follows.
-A closed transaction holds the LSO too while its marker is not below the high watermark.
+A closed transaction holds the LSO too while its marker is not below the high watermark. Where the coordinator holds a transaction open
+whose data may lie below the dump, nobody knows the LSO (`unseen_transactions`), and of a log that was not read neither: it is null.
 """
 
 from pyspark.sql import DataFrame
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.index_view import view_differences, with_difference
 from eo_audit.history.sections import columns_of, expressions, named
+from eo_audit.history.unseen_transactions import unseen_transactions
 from eo_audit.schemas import schema
 
 BROKEN = (
@@ -58,8 +60,13 @@ _LSO = (
         "blocker": "array_min(open_now)",
         "lso": f"IF(size(open_now) + size(unreplicated) > 0, {_STABLE.format(hw='hw', transactions='concat(open_now, unreplicated)')}, hw)",
         "lso_if_hw_is_leo": f"IF(size(open_now) > 0, {_STABLE.format(hw='leo', transactions='open_now')}, leo)",
-        "lso_source": "IF(by_snapshot, 'snapshot', 'replay')",
     },
+    {"unknown": "NOT supported OR coalesce(NOT by_snapshot AND NOT pinned AND lso > log_start, false)", "held": "coalesce(pinned, false)"},
+    {
+        "lso": "CASE WHEN unknown THEN NULL WHEN held THEN least(hw, log_start) ELSE lso END",
+        "lso_if_hw_is_leo": "CASE WHEN unknown THEN NULL WHEN held THEN log_start ELSE lso_if_hw_is_leo END",
+    },
+    {"lso_source": "CASE WHEN lso IS NULL THEN NULL WHEN by_snapshot THEN 'snapshot' WHEN held THEN 'coordinator' ELSE 'replay' END"},
 )
 
 
@@ -91,7 +98,7 @@ _COLUMNS = {
     "blocker_last_timestamp_ms": "blocker.last_timestamp_ms",
     **{f"blocker_{name}": f"blocker.{name}" for name in ("section_id", "byte_offset", "length")},
     "open_transactions": "size(array_distinct(transform(open_now, t -> t.producer_id)))",
-    "held_back_offsets": "hw - lso",
+    "held_back_offsets": "coalesce(hw - lso, 0L)",
     "held_back_records": "coalesce(held_back_records, 0L)",
     "held_back_committed_records": "coalesce(held_back_committed_records, 0L)",
     "index_known_from": f"coalesce(array_max({_UNKNOWN_ENDS}), 0L)",
@@ -108,6 +115,7 @@ def visibility(
     replica_logs: DataFrame,
     coverage: DataFrame,
     clusters: DataFrame,
+    instances: DataFrame | None = None,
 ) -> DataFrame:
     """One row per replica log: log start, high watermark, LEO, LSO, and what is held back.
 
@@ -118,13 +126,19 @@ def visibility(
         replica_logs: the table.
         coverage: the table.
         clusters: the table, for the audit's now.
+        instances: transaction_instances; without them nothing is known of transactions that no batch shows.
     """
     opened = _transactions(rows, spans, producer_snapshots, replica_logs)
     broken = coverage.selectExpr("replica_log_id", *named(_OF_COVERAGE))
     seen = opened.unionByName(broken, allowMissingColumns=True).groupBy("replica_log_id").agg(*expressions(_OF_LOG))
     stable = replica_logs.join(F.broadcast(seen), "replica_log_id", "left")
+    if instances is None:
+        stable = stable.withColumn("pinned", F.lit(None).cast("boolean"))
+    else:
+        unseen = unseen_transactions(instances, rows, replica_logs, clusters)
+        stable = stable.join(F.broadcast(unseen), "replica_log_id", "left")
     for step in _LSO:
-        stable = stable.selectExpr("*", *named(step))
+        stable = stable.selectExpr(*[name for name in stable.columns if name not in step], *named(step))
     stuck = F.broadcast(stable.where("lso < hw").select("replica_log_id", "lso", "hw", "blocker"))
     behind = rows.join(stuck, "replica_log_id").where("base_offset >= lso AND last_offset < hw")
     held = behind.selectExpr("*", f"{truth('judged')} AS truth").groupBy("replica_log_id").agg(*expressions(_HELD_BACK))

@@ -44,6 +44,11 @@ def test_the_first_line_that_fits_decides() -> None:
         ({"name": "x", "findings": [{"rules": ["P04"], **LINE}], "unknowns": [OPEN]}, "the last line must fit everything"),
         ({"name": "x", "findings": [{"severity": ["error"], **LINE}], "unknowns": [OPEN]}, "the last line must fit everything"),
         ({"name": "x", "findings": [LINE], "unknowns": [{"because": ["nothing"], **OPEN}, OPEN]}, "nothing is not one of"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": []}, "unread_bytes: must be a list of lines"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": [{"kind": ["cat"], **OPEN}, OPEN]}, "cat is not one of"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": [{"up_to_bytes": "8", **OPEN}, OPEN]}, "a number of bytes"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": [{"up_to_bytes": 8, **OPEN}]}, "must fit everything"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": [{"makes_unknown": True}]}, "a reason is missing"),
     ],
 )
 def test_a_bad_policy_is_named(content: object, says: str) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 CLEAN = Path(__file__).parents[2] / "examples" / "clean" / "dumps"
@@ -33,13 +34,15 @@ class Night:
     without: Mapping[str, Sequence[int]] | None = None
 
 
-def make(night: Night, folder: Path) -> Path:
+def make(night: Night, folder: Path, *, cluster: str) -> Path:
     """Write a night's dump of the clean example's broker into a folder, and return it."""
     manifest = (CLEAN / "manifest.yaml").read_text()
     said = f"dumped_at: {night.at_ms}" if night.says_when else ""
     broker = folder / "broker-1"
     broker.mkdir(parents=True)
-    (folder / "manifest.yaml").write_text(re.sub(r"^dumped_at: .*$", said, manifest, flags=re.MULTILINE))
+    for name, line in (("dumped_at", said), ("cluster", f"cluster: {cluster}")):
+        manifest = re.sub(f"^{name}: .*$", line, manifest, flags=re.MULTILINE)
+    (folder / "manifest.yaml").write_text(manifest)
     listing = []
     for log in sorted(path for path in (CLEAN / "broker-1").iterdir() if path.is_dir() and path.name != "__cluster_metadata-0"):
         missing = (night.without or {}).get(log.name, ())
@@ -64,7 +67,7 @@ def _segments(log: Path, night: Night) -> list[tuple[int, bytes, bytes]]:
     path = log / f"{0:020}.txnindex.txt"
     entries = [(int(found[1]), found[0]) for found in _ENTRY.finditer(path.read_bytes())] if path.is_file() else []
     made = []
-    for base, end in zip(bases, bases[1:], strict=False):
+    for base, end in pairwise(bases):
         own = [group for group in groups if base <= _offsets(group)[0] < end and _written(group) <= night.at_ms]
         last = _offsets(own[-1])[1] if own else -1
         index = b"".join(line for offset, line in entries if base <= offset <= last)
