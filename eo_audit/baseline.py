@@ -55,6 +55,8 @@ def load(path: Path) -> tuple[Accepted, ...]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
     rows = (content or {}).get("accepted") if isinstance(content, dict) or content is None else None
     if (rows is not None and not isinstance(rows, list)) or (rows is None and content):
         raise ConfigurationError(f"{path} must hold one list named accepted")

@@ -3,13 +3,13 @@
 Exit codes: 0 pass, 1 fail, 2 unknown; 10 bad arguments, 11 bad input, 12 bad configuration, 20 crash; 130 interrupted.
 """
 
+import logging
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +17,8 @@ import typer
 from typer.exceptions import TyperException
 
 from eo_audit import __version__
-from eo_audit.errors import CRASH, ArgumentError, AuditError
+from eo_audit.errors import CRASH, ArgumentError, AuditError, InputError
+from eo_audit.moments import parse_moment
 
 if TYPE_CHECKING:
     from eo_audit.pipeline import Options
@@ -94,7 +95,7 @@ def ingest(dumps: Dumps, out: Out = Path("out"), cluster: ClusterName = None, co
     from eo_audit import pipeline
 
     with _options(cluster, None, None, config) as options:
-        found = pipeline.discover(dumps, options)
+        found = pipeline.discover(dumps, options, out=out)
         with pipeline.writing(out, options, input_bytes=pipeline.stored_bytes(found)) as warehouse:
             pipeline.ingest(warehouse, found, options)
     sys.stdout.write(f"Facts of {len(found.files)} files are in {out}. Next: eo-audit rebuild --out {out}\n")
@@ -105,7 +106,7 @@ def rebuild(out: Out = Path("out"), as_of: AsOf = None, config: ConfigFile = Non
     """Step 2: facts to histories (what happened, in order)."""
     from eo_audit import pipeline
 
-    with _options(None, as_of, None, config) as options, pipeline.writing(out, options) as warehouse:
+    with _options(None, as_of, None, config) as options, pipeline.writing(out, options, after="ingest") as warehouse:
         pipeline.rebuild(warehouse, options)
     sys.stdout.write(f"Histories are in {out}. Next: eo-audit audit --out {out}\n")
 
@@ -121,8 +122,10 @@ def audit(
     """Step 3: histories to findings and the verdict."""
     from eo_audit import pipeline
 
-    with _options(None, as_of, policy, config, accepted=accepted) as options, pipeline.writing(out, options) as warehouse:
-        pipeline.audit(warehouse, options)
+    with _options(None, as_of, policy, config, accepted=accepted) as options:
+        options.judging()
+        with pipeline.writing(out, options, after="rebuild") as warehouse:
+            pipeline.audit(warehouse, options)
     raise typer.Exit(_show_result(out))
 
 
@@ -210,6 +213,8 @@ def accept(
     from eo_audit import baseline
     from eo_audit.report.values import maybe
 
+    if not file.absolute().parent.is_dir():
+        raise InputError(f"--file {file} cannot be written: there is no folder {file.parent}")
     results = eo_audit.open(out)
     as_of_ms = maybe(results.verdict, "as_of_ms")
     for finding in [results.finding(name) for name in finding_ids]:  # all of them, or none
@@ -255,21 +260,6 @@ def _options(
         yield Options(load(config), cluster, parse_moment(as_of), policy, progress, notice=complain, accepted=accepted)
 
 
-def parse_moment(text: str | None) -> int | None:
-    """A moment as epoch milliseconds; ISO 8601 without a zone is UTC.
-
-    Raises:
-        ArgumentError: it is neither.
-    """
-    if text is None or (text.isascii() and text.isdigit()):
-        return None if text is None else int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ArgumentError(f"--as-of {text} is neither ISO 8601 (2026-11-21T05:00:00Z) nor milliseconds since 1970") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
 def _show_result(out: Path) -> int:
     """Print the end of a run; its exit code."""
     import eo_audit
@@ -305,6 +295,8 @@ def run_command(arguments: Sequence[str]) -> int:
     """
     try:
         code = app(args=list(arguments), prog_name="eo-audit", standalone_mode=False)
+        if code == INTERRUPTED:  # Typer makes this of Ctrl-C, and says nothing
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except TyperException as error:
         complain(f"{error.format_message()} ('eo-audit --help' tells more)")
@@ -330,5 +322,6 @@ def _own_frames(error: Exception) -> str:
 
 def main() -> None:
     """The `eo-audit` program."""
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j logs the stack of the call that Ctrl-C interrupts
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(run_command(sys.argv[1:]))

@@ -20,7 +20,7 @@ from eo_audit.dump.parse import PARSER_VERSION, FileContext, Ledger, State
 from eo_audit.dump.ranges import Range, Reading, Text
 from eo_audit.parquet import DataFile, FactWriter
 from eo_audit.schemas import schema, table_names
-from eo_audit.survey import Surveyed, grouped, survey_files, unknown_files
+from eo_audit.survey import Surveyed, grouped, met_again, survey_files, unknown_files
 from eo_audit.tables import Warehouse
 from eo_audit.tasks import Tasks
 
@@ -57,7 +57,8 @@ class _Read:
 def ingest_files(warehouse: Warehouse, files: Sequence[DumpFile], *, range_bytes: int, tasks: Tasks) -> list[Surveyed]:
     """Add the facts of dump files to the fact tables, and return the files whose facts were added.
 
-    Files that are there already add nothing. The caller holds `warehouse.writing()` and publishes; until then no reader sees the facts.
+    Files that are there already add nothing, but for a row of `dump_sightings` where their dump is a newer one. The caller holds
+    `warehouse.writing()` and publishes; until then no reader sees the facts.
 
     Args:
         warehouse: where the tables are.
@@ -68,11 +69,14 @@ def ingest_files(warehouse: Warehouse, files: Sequence[DumpFile], *, range_bytes
     Raises:
         InputError: a file cannot be read to its end or changed meanwhile, or was ingested before under another identity.
     """
-    new = unknown_files(warehouse, survey_files(files, range_bytes=range_bytes, tasks=tasks))
-    if not new and warehouse.exists("dump_files"):
+    surveyed = survey_files(files, range_bytes=range_bytes, tasks=tasks)
+    new, again = unknown_files(warehouse, surveyed), met_again(warehouse, surveyed)
+    if not new and not again and warehouse.exists("dump_files"):
         return []
-    ingest_id = _ingest_id(new)
-    facts = _read_files(warehouse, new, ingest_id, range_bytes=range_bytes, tasks=tasks)
+    ingest_id = _ingest_id(new, again)
+    facts = _read_files(warehouse, new, ingest_id, range_bytes=range_bytes, tasks=tasks) if new or not again else {}
+    if again:
+        facts["dump_sightings"] = _sightings(again, ingest_id, warehouse.folder)
     for name in table_names("facts"):
         warehouse.append(name, facts.get(name, []), transaction=f"ingest:{ingest_id}:{name}")
     return new
@@ -87,8 +91,9 @@ def check_brokers(warehouse: Warehouse) -> list[str]:
     return check_claims(claims(warehouse.arrow("dump_files").to_pylist(), warehouse.arrow("dump_sections").to_pylist()))
 
 
-def _ingest_id(new: Sequence[Surveyed]) -> str:
-    content = json.dumps([PARSER_VERSION, sorted(file.dump_file_id for file in new)])
+def _ingest_id(new: Sequence[Surveyed], again: Sequence[tuple[int, Surveyed]]) -> str:
+    met = [[stored, file.file.dumped_at_ms] for stored, file in again]
+    content = json.dumps([PARSER_VERSION, sorted(file.dump_file_id for file in new), *([met] if met else [])])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -169,6 +174,20 @@ def _dump_files(new: Sequence[Surveyed], read: Sequence[_Read], ingest_id: str, 
         readings[dump_file_id].append(reading)
     rows = [_dump_file(file, readings[file.dump_file_id], ingest_id) for file in new]
     return parquet.write("dump_files", pa.Table.from_pylist(rows, schema("dump_files").arrow()), folder / "dump_files")
+
+
+def _sightings(again: Sequence[tuple[int, Surveyed]], ingest_id: str, folder: Path) -> list[DataFile]:
+    rows = [
+        {
+            "dump_file_id": stored,
+            "dumped_at_ms": file.file.dumped_at_ms,
+            "input_path": file.file.input_path,
+            "dump_set": file.file.dump_set,
+            "ingest_id": ingest_id,
+        }
+        for stored, file in again
+    ]
+    return parquet.write("dump_sightings", pa.Table.from_pylist(rows, schema("dump_sightings").arrow()), folder / "dump_sightings")
 
 
 def _each(read: Sequence[_Read]) -> Iterator[tuple[int, Reading]]:

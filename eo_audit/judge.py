@@ -9,6 +9,7 @@ from eo_audit import policy as policies
 from eo_audit.collect import collect
 from eo_audit.findings import Finding, findings
 from eo_audit.tables import Warehouse
+from eo_audit.unread import unread_text
 from eo_audit.verdict import build
 
 
@@ -38,5 +39,15 @@ def judge(
     chosen, known = policies.load(policy), baseline.load(accepted) if accepted else ()
     collected = collect(warehouse)
     found, crashed = findings(collected)
-    verdict = build(collected, found, chosen, run_id=run_id, code_version=__version__, inputs=inputs, crashed=crashed, accepted=known)
+    verdict = build(
+        collected,
+        found,
+        chosen,
+        run_id=run_id,
+        code_version=__version__,
+        inputs=inputs,
+        crashed=crashed,
+        accepted=known,
+        unread=unread_text(warehouse),
+    )
     return Judgement(tuple(found), verdict)

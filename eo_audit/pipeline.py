@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING
 from eo_audit import __version__, baseline
 from eo_audit.config import Config, load
 from eo_audit.dump.discovery import Discovery, look_through
-from eo_audit.errors import WarehouseError
+from eo_audit.errors import InputError, WarehouseError
 from eo_audit.ingest import check_brokers, ingest_files
+from eo_audit.places import make_folder
+from eo_audit.policy import Policy
+from eo_audit.policy import load as load_policy
 from eo_audit.session import Starting
 from eo_audit.tables import Step, Warehouse
 from eo_audit.tasks import Progress, Tasks, silent
+from eo_audit.unread import holds_dumps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +52,14 @@ class Options:
     notice: Callable[[str], None] = unheard
     accepted: Path = baseline.DEFAULT
 
+    def judging(self) -> tuple[Policy, tuple[baseline.Accepted, ...]]:
+        """The policy and the accepted findings.
+
+        Raises:
+            ConfigurationError: one of them cannot be used.
+        """
+        return load_policy(self.policy), baseline.load(self.accepted)
+
 
 def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable[[], SparkSession] | None" = None) -> None:
     """Ingest, rebuild and audit in one session.
@@ -58,26 +70,50 @@ def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable
         options: what a person may set.
         spark: a session that is there already; else one is started while the dumps are read.
     """
-    dumps = discover(inputs, options)
+    options.judging()
+    dumps = discover(inputs, options, out=out)
     with writing(out, options, input_bytes=stored_bytes(dumps), spark=spark) as warehouse:
         ingest(warehouse, dumps, options)
         rebuild(warehouse, options)
         audit(warehouse, options)
 
 
-def discover(inputs: Sequence[Path], options: Options) -> Discovery:
-    """The dump files of some inputs; what is left out is told to `notice`."""
+def discover(inputs: Sequence[Path], options: Options, *, out: Path | None = None) -> Discovery:
+    """The dump files of some inputs; what is left out is told to `notice`.
+
+    Args:
+        inputs: files and folders of dumps.
+        options: what a person may set.
+        out: where their facts will be added; a checkpoint alone may be added to logs, and is nothing by itself.
+
+    Raises:
+        InputError: an input cannot be used, or none of them holds text of kafka-dump-log.
+    """
     dumps = look_through(inputs, options.cluster)
+    if not any(file.kind_hint == "text" for file in dumps.files) and not (out and Warehouse(out).exists("dump_sections")):
+        why = "; ".join(f"{problem.path} {problem.text}" for problem in dumps.problems[:1]) or f"only {_some(dumps)}"
+        raise InputError(f"there is no text of kafka-dump-log in {', '.join(map(str, inputs))}: {why}")
     for problem in dumps.problems:
         options.notice(f"left out: {problem.path} {problem.text}")
     return dumps
 
 
+def _some(dumps: Discovery) -> str:
+    names = [file.path for file in dumps.files]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def ingest(warehouse: Warehouse, dumps: Discovery, options: Options) -> None:
-    """Dump text to facts; what is there already adds nothing."""
+    """Dump text to facts; what is there already adds nothing.
+
+    Raises:
+        InputError: as `ingest_files`, or nothing in the tables is text of kafka-dump-log.
+    """
     here = stored_bytes(dumps) <= options.config.ingest_here_bytes
     tasks = Tasks(None if here else warehouse.session, options.progress)
     ingest_files(warehouse, dumps.files, range_bytes=options.config.range_bytes, tasks=tasks)
+    if not holds_dumps(warehouse):
+        raise InputError(f"nothing in {_some(dumps)} could be read as text of kafka-dump-log")
     for warning in check_brokers(warehouse):
         options.notice(warning)
     publish(warehouse, "ingest", options)
@@ -109,18 +145,24 @@ def audit(warehouse: Warehouse, options: Options) -> None:
 
 
 @contextmanager
-def writing(out: Path, options: Options, *, input_bytes: int = 0, spark: "Callable[[], SparkSession] | None" = None) -> Iterator[Warehouse]:
+def writing(
+    out: Path, options: Options, *, input_bytes: int = 0, after: str | None = None, spark: "Callable[[], SparkSession] | None" = None
+) -> Iterator[Warehouse]:
     """The warehouse of an output folder, locked for this process, with Spark starting in the background.
 
     Args:
         out: the output folder.
         options: what a person may set.
         input_bytes: what will be added to what the tables hold.
+        after: the step that must have finished there.
         spark: a session that is there already.
 
     Raises:
-        WarehouseError: another process writes there.
+        WarehouseError: another process writes there, nobody can, or that step has not finished.
     """
+    if after is not None:
+        _need(Warehouse(out), after)
+    make_folder(out)
     size = input_bytes + Warehouse(out).text_bytes()
     starting = spark or Starting(options.config, input_bytes=size)
     warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes)

@@ -1,7 +1,8 @@
 """What fails a run and what leaves it open: the policy judges, the rules only find.
 
-A policy is a YAML file with two lists, `findings` and `unknowns`; of each list the first line that fits decides, and every line gives
-its reason. `held_back` says how long consumers may wait for an open transaction that the coordinator will end.
+A policy is a YAML file with three lists, `findings`, `unknowns` and `unread_bytes`; of each list the first line that fits decides, and
+every line gives its reason. A policy without `unread_bytes` minds all text that nobody understood. `held_back` says how long consumers
+may wait for an open transaction that the coordinator will end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from eo_audit.errors import ConfigurationError
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.needs import REASONS
 from eo_audit.rules.rule import SEVERITIES
+from eo_audit.unread import SECTION_KINDS, UNREAD_BECAUSE
 
 CRASHED = "crashed"
 _CAUSES = (*REASONS, CRASHED)
@@ -67,6 +69,26 @@ class HeldBack:
 
 
 @dataclass(frozen=True)
+class UnreadLine:
+    """One line over text that was not understood: why (empty: for any reason), in which kind of dump section (empty: in any), up to how
+    many bytes of one file (None: any number), what it decides, and why."""
+
+    because: frozenset[str]
+    kinds: frozenset[str]
+    up_to_bytes: int | None
+    decides: bool
+    reason: str
+
+    def fits(self, because: str, kind: str, size: int) -> bool:
+        """It speaks of so many bytes, unread for this reason in a section of this kind."""
+        small = self.up_to_bytes is None or size <= self.up_to_bytes
+        return small and (not self.because or because in self.because) and (not self.kinds or kind in self.kinds)
+
+
+MINDS_ALL = (UnreadLine(frozenset(), frozenset(), None, True, "What nobody could read may be what matters."),)
+
+
+@dataclass(frozen=True)
 class Policy:
     """A policy, checked.
 
@@ -74,12 +96,14 @@ class Policy:
         name: as the file says.
         findings: lines over rule and severity; `decides` is whether such a finding fails the run.
         unknowns: lines over rule and the cause of an unknown; `decides` is whether it makes the run unknown.
+        unread_bytes: lines over text that was not understood; `decides` is the same.
         held_back: how long consumers may wait for an open transaction.
     """
 
     name: str
     findings: tuple[Line, ...]
     unknowns: tuple[Line, ...]
+    unread_bytes: tuple[UnreadLine, ...] = MINDS_ALL
     held_back: HeldBack = HeldBack()
 
     def fails(self, rule: str, severity: str) -> bool:
@@ -89,6 +113,10 @@ class Policy:
     def leaves_open(self, rule: str, because: str) -> bool:
         """Whether an unknown rule makes the run unknown."""
         return next(line.decides for line in self.unknowns if line.fits(rule, because))
+
+    def minds_unread(self, because: str, kind: str, size: int) -> bool:
+        """Whether text of one file that was not understood makes the run unknown."""
+        return next(line.decides for line in self.unread_bytes if line.fits(because, kind, size))
 
 
 def load(path: Path | None = None) -> Policy:
@@ -111,7 +139,7 @@ def parse(content: object, source: str) -> Policy:
     Raises:
         ConfigurationError: as `load`.
     """
-    values = _mapping(content, source, {"name", "findings", "unknowns", "held_back"})
+    values = _mapping(content, source, {"name", "findings", "unknowns", "unread_bytes", "held_back"})
     name = values.get("name")
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"{source}: name must be a word")
@@ -119,6 +147,7 @@ def parse(content: object, source: str) -> Policy:
         name,
         _lines(values.get("findings"), f"{source}, findings", kind="severity", allowed=SEVERITIES, decides="fails"),
         _lines(values.get("unknowns"), f"{source}, unknowns", kind="because", allowed=_CAUSES, decides="makes_unknown"),
+        _unread_lines(values["unread_bytes"], f"{source}, unread_bytes") if "unread_bytes" in values else MINDS_ALL,
         _held_back(values.get("held_back"), f"{source}, held_back"),
     )
 
@@ -169,13 +198,37 @@ def _lines(content: object, source: str, *, kind: str, allowed: Sequence[str], d
 
 def _line(item: object, source: str, *, kind: str, allowed: Sequence[str], decides: str) -> Line:
     values = _mapping(item, source, {"rules", kind, decides, "reason"})
+    verdict, reason = _decision(values, decides, source)
+    rules = _names(values.get("rules"), f"{source}, rules", BY_CODE)
+    return Line(rules, _names(values.get(kind), f"{source}, {kind}", allowed), verdict, reason)
+
+
+def _decision(values: Mapping[str, object], decides: str, source: str) -> tuple[bool, str]:
     verdict, reason = values.get(decides), values.get("reason")
     if not isinstance(verdict, bool):
         raise ConfigurationError(f"{source}: {decides} must be true or false")
     if not isinstance(reason, str) or not reason.strip():
         raise ConfigurationError(f"{source}: a reason is missing")
-    rules = _names(values.get("rules"), f"{source}, rules", BY_CODE)
-    return Line(rules, _names(values.get(kind), f"{source}, {kind}", allowed), verdict, reason)
+    return verdict, reason
+
+
+def _unread_lines(content: object, source: str) -> tuple[UnreadLine, ...]:
+    if not isinstance(content, list) or not content:
+        raise ConfigurationError(f"{source}: must be a list of lines")
+    lines = tuple(_unread_line(item, f"{source}, line {at}") for at, item in enumerate(content, 1))
+    if lines[-1].because or lines[-1].kinds or lines[-1].up_to_bytes is not None:
+        raise ConfigurationError(f"{source}: the last line must fit everything (no because, no kind, no up_to_bytes)")
+    return lines
+
+
+def _unread_line(item: object, source: str) -> UnreadLine:
+    values = _mapping(item, source, {"because", "kind", "up_to_bytes", "makes_unknown", "reason"})
+    size = values.get("up_to_bytes")
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 0):
+        raise ConfigurationError(f"{source}: up_to_bytes must be a number of bytes")
+    because = _names(values.get("because"), f"{source}, because", UNREAD_BECAUSE)
+    kinds = _names(values.get("kind"), f"{source}, kind", SECTION_KINDS)
+    return UnreadLine(because, kinds, size, *_decision(values, "makes_unknown", source))
 
 
 def _names(content: object, source: str, allowed: Sequence[str] | Mapping[str, object]) -> frozenset[str]:

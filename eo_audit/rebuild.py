@@ -98,7 +98,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
         told()
         pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, producers.coverage, judged.clocks)]
-        seen = _visibility(warehouse, frame, producers, assigned)
+        seen = _visibility(warehouse, frame, producers, assigned, instances)
         pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
         told()
         marked = mark_visibility(assigned, seen, warehouse.read("aborted_transactions"), section_status=frame.sections)
@@ -111,7 +111,8 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
 
 def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     read = warehouse.read
-    sections = warehouse.overwrite("section_status", section_status(read("dump_sections"), read("dump_files"), read("batches")))
+    status = section_status(read("dump_sections"), read("dump_files"), read("batches"), dump_sightings=read("dump_sightings"))
+    sections = warehouse.overwrite("section_status", status)
     logs = replica_logs(sections, read("checkpoints"), read("listed_files"), read("manifest_entries"))
     logs = warehouse.overwrite("replica_logs", logs)
     known = clusters(
@@ -161,9 +162,9 @@ def _instance_partitions(
     warehouse.overwrite("instance_partitions", partitions)
 
 
-def _visibility(warehouse: Warehouse, frame: Frame, producers: Producers, assigned: "DataFrame") -> "DataFrame":
+def _visibility(warehouse: Warehouse, frame: Frame, producers: Producers, assigned: "DataFrame", instances: "DataFrame") -> "DataFrame":
     snapshots = warehouse.read("producer_snapshots")
-    known = {"replica_logs": frame.logs, "coverage": producers.coverage, "clusters": frame.clusters}
+    known = {"replica_logs": frame.logs, "coverage": producers.coverage, "clusters": frame.clusters, "instances": instances}
     return warehouse.overwrite("visibility", visibility(assigned, producers.spans, snapshots, **known))
 
 

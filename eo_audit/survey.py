@@ -77,9 +77,37 @@ def unknown_files(warehouse: Warehouse, surveyed: Sequence[Surveyed]) -> list[Su
     Raises:
         InputError: the same file was read before, but a manifest now gives it to another log.
     """
-    unique = {file.dump_file_id: file for file in surveyed}
+    unique: dict[int, Surveyed] = {}
+    for file in surveyed:  # the same file in two dumps is of the newer one
+        if _dumped_at(unique.setdefault(file.dump_file_id, file)) < _dumped_at(file):
+            unique[file.dump_file_id] = file
     recorded = _recorded(warehouse, {file.digest for file in surveyed})
     return [file for file in unique.values() if not _is_known(file, recorded)]
+
+
+def met_again(warehouse: Warehouse, surveyed: Sequence[Surveyed]) -> list[tuple[int, Surveyed]]:
+    """The files whose text is in the tables already, and was now met in a newer dump: the id of the stored file, and the file."""
+    recorded = _recorded(warehouse, {file.digest for file in surveyed})
+    times: defaultdict[int, int] = defaultdict(lambda: -1)
+    for table in ("dump_files", "dump_sightings"):
+        for row in warehouse.arrow(table).select(["dump_file_id", "dumped_at_ms"]).to_pylist():
+            times[row["dump_file_id"]] = max(times[row["dump_file_id"]], -1 if row["dumped_at_ms"] is None else row["dumped_at_ms"])
+    newer: dict[int, Surveyed] = {}
+    for file in sorted(surveyed, key=_dumped_at):
+        for stored, sections in recorded.get((file.file.cluster, file.digest), {}).items():
+            if times[stored] < _dumped_at(file) and _is_same_log(file, stored, sections):
+                newer[stored] = file
+    return sorted(newer.items())
+
+
+def _dumped_at(file: Surveyed) -> int:
+    return -1 if file.file.dumped_at_ms is None else file.file.dumped_at_ms
+
+
+def _is_same_log(file: Surveyed, stored: int, sections: Sequence[_Whose]) -> bool:
+    if file.file.kind_hint in _OF_NO_LOG:
+        return file.dump_file_id == stored
+    return all(_taken_for(file.file, whose) == whose for whose in sections)
 
 
 def _parts(file: DumpFile, range_bytes: int) -> list[tuple[int, int | None]]:

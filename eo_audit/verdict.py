@@ -3,7 +3,7 @@
 A rule is `fail` when the policy lets one of its findings fail the run, `unknown` when part of what it needs was not covered or it
 crashed, `pass` when
 it judged something, and `not_applicable` when no covered fact could break it. A run takes the worst of fail, unknown (as far as the
-policy minds) and pass.
+policy minds) and pass. A run in which no rule judged any partition is unknown, whatever the policy says.
 """
 
 import json
@@ -28,12 +28,17 @@ from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
 from eo_audit.rules.waiting import blocker
+from eo_audit.rules.words import shown, some
+from eo_audit.unread import Unread, minded, told
 
 FILE = "verdict.json"
 SCHEMA = 1
 EXIT_CODES = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
 MOST_FINDINGS = 10  # of verdict.json; all of them are in findings.jsonl
 _COORDINATOR = "__transaction_state"
+NOTHING_JUDGED = "nothing_judged"
+_NOTHING_JUDGED = "No partition was judged: the dumps hold no batch of any log that could be read"
+_BRING_LOGS = "Dump the segments of the partitions in question with kafka-dump-log: collect-dumps.sh does so."
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ def build(
     inputs: Sequence[Mapping[str, object]],
     crashed: Mapping[str, str] | None = None,
     accepted: Sequence[Accepted] = (),
+    unread: Sequence[Unread] = (),
     rules: Sequence[Rule] = RULES,
 ) -> dict[str, object]:
     """The content of verdict.json.
@@ -68,6 +74,7 @@ def build(
         inputs: path, digest, bytes and unread_bytes of each input.
         crashed: a sentence for each rule that crashed while it explained.
         accepted: findings that a team accepted: they fail nothing until they expire.
+        unread: text of the dumps that was not understood.
         rules: the rules that ran.
     """
     crashes = {**collected.crashed, **(crashed or {})}
@@ -79,11 +86,12 @@ def build(
     of_rule = {
         rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules
     }
-    minded = any(_is_minded(code, item, policy) for code, item in judged.items())
+    unknowns = _of_run(judged.values(), collected.context.logs.values(), unread, policy)
+    is_open = bool(unknowns) or any(_is_minded(code, item, policy) for code, item in judged.items())
     partitions = [_partition(log, collected.context) for log in _in_order(collected.context.logs.values())]
     held = _held_back(partitions, policy)
     failing = any(result["failing"] for result in of_rule.values()) or bool(held and held["decides"] == "fail")
-    verdict = "fail" if failing else "unknown" if minded else "pass"
+    verdict = "fail" if failing else "unknown" if is_open else "pass"
     severities = Counter(finding.severity for finding in findings)
     said = {
         "schema": SCHEMA,
@@ -97,6 +105,7 @@ def build(
         "rule_set": fingerprint(rules),
         "policy": policy.name,
         "rules": of_rule,
+        **({"unknowns": unknowns} if unknowns else {}),
         **({"accepted": entries} if entries else {}),
         "counts": {severity: severities.get(severity, 0) for severity in reversed(SEVERITIES)},
         "held_back": held,
@@ -218,6 +227,24 @@ def _is_minded(code: str, judged: Judged, policy: Policy) -> bool:
     return any(policy.leaves_open(code, item.because) for item in judged.unknowns)
 
 
+def _of_run(judged: Iterable[Judged], logs: Iterable[Log], unread: Sequence[Unread], policy: Policy) -> list[dict[str, str]]:
+    """What leaves the whole run open, whatever the rules say: nothing was judged, nobody knows how far consumers may read, or text that
+    the policy minds was not understood."""
+    found = []
+    if not any(item.partitions for item in judged):
+        found.append({"because": NOTHING_JUDGED, "why": _NOTHING_JUDGED, "bring": _BRING_LOGS})
+    hidden = [log for log in logs if log.numbers.text("coverage") not in ("none", None) and log.numbers.maybe("lso") is None]
+    if hidden and policy.leaves_open("L01", "missing_segments"):
+        places = some([f"{shown(log.topic)}-{log.partition}" for log in hidden], most=4)
+        why = f"The coordinator holds transactions open on {places} whose data may lie below the first offset dumped: nobody knows the LSO"
+        found.append({"because": "lso_unknown", "why": why, "bring": f"Dump the newest .snapshot of {places}: collect-dumps.sh does so."})
+    left = minded(unread, policy)
+    if left:
+        why, bring = told(left)
+        found.append({"because": "unread_bytes", "why": why, "bring": bring})
+    return found
+
+
 def _as_of(clusters: Iterable[Row]) -> tuple[int | None, str | None]:
     """The newest as-of time of all clusters, ms, and where it comes from."""
     known = [(cluster.number("as_of_ms"), cluster.word("as_of_source")) for cluster in clusters if cluster.maybe("as_of_ms") is not None]
@@ -231,22 +258,36 @@ def _in_order(logs: Iterable[Log]) -> list[Log]:
 
 def _partition(log: Log, context: Context) -> dict[str, object]:
     row = log.numbers
+    is_read = row.text("coverage") != "none"
+    told_by_checkpoint = {"log_start": row.text("log_start_source"), "hw": row.text("hw_source")}
+    known = {name: row.maybe(name) if is_read or source == "checkpoint" else None for name, source in told_by_checkpoint.items()}
+    lso = row.maybe("lso") if is_read else None
     return {
         "cluster": log.cluster,
         "broker": log.broker,
         "topic": log.topic,
         "partition": log.partition,
-        "log_start": row.maybe("log_start"),
-        "hw": row.maybe("hw"),
-        "hw_source": row.text("hw_source"),
-        "leo": row.maybe("leo"),
-        "lso": row.maybe("lso"),
-        "lso_source": row.text("lso_source"),
+        "log_start": known["log_start"],
+        "hw": known["hw"],
+        "hw_source": None if known["hw"] is None else row.text("hw_source"),
+        "leo": row.maybe("leo") if is_read else None,
+        "lso": lso,
+        "lso_source": None if lso is None else row.text("lso_source"),
+        **({"lso_unknown_why": _why_no_lso(row, is_read=is_read)} if lso is None else {}),
         "blocker": blocker(log, context),
-        "held_back_records": row.maybe("held_back_committed_records"),
+        "held_back_records": None if lso is None else row.maybe("held_back_committed_records"),
         "coverage": row.text("coverage"),
         "index_state": row.text("index_state"),
     }
+
+
+def _why_no_lso(row: Row, *, is_read: bool) -> str:
+    if not is_read:
+        return "nothing of the log was read"
+    return (
+        "the coordinator holds a transaction open here whose data may lie below the first offset dumped: then the last stable offset is "
+        f"the log start, {row.maybe('log_start')}. The newest .snapshot of the partition would tell"
+    )
 
 
 def _transaction(row: Row) -> dict[str, object]:

@@ -16,9 +16,11 @@ from pathlib import Path, PurePosixPath
 
 from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
+from eo_audit.dump.not_dumps import KafkaFile, NotADump, archive, by_name, is_kafka_file, told_together, unpacking
 from eo_audit.dump.printed import text
 from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times
 from eo_audit.errors import InputError
+from eo_audit.places import refuse_scheme
 
 HEAD_BYTES = 64 << 10
 UNFINISHED = "unfinished.txt"  # what collect-dumps.sh removes at its end
@@ -30,7 +32,7 @@ _LISTING = re.compile(r"(.*[._-])?listing\.txt(\.gz)?")
 _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 _NOT_MEANT = re.compile(
-    r"\..*|README.*|.*\.md|meta\.properties"
+    r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state"
 )  # hidden files, what people write beside dumps, what brokers keep beside logs
 _DUMP_LINE = re.compile(
     rb"^(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: |timestamp: \d+ offset: "
@@ -113,6 +115,8 @@ def look_through(inputs: Sequence[Path], cluster: str | None = None) -> Discover
     """
     problems: list[Problem] = []
     found: list[_Found] = []
+    for given in inputs:
+        refuse_scheme(given, InputError)
     for root in sorted({Path(os.path.abspath(given)) for given in inputs}):
         found += _look_into(root, problems)
     if not found:
@@ -145,7 +149,7 @@ def _look_into(root: Path, problems: list[Problem]) -> list[_Found]:
         if not root.is_dir():
             return [_look_at(root, root)]
         os.scandir(root).close()
-    except _NotADump as problem:
+    except NotADump as problem:
         raise InputError(f"{root} {problem}") from None
     except OSError as error:
         raise InputError(f"{root} cannot be read: {error.strerror}") from error
@@ -159,10 +163,21 @@ def _look_into(root: Path, problems: list[Problem]) -> list[_Found]:
 
 
 def _dumps_below(root: Path, problems: list[Problem]) -> Iterator[_Found]:
+    """Its dump files; what is left out is added to the problems, Kafka's own files in front and as one."""
+    own: list[Path] = []
+    yield from _taken(root, problems, own)
+    together = told_together(root, own)
+    if together is not None:
+        problems.insert(0, Problem(str(root), together))
+
+
+def _taken(root: Path, problems: list[Problem], own: list[Path]) -> Iterator[_Found]:
     for path in _walk(root, problems):
         try:
             yield _look_at(root, path)
-        except _NotADump as problem:
+        except KafkaFile:
+            own.append(path)
+        except NotADump as problem:
             problems.append(Problem(str(path), str(problem)))
         except OSError as error:
             problems.append(Problem(str(path), f"cannot be read: {error.strerror}"))
@@ -188,29 +203,35 @@ def _walk(root: Path, problems: list[Problem]) -> Iterator[Path]:
         yield from (Path(folder, name) for name in sorted(names) if not _NOT_MEANT.fullmatch(name))
 
 
-class _NotADump(Exception):
-    """Why a file that can be read is not taken."""
-
-
 def _look_at(root: Path, path: Path) -> _Found:
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise _NotADump("is neither a file nor a folder")
+        raise NotADump("is neither a file nor a folder")
     with path.open("rb") as file:
         stored = file.read(HEAD_BYTES)
     compression, head = ("gzip", _unzip(stored)) if stored.startswith(_GZIP) else ("none", stored)
-    return _Found(root, path, compression, status.st_size, _kind(path.name, head))
+    if command := unpacking(path.name, head, gzip=compression == "gzip"):
+        raise archive(path, command)
+    try:
+        kind = _kind(path.name, head)
+    except NotADump:
+        if command := by_name(path.name):
+            raise archive(path, command) from None
+        raise
+    return _Found(root, path, compression, status.st_size, kind)
 
 
 def _unzip(stored: bytes) -> bytes:
     try:
         return zlib.decompressobj(wbits=31).decompress(stored, HEAD_BYTES)
     except zlib.error:
-        raise _NotADump("begins like gzip but cannot be unpacked") from None
+        raise NotADump("begins like gzip but cannot be unpacked") from None
 
 
 def _kind(name: str, head: bytes) -> str:
     """What a file is, by its name where its text does not say otherwise."""
+    if is_kafka_file(name, head):
+        raise KafkaFile
     if _MESSAGES.fullmatch(name) and not re.search(rb"^Dumping \S", head, re.MULTILINE):
         return "tool_messages"
     if _DUMP_LINE.search(head):
@@ -224,12 +245,12 @@ def _kind(name: str, head: bytes) -> str:
     if name == UNFINISHED:
         raise _NotADump("says that the collection did not finish: the same collect-dumps.sh command goes on where it stopped")
     if head.startswith(_UTF16):
-        raise _NotADump("is UTF-16 text, as PowerShell writes it: save it as UTF-8")
+        raise NotADump("is UTF-16 text, as PowerShell writes it: save it as UTF-8")
     if b"\0" in head:
-        raise _NotADump("is a binary file: print segments with kafka-dump-log first")
+        raise NotADump("is a binary file: print segments with kafka-dump-log first")
     if parse_path(name).kind != "unknown":
         return "text"
-    raise _NotADump("does not look like a dump")
+    raise NotADump("does not look like a dump")
 
 
 def _manifests(found: Iterable[_Found], problems: list[Problem]) -> dict[Path, ManifestHint]:

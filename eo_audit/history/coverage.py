@@ -3,7 +3,8 @@
 A stretch of batches without a hole is one `covered` row, up to the first bad checksum or offset disorder; behind that nothing is judged.
 Offsets missing where the cleaner has been are legal and do not end a stretch. A gap is a hole only in a topic that is known not to be
 compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`. Where a
-listing shows the segment, only the dump lacks it. Offsets that stand later in the log are out of order, and not missing.
+listing shows the segment, only the dump lacks it. Offsets that stand later in the log are out of order, and not missing. What the broker
+deleted between two dumps was `not_observed`, and is no hole: what an older dump showed below it stays as it was seen then.
 """
 
 from pyspark.sql import DataFrame
@@ -15,7 +16,7 @@ _LOG = ["replica_log_id", "cluster", "broker", "topic", "partition"]
 _HERE = "struct(section_id, byte_offset, length)"
 _CLEANED = "coalesce(gap = 'compacted', false)"
 # Behind the first break nothing is judged, holes neither.
-_HOLE = "gap = 'hole' AND (judged OR disorder OR crc_invalid)"
+_HOLE = "gap IN ('hole', 'removed') AND (judged OR disorder OR crc_invalid)"
 _ODD = f"coalesce({_HOLE}, false) OR disorder OR crc_invalid"
 _SEEN = f"struct(previous_last_offset, base_offset, last_offset, gap, disorder, crc_invalid, {_HERE} AS at)"
 # One row per stretch without a hole, judged or not.
@@ -63,6 +64,14 @@ _HOLE_PART = _part(
 )
 _OF_ODD = (
     f"IF(odd.gap = 'hole', flatten(transform({_MISSED}, missed -> {_HOLE_PART})), array())",
+    _part(
+        "odd.previous_last_offset + 1",
+        "odd.base_offset - 1",
+        state="'not_observed'",
+        reason="'the broker deleted these segments between two dumps'",
+        at="odd.at",
+        when="odd.gap = 'removed'",
+    ),
     _part("odd.base_offset", "odd.last_offset", state="'disorder'", reason=_BACK, at="odd.at", when="odd.disorder"),
     _part("odd.base_offset", "odd.last_offset", state="'crc_invalid'", reason="'isvalid: false'", at="odd.at", when="odd.crc_invalid"),
 )

@@ -25,7 +25,7 @@ _SEEN = {
 }
 # Where nothing can be said of the log at all, and offsets of which nothing is known.
 _BROKEN = "state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow')"
-_HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'truncated')"
+_HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'truncated')"
 
 
 def instance_partitions(

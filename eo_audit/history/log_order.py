@@ -3,7 +3,8 @@
 1. Order is where the text stands: segments by base offset, batches by byte offset. Offsets are what is checked against it (R03, R04).
 2. Of several dumps of one segment only the one that replica_logs names is read.
 3. Nothing is judged from the first bad checksum or offset disorder of a replica log onward (R02, R03).
-4. A hole is legal below the offset up to which the log may have been compacted, and a hole in any other case.
+4. A hole is legal below the offset up to which the log may have been compacted, and where the broker deleted segments between two dumps
+   (replica_logs.removed_before); it is a hole in any other case. Behind such a removal the log begins anew, as at its start: `era`.
 5. A shallow dump prints only the last offset of a compressed batch of magic 0 or 1: it begins where the batch before it ends.
 
 Source: `UnifiedLog.append` (offsets go up), `Cleaner` (holes, emptied batches). A log is worked on in one piece, or in chunks of dump
@@ -23,18 +24,21 @@ _CLEANED_BELOW = f"IF(compacted, coalesce(uncleaned_from, {2**63 - 1}), NULL)"
 # What no history asks for.
 _LEFT_OUT = {"records_seen", "control_type", "delete_horizon_ms", "position", "size_bytes", "codec", "magic", "payload_verified"}
 _BASE_UNKNOWN = "coalesce(magic < 2 AND codec <> 'none' AND coalesce(records_seen, 0) = 0, false)"
-_PLACE = ["segment_base_offset", "sequenced", "cleaned_below", "position_in_log", "chunk"]
+_OF_SECTION = ["segment_base_offset", "sequenced", "cleaned_below", "era", "behind_removal", "removed_behind"]
+_PLACE = [*_OF_SECTION, "position_in_log", "chunk"]
 _INHERITED = {"last_offset": "BIGINT", "broken": "BOOLEAN", "hole_at": "BIGINT", "cleaned_at": "BIGINT"}
 
-_GAP = """CASE WHEN base_offset > previous_last_offset + 1 AND NOT base_unknown
-    THEN IF(coalesce(base_offset <= cleaned_below, false), 'compacted', 'hole') END"""
+_GAP = """
+    CASE WHEN base_unknown OR NOT coalesce(base_offset > previous_last_offset + 1, false) THEN NULL
+         WHEN base_offset <= cleaned_below THEN 'compacted'
+         WHEN behind_removal AND previous_last_offset < segment_base_offset THEN 'removed' ELSE 'hole' END"""
 _BASE = "IF(base_unknown, least(coalesce(previous_last_offset + 1, segment_base_offset), base_offset), base_offset)"
 _DISORDER = "coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset"
 _CRC_INVALID = "coalesce(NOT crc_valid, false)"
 _COUNT_SHORT = "coalesce(last_offset >= cleaned_below, true) AND coalesce(count < last_offset - base_offset + 1, false)"
 _SO_FAR = {
     "broken": f"max(({_DISORDER}) OR {_CRC_INVALID})",
-    "hole_at": f"last(IF(({_GAP}) = 'hole', base_offset, NULL), true)",
+    "hole_at": f"last(IF(({_GAP}) IN ('hole', 'removed'), base_offset, NULL), true)",
     "cleaned_at": f"last(IF(({_GAP}) = 'compacted', base_offset, NULL), true)",
 }
 _FLAGS = [
@@ -60,11 +64,12 @@ def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int
     Returns:
         The columns of batches that histories ask for, and
         segment_base_offset; sequenced (the topic's batches carry producer sequences); cleaned_below (null: nowhere);
+        era (removals before this segment), behind_removal (one lies right before it), removed_behind (one lies behind it);
         position_in_log (ascending, without ties; not consecutive), chunk (of the log; 0 in one piece);
-        previous_last_offset (null on the first batch of a log); gap (null, hole, compacted: before this batch);
+        previous_last_offset (null on the first batch of a log); gap (null, hole, removed, compacted: before this batch);
         disorder (the batch starts at or below the one before it, ends before it starts, or lies below its segment's base);
         crc_invalid; count_short (fewer records than offsets where nothing was compacted); judged;
-        hole_at, cleaned_at (base offset of the newest batch up to this one that has a hole, or a legal one, before it).
+        hole_at, cleaned_at (base offset of the newest batch up to this one that has a hole or removal, or a compacted one, before it).
     """
     facts = [name for name in schema("batches").columns if name not in _LEFT_OUT]
     chunk = "0L" if chunk_bits is None else f"shiftright({_POSITION}, {chunk_bits})"
@@ -88,11 +93,18 @@ def log_keys(*, chunked: bool) -> list[str]:
 def _sections_read(replica_logs: DataFrame) -> DataFrame:
     """Per section: its number within the log, and what its log is like."""
     logs = replica_logs.selectExpr(
-        "NOT is_internal AS sequenced", f"{_CLEANED_BELOW} AS cleaned_below", "posexplode(segments) AS (number, segment)"
+        "NOT is_internal AS sequenced",
+        f"{_CLEANED_BELOW} AS cleaned_below",
+        "removed_before",
+        "posexplode(segments) AS (number, segment)",
     )
-    return logs.selectExpr(
-        "segment.section_id", "segment.base_offset AS segment_base_offset", "number AS section_number", "sequenced", "cleaned_below"
-    )
+    of_removals = {
+        "era": "size(filter(removed_before, base -> base <= segment.base_offset))",
+        "behind_removal": "array_contains(removed_before, segment.base_offset)",
+        "removed_behind": "exists(removed_before, base -> base > segment.base_offset)",
+    }
+    names = ("segment.section_id", "segment.base_offset AS segment_base_offset", "number AS section_number", "sequenced", "cleaned_below")
+    return logs.selectExpr(*names, *[f"{sql} AS {name}" for name, sql in of_removals.items()])
 
 
 def _starting_from_nothing(rows: DataFrame) -> DataFrame:
@@ -121,7 +133,8 @@ def _inherited(placed: DataFrame) -> DataFrame:
     The chunks are summed up as if each were a log of its own; then each chunk's first batch is held against the end of the one before.
     """
     rows = _checked(_starting_from_nothing(placed), chunked=True)
-    first = F.expr("min_by(struct(base_offset, last_offset, segment_base_offset, cleaned_below, base_unknown), position_in_log) AS first")
+    edge = "struct(base_offset, last_offset, segment_base_offset, cleaned_below, base_unknown, behind_removal)"
+    first = F.expr(f"min_by({edge}, position_in_log) AS first")
     newest = [F.expr(f"max_by({name}, position_in_log) AS {name}_inside") for name in _INHERITED]
     by_chunk = Window.partitionBy("replica_log_id").orderBy("chunk")
     earlier = by_chunk.rowsBetween(Window.unboundedPreceding, -1)
@@ -134,7 +147,7 @@ def _inherited(placed: DataFrame) -> DataFrame:
     found = {
         "last_offset": F.col("last_offset_inside"),
         "broken": F.expr(f"broken_inside OR {_DISORDER}"),
-        "hole_at": F.expr(f"coalesce(hole_at_inside, IF(({_GAP}) = 'hole', base_offset, NULL))"),
+        "hole_at": F.expr(f"coalesce(hole_at_inside, IF(({_GAP}) IN ('hole', 'removed'), base_offset, NULL))"),
         "cleaned_at": F.expr(f"coalesce(cleaned_at_inside, IF(({_GAP}) = 'compacted', base_offset, NULL))"),
     }
     return first_rows.select(

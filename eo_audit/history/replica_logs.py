@@ -1,6 +1,10 @@
 """What is known of each replica log beside its batches: segments, log start, high watermark, cleaning, which sidecars were dumped.
 
-1. log_start = max(checkpoint row if there is one, lowest segment base): a checkpoint without a row for the log does not say 0.
+1. log_start = max(checkpoint row if there is one, lowest segment base of the newest dump, or of its listing): a checkpoint without a row
+   for the log does not say 0. Older dumps may hold segments that retention has deleted since. Where offsets are missing between segments
+   of an older and a newer dump, or below a log start that is known otherwise, nobody lost them: the broker deleted them between the dumps
+   (`UnifiedLog.deleteOldSegments`, from the head on), and the log begins behind them. Where a listing as new still shows an older
+   segment, they are missing from the dumps.
 2. HW = checkpoint row, not beyond the log end offset where the dump shows it: no broker keeps one there; without a row, the log end offset.
    For `__transaction_state` a high watermark or recovery point beyond the end says that the dump stops before the log does: nothing else
    shows a cut between two records, and what an id lacks there must not be held against it. In other logs it may be a lost marker (T05).
@@ -25,11 +29,13 @@ from eo_audit.history.sections import IS_INTERNAL, columns_of, expressions, name
 COMPACTED_INTERNAL = ("__transaction_state", "__consumer_offsets", "__share_group_state")
 
 _KEY = ("cluster", "broker", "replica_log_id", "topic", "partition")
-_IS_LOG = "kind = 'log' AND superseded_by IS NULL AND coalesce(dir_kind, 'normal') = 'normal' AND replica_log_id IS NOT NULL"
-_SEGMENT = "struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder)"
+_WAS_DUMPED = "kind = 'log' AND coalesce(dir_kind, 'normal') = 'normal' AND replica_log_id IS NOT NULL"
+_IS_LOG = f"{_WAS_DUMPED} AND superseded_by IS NULL"
+_SEGMENT = "struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, dumped_at_ms, dump_set)"
 _CHECKPOINT_FILE = r"(?:\\A|/)(?:replication|recovery-point|log-start)-offset-checkpoint[^/]*\\z"
 _OF_SECTION = {
     "is_log": _IS_LOG,
+    "dumped": f"IF({_WAS_DUMPED}, struct(dumped_at_ms, dump_set, segment_base_offset AS base_offset), NULL)",
     "segment": f"IF(is_read AND kind = 'log', {_SEGMENT}, NULL)",
     "index_base": "IF(is_read AND kind = 'txnindex', segment_base_offset, NULL)",
     "snapshot": "IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL)",
@@ -53,6 +59,7 @@ _LISTED_BASE = r"try_cast(regexp_extract(file_name, '\\A(\\d{20})\\.(?:log|txnin
 _IS_LISTED_LOG = "file_name LIKE '%.log'"
 _OF_LISTED_FILE = {
     "listed": "file_bytes IS NOT NULL",
+    "listed_at_ms": "listing_at_ms",
     "listed_log": f"IF({_IS_LISTED_LOG} AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
     "dump_time": f"IF({_IS_LISTED_LOG} AND dumped_at_ms IS NOT NULL, struct({_LISTED_BASE} AS base_offset, dumped_at_ms), NULL)",
     "listed_index": f"IF(file_name LIKE '%.txnindex' AND file_bytes > 0, {_LISTED_BASE}, NULL)",
@@ -65,6 +72,7 @@ _GATHERED = {
     "partition": "max(partition)",
     "is_log": "coalesce(bool_or(is_log), false)",
     "read": "array_sort(collect_list(segment))",
+    "dumped": "collect_list(dumped)",
     "indexes": "collect_set(index_base)",
     "snapshot": "max(snapshot)",
     "has_checkpoints": "coalesce(bool_or(has_checkpoints), false)",
@@ -74,6 +82,7 @@ _GATHERED = {
     "epoch_start": "min(epoch_start)",
     "first_leader_epoch": "min(first_leader_epoch)",
     "listed": "coalesce(bool_or(listed), false)",
+    "listed_at_ms": "max(listed_at_ms)",
     "listed_logs": "collect_set(listed_log)",
     "listed_indexes": "collect_set(listed_index)",
     "dump_times": "collect_set(dump_time)",
@@ -101,11 +110,23 @@ def said(name: str) -> str:
 _POLICY = _value("concat('topics.', topic, '.cleanup.policy')")
 _DEFAULT_POLICY = said("broker_config.log.cleanup.policy")
 _CLEANER = said("broker_config.log.cleaner.enable")
-_JUMPS = "exists(transform(read, (s, i) -> s.end < get(bases, i + 1)), jumps -> jumps)"
+_JUMPS = "exists(transform(read, (s, i) -> s.end < get(bases, i + 1) AND s.base_offset >= first_offset), jumps -> jumps)"
+_NEXT = "get(read, i + 1)"
+_MISSING_BEFORE_NEXT = f"coalesce(s.end, s.base_offset) < {_NEXT}.base_offset"
+# Retention deletes from the head on: with an older segment, all before it are still there.
+_STILL_LISTED = (
+    f"coalesce(array_min(listed_logs) < {_NEXT}.base_offset AND NOT coalesce(listed_at_ms < {_NEXT}.dumped_at_ms, false), false)"
+)
+_DUMPED_LATER = f"s.dumped_at_ms < {_NEXT}.dumped_at_ms AND s.dump_set <> {_NEXT}.dump_set AND NOT {_STILL_LISTED}"
+_KNOWN_DELETED = f"greatest(start_row, array_min(listed_logs)) >= {_NEXT}.base_offset"
+# Of the newest dump of a log: when, which, its lowest segment. Files of which nobody knows when they were dumped may be of any.
+_NEWEST_DUMP = "IF(exists(dumped, d -> d.dumped_at_ms IS NULL), NULL, array_max(dumped))"
+_LOWEST_THEN = "array_min(transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -> d.base_offset))"
+_LISTED_THEN = "coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false)"
+_REMOVED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND coalesce(({_KNOWN_DELETED}) OR ({_DUMPED_LATER}), false)"
 _STEPS = (
     {
         "bases": "transform(read, s -> s.base_offset)",
-        "first_offset": "array_min(transform(read, s -> s.base_offset))",
         "leo": "coalesce(greatest(array_max(transform(read, s -> s.end)), array_max(transform(read, s -> s.base_offset))), 0L)",
         "supported": "size(read) > 0",
         "cleanup_policy": f"""coalesce({_POLICY}, IF(topic IN {COMPACTED_INTERNAL}, 'compact', NULL),
@@ -114,16 +135,26 @@ _STEPS = (
     },
     {
         "is_internal": IS_INTERNAL,
-        "log_start": "coalesce(greatest(start_row, first_offset), 0L)",
-        "log_start_source": "IF(start_row >= coalesce(first_offset, 0L), 'checkpoint', 'segment_base')",
+        "compacted": """CASE WHEN cleaner_row IS NOT NULL THEN true
+            WHEN cleaner_is_off OR (broker_has_checkpoints AND NOT shows_cleaning) THEN false
+            ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning) END""",
+    },
+    {"removed_before": f"array_compact(transform(read, (s, i) -> IF({_REMOVED}, {_NEXT}.base_offset, NULL)))"},
+    {"first_offset": "coalesce(array_max(removed_before), array_min(bases))", "newest": _NEWEST_DUMP},
+    {"head": f"CASE WHEN {_LISTED_THEN} THEN array_min(listed_logs) ELSE greatest(array_min(listed_logs), {_LOWEST_THEN}) END"},
+    {
+        "log_start": "coalesce(greatest(start_row, head, first_offset), 0L)",
+        "log_start_source": """CASE WHEN start_row >= coalesce(greatest(first_offset, head), 0L) THEN 'checkpoint'
+            WHEN array_min(listed_logs) = greatest(first_offset, head) AND array_min(listed_logs) > first_offset THEN 'listing'
+            ELSE 'segment_base' END""",
         "segments": """transform(read, (s, i) -> struct(s.base_offset,
             coalesce(get(bases, i + 1), leo) AS end_offset, s.section_id))""",
         # null: nothing says so
         "missing_segments": """array_sort(filter(array_except(listed_logs, bases),
             base -> base > first_offset AND base < array_max(bases)))""",
         # What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
-        "missing_head_from": """nullif(least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs), first_offset),
-            first_offset)""",
+        "missing_head_from": """IF(size(removed_before) > 0, NULL,
+            nullif(least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs), first_offset), first_offset))""",
         # A snapshot or a listed segment beyond the end of the dump tells of a tail, too.
         "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false) AND NOT coalesce(snapshot.offset > leo, false)
             AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)
@@ -132,9 +163,6 @@ _STEPS = (
             CASE WHEN listed THEN array_intersect(bases, listed_indexes)
                  WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
                  ELSE bases END, indexes))""",
-        "compacted": """CASE WHEN cleaner_row IS NOT NULL THEN true
-            WHEN cleaner_is_off OR (broker_has_checkpoints AND NOT shows_cleaning) THEN false
-            ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning) END""",
     },
     {
         # A dump tool that died before the first batch may leave the same text.
@@ -172,9 +200,9 @@ def replica_logs(section_status: DataFrame, checkpoints: DataFrame, listed_files
         (listed_files.where(_IN_PLACE), _OF_LISTED_FILE),
         (manifest_entries, _OF_ENTRY),
     )
-    told = reduce(_union, (rows.selectExpr("section_id", *_told(sql)) for rows, sql in facts))
-    read = F.broadcast(section_status.where("is_read").select("section_id"))
-    rows = _union(section_status.selectExpr(*_told(_OF_SECTION)), told.join(read, "section_id", "left_semi").drop("section_id"))
+    read = F.broadcast(section_status.where("is_read").selectExpr("section_id", "dumped_at_ms AS listing_at_ms"))
+    told = reduce(_union, (rows.join(read, "section_id").selectExpr(*_told(sql)) for rows, sql in facts))
+    rows = _union(section_status.selectExpr(*_told(_OF_SECTION)), told)
     gathered = rows.groupBy("cluster", "broker", "replica_log_id").agg(*expressions(_GATHERED))
     logs = gathered.selectExpr("*", *named(_OF_CLUSTER)).where("is_log")
     for step in _STEPS[:-1]:

@@ -51,6 +51,9 @@ _REASON = """
          WHEN better.rank.deep AND NOT candidate.rank.deep THEN 'deep_beats_shallow'
          WHEN better.rank.dumped_at_ms > candidate.rank.dumped_at_ms THEN 'newer_dump'
          ELSE 'longer_dump' END"""
+# What was dumped in one go. A folder that is filled anew each night is told by its manifest.
+_DUMP_SET = "concat_ws(' ', input_path, dump_set, IF(dumped_at_source = 'manifest', string(dumped_at_ms), NULL))"
+_SEEN_IN = "concat_ws(' ', input_path, dump_set, string(dumped_at_ms))"
 _TOLD = {
     "header_length": "coalesce(octet_length(dumped_path) + 9L, 0L)",  # "Dumping ", the path, the line end
     "supported": _SUPPORTED,
@@ -63,15 +66,25 @@ _TOLD = {
 }
 
 
-def section_status(dump_sections: DataFrame, dump_files: DataFrame, batches: DataFrame) -> DataFrame:
+def section_status(
+    dump_sections: DataFrame, dump_files: DataFrame, batches: DataFrame, *, dump_sightings: DataFrame | None = None
+) -> DataFrame:
     """One row per dump section: is it read, and if not, which section is read instead of it.
 
     Args:
         dump_sections: the table.
         dump_files: the table, for paths, digests and dump times.
         batches: the table, for the offsets and clocks of each log section.
+        dump_sightings: the table; a file is of the newest dump in which its text was met.
     """
-    files = dump_files.select("dump_file_id", "path", "digest", "dumped_at_ms")
+    files = dump_files.selectExpr("dump_file_id", "path", "digest", "dumped_at_ms", f"{_DUMP_SET} AS dump_set")
+    if dump_sightings is not None:
+        newest = dump_sightings.groupBy("dump_file_id").agg(
+            F.expr(f"max_by(struct(dumped_at_ms, {_SEEN_IN} AS dump_set), dumped_at_ms) AS again")
+        )
+        newer = "coalesce(again.dumped_at_ms > coalesce(dumped_at_ms, -1L), false)"
+        met = [f"IF({newer}, again.{name}, {name}) AS {name}" for name in ("dumped_at_ms", "dump_set")]
+        files = files.join(F.broadcast(newest), "dump_file_id", "left").selectExpr("dump_file_id", "path", "digest", *met)
     extents = batches.groupBy("section_id").agg(*expressions(_EXTENTS))
     sections = dump_sections.join(F.broadcast(files), "dump_file_id").join(extents, "section_id", "left")
     same_kind = Window.partitionBy("cluster", "broker", "replica_log_id", "kind", "competes")

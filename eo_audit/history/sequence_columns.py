@@ -9,8 +9,11 @@ ROW_KIND = """
     CASE WHEN NOT coalesce(is_control, false) THEN IF(coalesce(producer_id >= 0, false), 'data', 'plain')
          WHEN marker_type IS NOT NULL OR (producer_id >= 0 AND coalesce(count > 0, true)) THEN 'marker'
          ELSE 'control' END"""
-# Rows of one producer id have one actor; each row without a producer is an actor of its own, below 0.
-ACTOR = "IF(row_kind IN ('data', 'marker'), producer_id, -1 - position_in_log)"
+# Rows of one producer id have one actor; each row without a producer is an actor of its own, below 0. Behind segments that were deleted
+# between two dumps a producer id is somebody new: what it did meanwhile, nobody saw.
+ACTOR = f"""
+    CASE WHEN row_kind NOT IN ('data', 'marker') THEN -1 - position_in_log
+         WHEN era = 0 THEN producer_id ELSE pmod(xxhash64(producer_id, era), {2**62}L) END"""
 # true: data of a transaction; false: the end of one.
 TRANSACTION_EVENT = "CASE WHEN row_kind = 'marker' THEN false WHEN row_kind = 'data' AND is_transactional THEN true END"
 SEQUENCES = """
@@ -60,7 +63,7 @@ _LABEL = f"""
          WHEN {_between(_ANCHOR)} IN ('hole', 'compacted') THEN 'after_hole'
          ELSE IF(front IS NULL, 'new_epoch_nonzero', 'gap') END"""
 _OUTCOME = """
-    CASE WHEN next_marker IS NULL THEN 'open' WHEN next_marker.type = 'COMMIT' THEN 'committed'
+    CASE WHEN next_marker IS NULL THEN IF(facts.removed_behind, 'unknown', 'open') WHEN next_marker.type = 'COMMIT' THEN 'committed'
          WHEN next_marker.type = 'ABORT' THEN 'aborted' ELSE 'unknown' END"""
 
 # Columns of producer_history that are not facts, in its order: later ones may name earlier ones.

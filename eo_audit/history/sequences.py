@@ -63,7 +63,7 @@ def _facts() -> list[str]:
 def _events(ordered: DataFrame) -> DataFrame:
     """Rows with their kind, their group (`actor`), and what they do to the producer's transaction and sequences."""
     renamed = {"marker_coordinator_epoch": "coordinator_epoch AS marker_coordinator_epoch"}
-    facts = ", ".join(renamed.get(name, name) for name in [*_facts(), "hole_at", "cleaned_at"])
+    facts = ", ".join(renamed.get(name, name) for name in [*_facts(), "hole_at", "cleaned_at", "removed_behind"])
     return ordered.selectExpr("*", f"{ROW_KIND} AS row_kind").selectExpr(
         *_SEEN,
         f"struct({facts}) AS facts",

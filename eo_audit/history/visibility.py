@@ -4,7 +4,8 @@ The law is `eo_audit.model.lso`. What is open at the log's end comes from
 1. the `.snapshot` at LEO where there is one: up to 2.3 a broker forgets producers whose data is gone, which no replay can know;
 2. else the spans without a marker, and open transactions of the newest snapshot that began below the first dumped offset, unless a
    marker of their producer follows.
-A closed transaction holds the LSO too while its marker is not below the high watermark.
+A closed transaction holds the LSO too while its marker is not below the high watermark. Where the coordinator holds a transaction open
+whose data may lie below the dump, nobody knows the LSO (`unseen_transactions`), and of a log that was not read neither: it is null.
 """
 
 from pyspark.sql import DataFrame
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.index_view import view_differences, with_difference
 from eo_audit.history.sections import IS_INTERNAL, columns_of, expressions, named
+from eo_audit.history.unseen_transactions import unseen_transactions
 from eo_audit.schemas import schema
 
 BROKEN = (
@@ -20,7 +22,7 @@ BROKEN = (
 )
 _OF_COVERAGE = {
     "broken": f"state IN {BROKEN}",
-    "hole": "IF(state IN ('hole', 'unexplained', 'segment_missing'), struct(first_offset, last_offset), NULL)",
+    "hole": "IF(state IN ('hole', 'unexplained', 'segment_missing', 'not_observed'), struct(first_offset, last_offset), NULL)",
     "unjudged_at": "IF(state = 'not_judged', first_offset, NULL)",
 }
 _OF_LOG = {
@@ -58,8 +60,13 @@ _LSO = (
         "blocker": "array_min(open_now)",
         "lso": f"IF(size(open_now) + size(unreplicated) > 0, {_STABLE.format(hw='hw', transactions='concat(open_now, unreplicated)')}, hw)",
         "lso_if_hw_is_leo": f"IF(size(open_now) > 0, {_STABLE.format(hw='leo', transactions='open_now')}, leo)",
-        "lso_source": "IF(by_snapshot, 'snapshot', 'replay')",
     },
+    {"unknown": "NOT supported OR coalesce(NOT by_snapshot AND NOT pinned AND lso > log_start, false)", "held": "coalesce(pinned, false)"},
+    {
+        "lso": "CASE WHEN unknown THEN NULL WHEN held THEN least(hw, log_start) ELSE lso END",
+        "lso_if_hw_is_leo": "CASE WHEN unknown THEN NULL WHEN held THEN log_start ELSE lso_if_hw_is_leo END",
+    },
+    {"lso_source": "CASE WHEN lso IS NULL THEN NULL WHEN by_snapshot THEN 'snapshot' WHEN held THEN 'coordinator' ELSE 'replay' END"},
 )
 
 
@@ -96,7 +103,7 @@ _COLUMNS = {
     "blocker_last_timestamp_ms": "blocker.last_timestamp_ms",
     **{f"blocker_{name}": f"blocker.{name}" for name in ("section_id", "byte_offset", "length")},
     "open_transactions": "size(array_distinct(transform(open_now, t -> t.producer_id)))",
-    "held_back_offsets": "hw - lso",
+    "held_back_offsets": "coalesce(hw - lso, 0L)",
     "held_back_records": "coalesce(held_back_records, 0L)",
     "held_back_committed_records": "coalesce(held_back_committed_records, 0L)",
     "index_known_from": f"coalesce(array_max({_UNKNOWN_ENDS}), 0L)",
@@ -113,6 +120,7 @@ def visibility(
     replica_logs: DataFrame,
     coverage: DataFrame,
     clusters: DataFrame,
+    instances: DataFrame | None = None,
 ) -> DataFrame:
     """One row per replica log: log start, high watermark, LEO, LSO, and what is held back.
 
@@ -123,13 +131,19 @@ def visibility(
         replica_logs: the table.
         coverage: the table.
         clusters: the table, for the audit's now.
+        instances: transaction_instances; without them nothing is known of transactions that no batch shows.
     """
     opened = _transactions(rows, spans, producer_snapshots, replica_logs)
     broken = coverage.selectExpr("replica_log_id", *named(_OF_COVERAGE))
     seen = opened.unionByName(broken, allowMissingColumns=True).groupBy("replica_log_id").agg(*expressions(_OF_LOG))
     stable = replica_logs.join(F.broadcast(seen), "replica_log_id", "left")
+    if instances is None:
+        stable = stable.withColumn("pinned", F.lit(None).cast("boolean"))
+    else:
+        unseen = unseen_transactions(instances, rows, replica_logs, clusters)
+        stable = stable.join(F.broadcast(unseen), "replica_log_id", "left")
     for step in _LSO:
-        stable = stable.selectExpr("*", *named(step))
+        stable = stable.selectExpr(*[name for name in stable.columns if name not in step], *named(step))
     stuck = F.broadcast(stable.where("lso < hw").selectExpr("replica_log_id", "lso", "hw", "blocker", f"{IS_INTERNAL} AS internal"))
     of_stuck = rows.join(stuck, "replica_log_id").selectExpr(
         "*", f"{truth('judged')} AS truth", "base_offset >= lso AND last_offset < hw AS behind"
@@ -143,7 +157,7 @@ def visibility(
 def _transactions(rows: DataFrame, spans: DataFrame, producer_snapshots: DataFrame, replica_logs: DataFrame) -> DataFrame:
     """What may hold the LSO of each log, as `txn`."""
     bounds = F.broadcast(replica_logs.select("replica_log_id", "hw"))
-    of_spans = spans.join(bounds, "replica_log_id").where("marker_offset IS NULL OR marker_offset >= hw")
+    of_spans = spans.join(bounds, "replica_log_id").where("outcome = 'open' OR marker_offset >= hw")
     newest = F.broadcast(replica_logs.selectExpr("snapshot_section_id AS section_id", "leo", "first_offset AS log_first_offset"))
     opened = producer_snapshots.where("current_txn_first_offset IS NOT NULL").join(newest, "section_id")
     told = opened.where("snapshot_offset = leo OR current_txn_first_offset < log_first_offset")

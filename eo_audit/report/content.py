@@ -324,11 +324,12 @@ def evidence_of(finding: Row) -> list[Row]:
 
 
 def _blind_spots(verdict: Row) -> tuple[Blind, ...]:
-    """Unknown rules, grouped by what would turn them into an answer."""
+    """What leaves the whole run open, then unknown rules, grouped by what would turn them into an answer."""
     rules = verdict.get("rules")
     groups: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for code, result in rules.items() if isinstance(rules, Mapping) else ():
         if result.get("unknown_why"):
             groups[result["unknown_why"], result.get("bring")].append(code)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), str(item)))
-    return tuple(Blind(why, bring, tuple(sorted(codes))) for (why, bring), codes in ordered)
+    of_run = tuple(Blind(str(row["why"]), str(row["bring"]), ("all",)) for row in _rows(verdict, "unknowns"))
+    return of_run + tuple(Blind(why, bring, tuple(sorted(codes))) for (why, bring), codes in ordered)

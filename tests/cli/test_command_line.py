@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from eo_audit import cli
 
 DUMPS = Path(__file__).parent.parent / "data/corpus/dumps"
+CLEAN = str(Path(__file__).parents[2] / "examples" / "clean" / "dumps")
 EO_AUDIT = [sys.executable, "-c", "from eo_audit.cli import main; main()"]
 
 
@@ -32,6 +35,19 @@ EO_AUDIT = [sys.executable, "-c", "from eo_audit.cli import main; main()"]
         (["export", "batches", "--out", "/nowhere"], 11, "`eo-audit ingest` makes it"),
         (["show", "x@1", "--out", "/nowhere"], 11, "holds no ingested dumps"),
         (["run", "x", "--config", "/nowhere.yaml"], 12, "/nowhere.yaml"),
+        (["run", "x", "--policy", "/nowhere.yaml"], 12, "/nowhere.yaml"),
+        (["run", "x", "--as-of", "1795238715"], 10, "is a time in seconds: did you mean milliseconds, --as-of 1795238715000?"),
+        (["run", "x", "--as-of", "1795238715265000"], 10, "did you mean milliseconds, --as-of 1795238715265?"),
+        (["run", "x", "--as-of", "20261121"], 10, "13 digits"),
+        (["run", "s3://bucket/dumps"], 11, "s3://bucket/dumps cannot be used: only folders and files of this machine can"),
+        (["ingest", "file:///dumps"], 11, "give the path itself, /dumps"),
+        (["run", CLEAN, "--out", "hdfs://nn/out"], 11, "hdfs://nn/out cannot be used"),
+        (["run", CLEAN, "--out", __file__], 11, "is a file: name a folder for the results"),
+        (["run", CLEAN, "--out", f"{__file__}/out"], 11, "a folder above it is a file"),
+        (["ingest", CLEAN, "--out", "/proc/nowhere"], 11, "--out /proc/nowhere cannot be made"),
+        (["rebuild", "--out", "/nowhere/out"], 11, "run `eo-audit ingest --out /nowhere/out` first"),
+        (["audit", "--out", "/nowhere/out"], 11, "run `eo-audit rebuild --out /nowhere/out` first"),
+        (["accept", "4be1", "--who", "a", "--why", "b", "--until", "2099-01-01", "--file", "/nowhere/a.yaml"], 11, "/nowhere"),
     ],
 )
 def test_exit_codes(arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,6 +77,60 @@ def test_interrupted_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cli, "parse_moment", interrupt)
     assert cli.run_command(["rebuild"]) == 130
+
+
+def test_ctrl_c_says_what_became_of_the_results(tmp_path: Path) -> None:
+    """A real process, interrupted as soon as it is at work; as in a terminal, what it started gets the signal too."""
+    command = [*EO_AUDIT, "run", CLEAN, "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "out" / "warehouse" / "dump_files").exists():
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        said, errors = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "")
+    assert errors == "eo-audit: interrupted; results of earlier runs are as they were\n"
+
+
+@pytest.mark.parametrize("broken", ["policy", "accepted"])
+@pytest.mark.parametrize("step", [["run", CLEAN], ["audit"]], ids=["run", "audit"])
+def test_what_cannot_be_used_is_said_before_the_work_and_before_java(tmp_path: Path, broken: str, step: list[str]) -> None:
+    """There is no Java here, and nobody asks for it."""
+    (tmp_path / "bad.yaml").write_text("accepted: 7\nname: [")
+    command = [*EO_AUDIT, *step, f"--{broken}", str(tmp_path / "bad.yaml"), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "JAVA_HOME": "/nowhere"})
+    assert (done.returncode, len(done.stderr.splitlines())) == (12, 1)
+    assert "bad.yaml" in done.stderr and "Java" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def dumps_of(kind: str, folder: Path) -> Path:
+    """Inputs in which nothing can be judged."""
+    text = {
+        "checkpoint": "0\n0\n",
+        "no dump at all": "permission denied\n",
+        "an empty log": f"Dumping /d/a-0/{0:020}.log\nLog starting offset: 0\n",
+    }
+    name = "replication-offset-checkpoint" if kind == "checkpoint" else f"{0:020}.log.txt"
+    (folder / "broker-1" / "a-0").mkdir(parents=True)
+    (folder / "broker-1" / ("" if kind == "checkpoint" else "a-0") / name).write_text(text[kind])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"), [("checkpoint", "there is no text of kafka-dump-log"), ("no dump at all", "nothing in broker-1/a-0/")]
+)
+def test_nothing_that_could_be_read_is_bad_input(tmp_path: Path, kind: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["ingest", str(dumps_of(kind, tmp_path / "dumps")), "--out", str(tmp_path / "out")]) == 11
+    (said,) = capsys.readouterr().err.splitlines()
+    assert why in said
+    assert cli.run_command(["rebuild", "--out", str(tmp_path / "out")]) == 11  # nothing was added
+
+
+def test_a_checkpoint_may_be_added_to_logs(tmp_path: Path) -> None:
+    for dumps in (CLEAN, str(dumps_of("checkpoint", tmp_path / "more"))):
+        assert cli.run_command(["ingest", dumps, "--out", str(tmp_path / "out")]) == 0
 
 
 @pytest.mark.parametrize(

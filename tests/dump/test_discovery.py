@@ -1,7 +1,12 @@
 """Which files of an input are dumps, whose they are, and what is said of the others."""
 
+import bz2
 import gzip
+import io
 import os
+import re
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -84,7 +89,8 @@ def test_names_and_content_decide_together(tmp_path: Path) -> None:
     }
     assert {Path(problem.path).name: problem.text for problem in found.problems} == {
         "notes.txt": "does not look like a dump",
-        "00000000000000000000.log": "is a binary file: print segments with kafka-dump-log first",
+        "dumps": "holds 1 binary segment (orders-0/00000000000000000000.log): these are Kafka's own files; print them with kafka-dump-log, "
+        "or collect-dumps.sh does",
         "powershell.txt": "is UTF-16 text, as PowerShell writes it: save it as UTF-8",
     }
 
@@ -246,3 +252,77 @@ def test_a_bad_input_is_one_sentence(tmp_path: Path, name: str, sentence: str) -
 def test_no_input_at_all() -> None:
     with pytest.raises(InputError):
         discover([])
+
+
+def test_a_brokers_own_folder_is_one_sentence(tmp_path: Path) -> None:
+    names = [f"orders-{n}/{base:020}.{kind}" for n in range(3) for base in (0, 400, 800) for kind in ("log", "index", "timeindex")]
+    own = {name: b"" if name.endswith("timeindex") else b"\0" * 200 for name in names}
+    broker = tree(
+        tmp_path / "kafka-logs", own | {"orders-0/partition.metadata": b"version: 0\n", "replication-offset-checkpoint": b"0\n0\n"}
+    )
+    found = look_through([broker])
+    assert [file.path for file in found.files] == ["replication-offset-checkpoint"]
+    (problem,) = found.problems
+    assert problem.path == str(broker)
+    assert problem.text.startswith(
+        "holds 9 binary segments and 18 indexes and snapshots (orders-0/00000000000000000000.index, ...): these are"
+    )
+    with pytest.raises(InputError, match="holds no dump file .*9 binary segments"):
+        look_through([tree(tmp_path / "bare", own)])
+
+
+def packed(kind: str) -> bytes:
+    """An archive of one dump; a dump inside an uncompressed tar could be read as text."""
+    made = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(made, "w") as archive:
+            archive.writestr(SEGMENT, LOG)
+    else:
+        with tarfile.open(fileobj=made, mode=kind) as archive:
+            member = tarfile.TarInfo(SEGMENT)
+            member.size = len(LOG)
+            archive.addfile(member, io.BytesIO(LOG))
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "command"),
+    [
+        ("dumps.tar.gz", packed("w:gz"), "tar xzf dumps.tar.gz"),
+        ("dumps.tgz", packed("w:gz"), "tar xzf dumps.tgz"),
+        ("00000000000000000000.log.txt", packed("w:gz"), "tar xzf 00000000000000000000.log.txt"),
+        ("dumps.tar", packed("w:"), "tar xf dumps.tar"),
+        ("dumps.out", packed("w:"), "tar xf dumps.out"),
+        ("dumps.tar.xz", packed("w:xz"), "tar xf dumps.tar.xz"),
+        ("dumps.tar.bz2", packed("w:bz2"), "tar xf dumps.tar.bz2"),
+        ("dumps.zip", packed("zip"), "unzip dumps.zip"),
+        ("00000000000000000000.log.txt.bz2", bz2.compress(LOG), "bzip2 -dk 00000000000000000000.log.txt.bz2"),
+        ("00000000000000000000.log.txt.zst", b"\x28\xb5\x2f\xfd\0rest", "zstd -d 00000000000000000000.log.txt.zst"),
+        ("dumps.7z", b"7z\xbc\xaf\x27\x1c\0rest", "7z x dumps.7z"),
+        ("dumps.rar", b"something new", "unrar x dumps.rar"),
+    ],
+)
+def test_archives_are_named_and_never_read(tmp_path: Path, name: str, content: bytes, command: str) -> None:
+    archive = tree(tmp_path / "in", {name: content}) / name
+    said = f"is an archive: unpack it first (`{command}`), and name the folder that comes out of it"
+    with pytest.raises(InputError, match=re.escape(f"{archive} {said}")):
+        look_through([archive])
+    beside = look_through([tree(tmp_path / "in", {SEGMENT: LOG})])
+    assert [file.path for file in beside.files] == [SEGMENT]
+    assert [(problem.path, problem.text) for problem in beside.problems] == [(str(archive), said)]
+
+
+def test_text_is_text_whatever_its_name(tmp_path: Path) -> None:
+    assert [file.path for file in discover([tree(tmp_path / "in", {"dumps.zip": LOG, "dumps.tar.gz": gzip.compress(LOG)})])] == [
+        "dumps.tar.gz",
+        "dumps.zip",
+    ]
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/dumps", "hdfs://nn:8020/dumps", "abfss://c@a.dfs.core.windows.net/x"])
+def test_an_address_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    with pytest.raises(InputError, match=f"{address} cannot be used: only folders and files"):
+        look_through([Path(address)])
+    monkeypatch.chdir(tmp_path)
+    tree(tmp_path / address.replace("//", "/"), {SEGMENT: LOG})
+    assert discover([Path(address)])  # a folder may have that name

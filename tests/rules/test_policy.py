@@ -73,6 +73,11 @@ def test_a_policy_without_held_back_minds_no_wait() -> None:
         ({**WHOLE, "held_back": {"warn_after_offsets": 1.5, "reason": "r"}}, "warn_after_offsets must be a whole number"),
         ({**WHOLE, "held_back": 5}, "held_back: must be names with values"),
         ({"name": "x", "findings": [LINE], "unknowns": [{"because": ["nothing"], **OPEN}, OPEN]}, "nothing is not one of"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": []}, "unread_bytes: must be a list of lines"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": [{"kind": ["cat"], **OPEN}, OPEN]}, "cat is not one of"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": [{"up_to_bytes": "8", **OPEN}, OPEN]}, "a number of bytes"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": [{"up_to_bytes": 8, **OPEN}]}, "must fit everything"),
+        ({"name": "x", "findings": [LINE], "unknowns": [OPEN], "unread_bytes": [{"makes_unknown": True}]}, "a reason is missing"),
     ],
 )
 def test_a_bad_policy_is_named(content: object, says: str) -> None:

@@ -5,20 +5,23 @@ import re
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eo_audit import verdict
 from eo_audit.collect import Collected
 from eo_audit.findings import Finding, findings
-from eo_audit.policy import HeldBack, load
+from eo_audit.policy import HeldBack, load, parse
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example
+from eo_audit.unread import Unread
 
 SEQUENCED = frozenset({"batch", "producer_batch", "sequenced_batch", "producer_edge", "payload_edge"})
 TRANSACTIONAL = SEQUENCED | {"transactional_batch", "marker", "closing_abort", "registered_partition"}
+RUN: dict[str, Any] = {"run_id": "r", "code_version": "0", "inputs": []}
 NUMBERS = {
     "log_start": 0,
     "hw": 14,
@@ -55,7 +58,7 @@ def gap(log: Log, *, first: int = 14) -> Case:
 
 
 def built(from_what: Collected, told: list[Finding] | None = None, **more: object) -> dict[str, object]:
-    return verdict.build(from_what, told or [], load(), run_id="r", code_version="0", inputs=[], **more)  # type: ignore[arg-type]
+    return verdict.build(from_what, told or [], load(), **RUN, **more)  # type: ignore[arg-type]
 
 
 def rule(of: dict[str, object], code: str) -> dict[str, object]:
@@ -186,10 +189,72 @@ def test_a_rule_that_crashes_is_unknown() -> None:
     assert (found["verdict"], found["exit_code"]) == ("unknown", 2)
 
 
-def test_nothing_that_could_break() -> None:
+def test_a_run_that_judged_nothing_is_unknown_whatever_the_policy_says() -> None:
     found = built(collected())
     assert {of["verdict"] for of in found["rules"].values()} == {"not_applicable"}  # type: ignore[attr-defined]
-    assert found["verdict"] == "pass"
+    assert (found["verdict"], found["exit_code"]) == ("unknown", 2)
+    assert [item["because"] for item in found["unknowns"]] == ["nothing_judged"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("unread", "run"),
+    [
+        (Unread("broker-1/a-0/0.log.txt", 40, 36, "unknown_line", "log"), "unknown"),
+        (Unread("broker-1/a-0/0.log.txt", 40, 2, "unknown_line", "log"), "pass"),
+        (Unread("broker-1/a-0/0.log.txt", 40, 2, "truncated_line", "log"), "unknown"),
+        (Unread("broker-1/0.err.txt", 0, 9_000, "unknown_line", "tool_messages"), "pass"),
+        (Unread("listing.txt", 0, 6, "unknown_line", "listing"), "unknown"),
+        (Unread("all.txt", 0, 900, "not_a_dump", "unknown"), "unknown"),
+        (Unread("old.txt", 0, 900, "unsupported_dialect", "log"), "pass"),
+        (Unread("x.txt", 0, 900, "a reason of tomorrow", "log"), "unknown"),
+    ],
+)
+def test_text_that_nobody_read_is_never_a_pass(unread: Unread, run: str) -> None:
+    found = built(collected(a_log(TRANSACTIONAL)), unread=[unread])
+    assert found["verdict"] == run
+    if run == "unknown":
+        (said,) = found["unknowns"]  # type: ignore[misc]
+        assert f"{unread.path} ({unread.size:,} bytes from {unread.byte_offset} on, " in said["why"]
+        assert f"eo-audit show {unread.path}@{unread.byte_offset}" in said["bring"]
+
+
+def test_the_policy_of_a_team_may_allow_unread_text() -> None:
+    lines = {"unread_bytes": [{"up_to_bytes": 100, "makes_unknown": False, "reason": "our login"}, {"makes_unknown": True, "reason": "r"}]}
+    ours = parse(
+        {"name": "ours", "findings": [{"fails": True, "reason": "r"}], "unknowns": [{"makes_unknown": True, "reason": "r"}], **lines}, ""
+    )
+    sizes = {
+        size: verdict.build(collected(a_log(TRANSACTIONAL)), [], ours, **RUN, unread=[Unread("a", 0, size, "x", "log")])
+        for size in (99, 101)
+    }
+    assert [found["verdict"] for found in sizes.values()] == ["pass", "unknown"]
+
+
+def test_a_number_that_nobody_knows_is_null() -> None:
+    unread: dict[str, Any] = {
+        **NUMBERS,
+        "coverage": "none",
+        "hw": 0,
+        "hw_source": "leo",
+        "leo": 0,
+        "lso": 0,
+        "log_start": 0,
+        "log_start_source": "segment_base",
+    }
+    checkpoints = {**unread, "hw": 9, "hw_source": "checkpoint", "log_start": 4, "log_start_source": "checkpoint"}
+    headless = {**NUMBERS, "log_start": 616, "lso": None, "lso_source": None}
+    logs = [replace(a_log(frozenset(), log_id=n), numbers=Row(row)) for n, row in enumerate((unread, checkpoints, headless), 1)]
+    found = built(collected(*logs))
+    rows = found["partitions"]
+    assert isinstance(rows, list)
+    numbers = ("log_start", "hw", "hw_source", "leo", "lso", "held_back_records")
+    assert [tuple(row[name] for name in numbers) for row in rows] == [
+        (None, None, None, None, None, None),
+        (4, 9, "checkpoint", None, None, None),
+        (616, 14, "checkpoint", 14, None, None),
+    ]
+    assert [row["lso_unknown_why"][:34] for row in rows] == [*["nothing of the log was read"] * 2, "the coordinator holds a transactio"]
+    assert "lso_unknown" in [item["because"] for item in found["unknowns"]]  # type: ignore[attr-defined]
 
 
 def test_fail_is_worse_than_unknown() -> None:
@@ -294,7 +359,7 @@ def test_nobody_waits_where_nothing_committed_is_behind() -> None:
     assert found["held_back"] is None and str(found["headline"]).startswith("Delivery was exactly once")
 
 
-def test_a_number_that_nobody_knows_is_null() -> None:
+def test_a_wait_that_nobody_can_measure_is_null() -> None:
     """Without a coordinator and a broker's clock, the client's record times say neither how long nor until when."""
     told = waits(built(held_back(listed=False, blocker_last_timestamp_ms=1_000)))
     assert [told[name] for name in ("transactional_id", "coordinator_status", "held_back_seconds", "frees_at_ms")] == [None] * 4

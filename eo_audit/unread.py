@@ -1,0 +1,90 @@
+"""Text that nobody understood, file by file, as far as it could matter: whether that leaves a run open is the policy's word."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# The reasons of `unread_spans` that a policy may name, and the kinds of `dump_sections`.
+UNREAD_BECAUSE = (
+    *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
+    *("unknown_line", "unsupported_dialect", "not_a_dump", "bad_manifest"),
+)
+SECTION_KINDS = ("log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "manifest", "listing", "tool_messages", "unknown")
+_PRINTED = frozenset({"log", "snapshot", "txnindex", "index", "timeindex"})
+MOST_FILES = 4
+
+
+class Tables(Protocol):
+    """Where small tables are read into memory."""
+
+    def arrow(self, name: str) -> "pa.Table":
+        """A table."""
+
+
+@dataclass(frozen=True, order=True)
+class Unread:
+    """What one dump file holds that was unread for one reason: `size` bytes in sections of a kind, the first of them at `byte_offset`."""
+
+    path: str
+    byte_offset: int
+    size: int
+    because: str
+    kind: str
+
+
+def unread_text(tables: Tables) -> list[Unread]:
+    """The unread text of all dump files, in the order of paths; without that of sections that another dump replaces or that are of no
+    log in its place (`-delete`, `-future`, `-stray`)."""
+    spans = tables.arrow("unread_spans").select(["section_id", "byte_offset", "length", "reason"])
+    if not spans.num_rows:
+        return []
+    columns = ["section_id", "path", "kind", "superseded_by", "dir_kind"]
+    sections = {row["section_id"]: row for row in tables.arrow("section_status").select(columns).to_pylist()}
+    grouped = spans.group_by(["section_id", "reason"]).aggregate([("length", "sum"), ("byte_offset", "min")])
+    found: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for row in grouped.to_pylist():
+        section = sections[row["section_id"]]
+        if section["superseded_by"] is None and section["dir_kind"] in (None, "normal"):
+            key = (section["path"], section["kind"], row["reason"])
+            size, first = found.get(key, (0, row["byte_offset_min"]))
+            found[key] = (size + row["length_sum"], min(first, row["byte_offset_min"]))
+    return sorted(Unread(path, first, size, because, kind) for (path, kind, because), (size, first) in found.items())
+
+
+def holds_dumps(tables: Tables) -> bool:
+    """Whether anything in the fact tables was read as text of kafka-dump-log: a `Dumping` line, or a line of a log, snapshot or index."""
+    read = {
+        row["dump_file_id"] for row in tables.arrow("dump_files").select(["dump_file_id", "bytes_facts"]).to_pylist() if row["bytes_facts"]
+    }
+    columns = ["dump_file_id", "kind", "dumped_path"]
+    sections = tables.arrow("dump_sections").select(columns).to_pylist()
+    return any(row["kind"] in _PRINTED and (row["dumped_path"] is not None or row["dump_file_id"] in read) for row in sections)
+
+
+def told(unread: Sequence[Unread]) -> tuple[str, str]:
+    """Why a run is unknown for this text, and what to do: the largest pieces by name."""
+    largest = sorted(unread, key=lambda one: -one.size)[:MOST_FILES]
+    named = ", ".join(f"{one.path} ({one.size:,} bytes from {one.byte_offset:,} on, {one.because.replace('_', ' ')})" for one in largest)
+    files = len({one.path for one in unread} - {one.path for one in largest})
+    more = f" and {files} more files" if files else ""
+    why = f"{sum(one.size for one in unread):,} bytes of the dumps were not understood: {named}{more}"
+    shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
+    return why, (
+        f"Look at the text ({shown}, eo-audit export unread_spans). Where a dump is damaged, print it again; where the text is no dump at "
+        "all (a login, a shell), take it out of the file, or let the policy allow it (unread_bytes)."
+    )
+
+
+def minded(unread: Iterable[Unread], minds: "Minds") -> list[Unread]:
+    """The text that the policy minds."""
+    return [one for one in unread if minds.minds_unread(one.because, one.kind, one.size)]
+
+
+class Minds(Protocol):
+    """A policy."""
+
+    def minds_unread(self, because: str, kind: str, size: int) -> bool:
+        """Whether so much unread text makes the run unknown."""

@@ -1,0 +1,126 @@
+"""Several dumps of one broker in one --out: what retention deleted between them is no loss, whichever way they come in."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import eo_audit
+from eo_audit import pipeline
+from eo_audit.results import Results
+from tests.support.nights import Night, make
+
+LOG = "payments-0"
+MONDAY, WEDNESDAY = 1795234567425, 1795234583156  # offsets 0 to 9 of the log are there, two transactions open; all 74
+CUT_OFF = 1795234567440  # offset 10 is there, which ends one of them
+MON = Night(MONDAY, {LOG: (0, 4)})
+WED = Night(WEDNESDAY, {LOG: (18, 44)})
+
+
+@dataclass(frozen=True)
+class Case:
+    """Dumps of some nights, and what is known of the log after all of them."""
+
+    nights: tuple[Night, ...]
+    log_start: int
+    states: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+def silent(night: Night) -> Night:
+    return replace(night, says_when=False)
+
+
+def with_listing(night: Night) -> Night:
+    return replace(night, listed=True)
+
+
+CASES = {
+    "a night was missed": Case((MON, WED), 18, ("not_observed",)),
+    "the same, with listings": Case((with_listing(MON), with_listing(WED)), 18, ("not_observed",)),
+    "no time, a listing above": Case((silent(MON), with_listing(silent(WED))), 18, ("not_observed",)),
+    "no time, a log start above": Case((silent(MON), replace(silent(WED), log_start={LOG: 18})), 18, ("not_observed",)),
+    "no night was missed": Case((MON, replace(WED, bases={LOG: (4, 12, 18, 44)})), 4),
+    "the head is still there": Case((MON, replace(WED, bases={LOG: (0, 4, 12, 18, 44)})), 0),
+    "two nights were missed": Case(
+        (replace(MON, at_ms=1795234567200, bases={LOG: (0,)}), Night(MONDAY, {LOG: (6,)}), WED), 18, ("not_observed",) * 2
+    ),
+    "the log start within a segment": Case((MON, replace(WED, log_start={LOG: 30})), 30, ("not_observed",)),
+    # What no time, no listing and no log start tells may be lost, and so may what one dump lacks.
+    "nobody says when": Case((silent(MON), silent(WED)), 0, ("hole",), ("R04",)),
+    "one dump lacks a segment": Case((replace(WED, bases={LOG: (0, 4, 18, 44)}, without={LOG: (4,)}),), 0, ("hole",), ("R04",)),
+    "the newer dump lacks a segment above": Case(
+        (MON, replace(WED, bases={LOG: (18, 44, 59)}, without={LOG: (44,)})), 18, ("hole", "not_observed"), ("R04",)
+    ),
+    "still listed, and not dumped": Case(
+        (MON, Night(WEDNESDAY, {LOG: (0, 4, 12, 18, 44)}, listed=True, without={LOG: (0, 4, 12)})), 0, ("segment_missing",)
+    ),
+}  # fmt: skip
+NAMES = {name: name.replace(" ", "-").replace(",", "") for name in CASES}
+
+
+def folders(root: Path) -> dict[str, list[Path]]:
+    return {
+        name: [make(night, root / NAMES[name] / f"night-{n}", cluster=NAMES[name]) for n, night in enumerate(case.nights)]
+        for name, case in CASES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def in_one_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    root = tmp_path_factory.mktemp("nights")
+    folders(root / "dumps")
+    pipeline.run(root / "out", sorted((root / "dumps").iterdir()), pipeline.Options(), spark=lambda: spark)
+    return eo_audit.open(root / "out")
+
+
+@pytest.fixture(scope="module")
+def night_by_night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    root = tmp_path_factory.mktemp("nights")
+    made = folders(root / "dumps")
+    for night in range(max(map(len, made.values()))):
+        inputs = [paths[night] for paths in made.values() if len(paths) > night]
+        pipeline.run(root / "out", inputs, pipeline.Options(), spark=lambda: spark)
+    return eo_audit.open(root / "out")
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("how", ["in_one_run", "night_by_night"])
+def test_what_is_known_of_a_log_after_some_nights(request: pytest.FixtureRequest, how: str, name: str) -> None:
+    results, case = request.getfixturevalue(how), CASES[name]
+    of_log = {"cluster": NAMES[name], "topic": "payments", "partition": 0}
+    states = [row["state"] for row in results.rows("coverage", **of_log) if row["state"] != "covered"]
+    assert sorted(states) == sorted(case.states)
+    (seen,) = results.rows("visibility", **of_log)
+    assert (seen["log_start"], seen["leo"]) == (case.log_start, 74)
+    failing = {f["rule"] for f in results.findings if f["cluster"] == NAMES[name] and f["severity"] in ("critical", "error")}
+    if case.rules or "segment_missing" in states:
+        assert set(case.rules) <= failing
+        return
+    assert not failing
+    assert (seen["lso"], seen["coverage"]) == (74, "full")
+    ranges = results.rows("visible_ranges", **of_log)
+    assert {row["view"] for row in ranges} == {"read_committed", "read_uncommitted", "truth_committed"}
+    assert min(row["first_offset"] for row in ranges) >= case.log_start
+
+
+def test_a_missed_night_alone_passes(spark: SparkSession, tmp_path: Path) -> None:
+    for n, night in enumerate((MON, WED)):
+        pipeline.run(tmp_path / "out", [make(night, tmp_path / f"night-{n}", cluster="prod")], pipeline.Options(), spark=lambda: spark)
+    results = eo_audit.open(tmp_path / "out")
+    assert results.verdict["exit_code"] == 0
+    assert [(f["rule"], f["severity"]) for f in results.findings] == [("R07", "info")]
+    assert "deleted before they were ever dumped" in str(results.findings[0]["message"])
+
+
+def test_the_lso_of_a_log_whose_head_hides_an_open_transaction_is_null(spark: SparkSession, tmp_path: Path) -> None:
+    """Offsets 6 and 7 were written by a transaction that is still open; the dump begins at 8, with a transaction that ends at 10."""
+    pipeline.run(
+        tmp_path / "out", [make(Night(CUT_OFF, {LOG: (8,)}), tmp_path / "dumps", cluster="prod")], pipeline.Options(), spark=lambda: spark
+    )
+    verdict = eo_audit.open(tmp_path / "out").verdict
+    (log,) = [row for row in verdict["partitions"] if row["topic"] == "payments" and row["partition"] == 0]
+    assert (log["log_start"], log["leo"], log["lso"], log["lso_source"]) == (8, 11, None, None)
+    assert "log start, 8" in log["lso_unknown_why"]
+    assert (verdict["exit_code"], [item["because"] for item in verdict["unknowns"]]) == (2, ["lso_unknown"])
