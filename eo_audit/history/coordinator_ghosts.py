@@ -93,7 +93,7 @@ def _from_unseen() -> str:
     common = "aggregate(chain, get(chain, 0).listed, (kept, x) -> array_intersect(kept, x.listed))"
     kept = ", ".join(f"'{name}', {one}.{name}" for name in ("producer_id", "timeout_ms", "start_ms"))
     starts = [
-        f"transform(sequence(0, least({lowest}, {max(law.LARGEST_EPOCH_STEP.values())})), "
+        f"transform(filter(sequence(0, {max(law.LARGEST_EPOCH_STEP.values())}), r -> r <= {lowest}), "
         f"r -> named_struct('state', '{state}', 'producer_epoch', {lowest} - r, 'listed', {listed}, {kept}))"
         for state, listed in ((law.ONGOING, common), (law.COMPLETE_COMMIT, f"slice({common}, 1, 0)"))
     ]

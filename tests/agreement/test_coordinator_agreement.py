@@ -36,7 +36,7 @@ CAUSES = [
 
 @pytest.fixture(scope="module")
 def logs() -> list[Log]:
-    mixed = [log_of(random.Random(f"{seed}/{c.name}"), c, seed, ids=90, length=30) for seed in SEEDS for c in CLUSTERS]
+    mixed = [log_of(random.Random(f"{seed}/{c.name}"), c, seed, ids=120, length=30) for seed in SEEDS for c in CLUSTERS]
     healthy = [log_of(random.Random(f"ghosts/{c.name}"), c, HEALTHY, ids=60, length=40, lived=with_ghosts) for c in CLUSTERS]
     return [*mixed, *healthy]
 
