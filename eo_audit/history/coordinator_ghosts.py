@@ -1,4 +1,4 @@
-"""Entries whose append failed and which stayed in the coordinator log: from which earlier entry does one go on that its neighbour does not explain?
+"""Entries whose append failed and which stayed in the coordinator log: where does one go on that its neighbour does not explain?
 
 The law is that of `model.coordinator`: the newest entry from which this one and every entry between them can have come. Only ids with an
 entry that its neighbour does not explain are looked at closer; all others carry nothing along.
@@ -108,7 +108,8 @@ def _follows(start: str, entry: str) -> str:
     keyed = f"concat({entry}.protocol, '>', {raised})"
     burned = f"may_jump AND {entry}.protocol <> '{law.TV2}' AND {entry}.state = '{law.PREPARE_ABORT}'"
     allowed = _in(keyed, _by_protocol({name: range(most + 1) for name, most in law.LARGEST_EPOCH_STEP.items()}))
-    epoch = f"CASE WHEN {raised} IS NULL THEN true WHEN NOT {same} THEN {entry}.producer_epoch = 0 ELSE {raised} >= 0 AND ({burned} OR {allowed}) END"
+    of_one = f"{raised} >= 0 AND ({burned} OR {allowed})"
+    epoch = f"CASE WHEN {raised} IS NULL THEN true WHEN NOT {same} THEN {entry}.producer_epoch = 0 ELSE {of_one} END"
     legal = [f"{protocol}>{pair}" for protocol, table in law.VALID_PREVIOUS.items() for pair in pairs(table)]
     begins = f"{_in(f'{start}.state', law.EXPIRABLE)} AND {_in(f'{entry}.state', (law.ONGOING, law.PREPARE_ABORT))}"
     return " AND ".join(

@@ -149,8 +149,8 @@ class _Law:
             return Step(entry, before, before, (), protocol, kind, reason, epoch_step, change)
         place = self._origin(sight, entry, protocol)
         if place is None:
-            lost = (before.offset,) if kind == "ghost" else ()
-            return Step(entry, before, None, lost, protocol, kind, reason, epoch_step, change)
+            neighbour = (before.offset,) if kind == "ghost" else ()
+            return Step(entry, before, None, neighbour, protocol, kind, reason, epoch_step, change)
         start = sight.entries[place][0] if place != UNSEEN else None
         lost = tuple(between.offset for between, _ in sight.entries[place + 1 :])
         return Step(entry, before, start, lost, protocol, "ghost", None, "not_judged" if entry.epoch is None else "ok", None)

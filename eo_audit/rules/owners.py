@@ -47,13 +47,17 @@ class _Shape:
 
 
 _FLINK_FIRST = (
-    "Restart the Flink job first, from its newest checkpoint or savepoint: it commits what a finished checkpoint promised and aborts the rest"
+    "Restart the Flink job first, from its newest checkpoint or savepoint: it commits what a finished checkpoint promised and aborts the "
+    "rest"
 )
 _FLINK_LOST = "records that a finished checkpoint promised are lost for good, because Flink does not write them again"
 _STREAMS_FIRST = (
-    "Restart the Kafka Streams application {app} first, with its state directory: it ends the transaction itself and processes the input again"
+    "Restart the Kafka Streams application {app} first, with its state directory: it ends the transaction itself and processes the input "
+    "again"
 )
-_STREAMS_LOST = "nothing, if the application runs again: output, state and input offsets are one transaction, so the input is processed again"
+_STREAMS_LOST = (
+    "nothing, if the application runs again: output, state and input offsets are one transaction, so the input is processed again"
+)
 _SPRING_FIRST = "Restart the Spring application first: its initTransactions() ends the transaction on every partition"
 _OWN_LOST = "its records are lost, unless the application sends them again"
 
@@ -116,7 +120,10 @@ _SHAPES = (
     ),
 )
 PLAIN = Owner(
-    "plain", "", "Restart the application that owns this id first: its initTransactions() ends the transaction on every partition", _OWN_LOST
+    "plain",
+    "",
+    "Restart the application that owns this id first: its initTransactions() ends the transaction on every partition",
+    _OWN_LOST,
 )
 
 

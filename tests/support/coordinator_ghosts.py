@@ -83,7 +83,8 @@ class Coordinator:
         self.append(self.next(EMPTY, epoch=self._epoch() + 1, start_ms=-1, timeout_ms=self.random.choice([60_000, 2_500])))
 
     def begin(self) -> None:
-        self.append(self.next(ONGOING, epoch=self._epoch(), partitions=frozenset(self.random.sample(TOPICS, 1)), start_ms=self.now, last_update_ms=self.now))
+        partition = frozenset(self.random.sample(TOPICS, 1))
+        self.append(self.next(ONGOING, epoch=self._epoch(), partitions=partition, start_ms=self.now, last_update_ms=self.now))
 
     def add(self) -> None:
         more = self.memory.partitions | frozenset(self.random.sample(TOPICS, 2))
