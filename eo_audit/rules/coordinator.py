@@ -69,9 +69,11 @@ C03 = Rule(
     by="transactional_id",
     where=f"step = 'illegal' AND step_reason NOT IN {NEVER_WRITTEN}",
     explain=words_of.illegal,
+    proves_delivery_wrong=False,
     docs=Docs(
         "Two neighbouring entries of an id are a step that no coordinator takes. Compaction cannot fake it: it only removes the "
-        "beginning of a story.",
+        "beginning of a story. By itself it does not prove "
+        "that delivery was wrong.",
         "Ongoing is followed by CompleteCommit.",
         "PrepareCommit(e) then PrepareAbort(e+1), or PrepareAbort(e+1) then PrepareCommit(e): the first did not count (C09); TV2: Empty "
         "then PrepareAbort.",
@@ -91,9 +93,11 @@ C04 = Rule(
     by="transactional_id",
     where="epoch_step IN ('regression', 'jump', 'pid_change_epoch_not_zero')",
     explain=words_of.epoch,
+    proves_delivery_wrong=False,
     docs=Docs(
         "The epoch of an id fell, rose by more than any step does, or did not restart at 0 with a new producer id: fencing cannot "
-        "be relied on.",
+        "be relied on. By itself it does not prove "
+        "that delivery was wrong.",
         "Epoch 5, then epoch 3, for the same id and producer id.",
         "A new producer id with epoch 0 after exhaustion or expiry; PrepareAbort(e+2) on 4.0; burned epochs before 2.6 (KAFKA-9666).",
     ),
@@ -112,8 +116,9 @@ C08 = Rule(
     by="transactional_id",
     where="field_change IS NOT NULL AND step <> 'ghost'",
     explain=words_of.field,
+    proves_delivery_wrong=False,
     docs=Docs(
-        "A step that is legal by its states changed a field that it must keep.",
+        "A step that is legal by its states changed a field that it must keep. By itself it does not prove that delivery was wrong.",
         "Ongoing with partitions [orders-0, orders-1], then Ongoing with [orders-0].",
         "Ongoing [a], Ongoing [a, b], PrepareAbort [a]: the second did not count (C09); a timeout that changes with Empty.",
     ),
@@ -150,8 +155,10 @@ C11 = Rule(
     by="transactional_id",
     where=f"step = 'illegal' AND step_reason IN {NEVER_WRITTEN}",
     explain=words_of.transient,
+    proves_delivery_wrong=False,
     docs=Docs(
-        "An entry carries a state that only exists in memory (Dead, PrepareEpochFence) or that no version knows.",
+        "An entry carries a state that only exists in memory (Dead, PrepareEpochFence) or that no version knows. By itself it does not "
+        "prove that delivery was wrong.",
         "Status 7 in the log.",
         "A tombstone, which is how Dead looks in the log.",
     ),

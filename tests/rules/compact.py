@@ -2,8 +2,8 @@
 
 A row names its partition (`orders-0`, with `/2` for broker 2), its offsets, then columns: `name=value`, a bare word for true, `!word` for
 false. The first bare word of a producer_history row is its kind. Values are numbers, words, `[a-0,b-1]` lists of partitions (offsets for
-`uncounted`); `head` and
-`tail` are records `offset:key:value`, numbers that stand for hashes, or `n` for none; a trailing `!` says that readers do not get it.
+`uncounted`); `head` and `tail` are records `offset:key:value`, numbers that stand for hashes, `n` for none, `?` for one without a hash; a
+trailing `!` says that readers do not get it.
 """
 
 import hashlib
@@ -166,8 +166,8 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
 
 def _record(item: str) -> Rows:
     offset, key, value = item.rstrip("!").split(":")
-    hashes = {name: None if text == "n" else int(text) for name, text in (("key_hash", key), ("value_hash", value))}
-    return {"offset": int(offset), **hashes, "returned": not item.endswith("!")}
+    hashes = {name: None if text in ("n", "?") else int(text) for name, text in (("key_hash", key), ("value_hash", value))}
+    return {"offset": int(offset), **hashes, "keyed": key != "n", "returned": not item.endswith("!")}
 
 
 def _addressed(table: str, row: Rows, *, cluster: str, place: tuple[str, int, int], at: int) -> Rows:
