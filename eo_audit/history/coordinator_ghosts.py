@@ -32,21 +32,22 @@ def with_origin(judged: DataFrame, in_id: WindowSpec) -> DataFrame:
     whole_id = in_id.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     fine = "judged = 'legal' AND epoch_step IN ('ok', 'not_judged') AND field_change IS NULL"
     entry = F.struct(*_ENTRY)
-    marked = judged.withColumn("odd", F.expr(f"previous IS NOT NULL AND NOT (judged = 'first' OR ({fine}))"))
-    in_sight = F.collect_list(F.when(F.max("odd").over(whole_id), entry)).over(in_id.rowsBetween(-law.GHOSTS_IN_SIGHT, -1))
-    seen = (
-        marked.withColumn("sight", in_sight)
-        .withColumn("sight", F.expr("filter(sight, x -> x.stretch = stretch)"))
-        .withColumn("chain", F.when(F.col("odd"), F.concat("sight", F.array(entry))))
-        .withColumn("found", F.expr(f"CASE WHEN odd AND NOT {_written_again()} THEN {_origin()} END"))
-        .withColumn("from_unseen", F.expr(f"odd AND found IS NULL AND NOT {_written_again()} AND {_from_unseen()}"))
+    odd = F.expr(f"previous IS NOT NULL AND NOT (judged = 'first' OR ({fine}))").alias("odd")
+    in_sight = F.collect_list(F.when(F.max("odd").over(whole_id), entry)).over(in_id.rowsBetween(-law.GHOSTS_IN_SIGHT, 0))
+    found = f"IF(odd AND NOT {_written_again()}, {_origin()}, NULL) AS found"
+    return (
+        judged.select("*", odd)
+        .select("*", in_sight.alias("in_sight"))
+        .selectExpr("*", "IF(odd, filter(in_sight, x -> x.stretch = stretch), NULL) AS chain")
+        .selectExpr("*", found)
+        .selectExpr("*", f"odd AND found IS NULL AND NOT {_written_again()} AND {_from_unseen()} AS from_unseen")
+        .selectExpr(*(name for name in judged.columns if name not in _BESIDE), *_rejudged())
     )
-    return seen.select(*(name for name in judged.columns if name not in _BESIDE), *(F.expr(sql) for sql in _rejudged()))
 
 
 def _rejudged() -> list[str]:
     ghost = "(found IS NOT NULL OR from_unseen)"
-    between = "filter(sight, x -> from_unseen OR x.entry_offset > found.entry_offset)"
+    between = "filter(chain, x -> x.entry_offset < entry_offset AND (from_unseen OR x.entry_offset > found.entry_offset))"
     goes_on = _in("concat(found.state, '>', state)", pairs(law.CONTINUES_RUN))
     other_producer = f"NOT (found.producer_id <=> producer_id) AND NOT {_in('state', law.COMPLETE)}"
     previous = ", ".join(f"'{name}', previous.{name}" for name in ("entry_offset", "state", "listed"))
@@ -77,7 +78,7 @@ def _origin() -> str:
     """The newest entry in sight, the neighbour apart, from which all behind it can have come."""
     rest = "slice(chain, i + 2, size(chain))"
     follows = f"{_expired('c')} AND forall({rest}, x -> {_follows('c', 'x')})"
-    return f"try_element_at(filter(slice(sight, 1, greatest(size(sight) - 1, 0)), (c, i) -> {follows}), -1)"
+    return f"try_element_at(filter(slice(chain, 1, size(chain) - 2), (c, i) -> {follows}), -1)"
 
 
 def _expired(start: str) -> str:
@@ -91,13 +92,14 @@ def _from_unseen() -> str:
     one = f"coalesce(get(filter(chain, x -> {_in('x.state', (law.ONGOING, *law.PREPARED))}), 0), get(chain, 0))"
     lowest = "coalesce(array_min(transform(chain, x -> x.producer_epoch)), 0)"
     common = "aggregate(chain, get(chain, 0).listed, (kept, x) -> array_intersect(kept, x.listed))"
-    kept = ", ".join(f"'{name}', {one}.{name}" for name in ("producer_id", "timeout_ms", "start_ms"))
+    raised = f"filter(sequence(0, {max(law.LARGEST_EPOCH_STEP.values())}), r -> r <= {lowest})"
+    kept = ", ".join(f"'{name}', one.{name}" for name in ("producer_id", "timeout_ms", "start_ms"))
     starts = [
-        f"transform(filter(sequence(0, {max(law.LARGEST_EPOCH_STEP.values())}), r -> r <= {lowest}), "
-        f"r -> named_struct('state', '{state}', 'producer_epoch', {lowest} - r, 'listed', {listed}, {kept}))"
+        f"transform({raised}, r -> named_struct('state', '{state}', 'producer_epoch', {lowest} - r, 'listed', {listed}, {kept}))"
         for state, listed in ((law.ONGOING, common), (law.COMPLETE_COMMIT, f"slice({common}, 1, 0)"))
     ]
-    every = f"exists(concat({', '.join(starts)}), s -> forall(chain, x -> {_follows('s', 'x')}))"
+    of_one = f"flatten(transform(array({one}), one -> concat({', '.join(starts)})))"
+    every = f"exists({of_one}, s -> forall(chain, x -> {_follows('s', 'x')}))"
     return f"(NOT get(chain, 0).head_known AND {_expired('get(chain, 0)')} AND {every})"
 
 

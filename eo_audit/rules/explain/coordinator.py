@@ -242,7 +242,7 @@ def ghost(case: Case, _context: "Context") -> Explanation:
     more = "at least " if case.hits > len(case.examples) else ""
     step = f"offset {row.maybe('entry_offset')} ({'tombstone' if row.flag('tombstone') else row.word('status')})"
     origin = row.maybe("origin_offset")
-    before = "what was compacted away or stands before" if origin is None else f"offset {origin} ({row.word('origin_status')})"
+    before = "the state before them" if origin is None else f"offset {origin} ({row.word('origin_status')})"
     one = len(lost) == 1 and not more
     message = (
         f"{more}{count(len(lost), 'entry', 'entries')} of {_id(row)} in the coordinator log {'was' if one else 'were'} written "
