@@ -197,6 +197,7 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
         instances=_instances(histories["transaction_instances"], instance_ids),
         last_of_producer=_last_of_producers(histories["transaction_instances"], producers),
         open_spans=open_spans,
+        data_of=_data_of(histories["instance_partitions"], {c.row.word("instance_id") for c in found if c.rule == "C01"}, logs),
         unmarked=_unmarked(histories["instance_partitions"], lacking),
         edges=_of_producers(histories["producer_edges"], pairs),
         spans=_of_producers(histories["transaction_spans"], pairs),
@@ -228,6 +229,19 @@ def _unmarked(partitions: DataFrame, ids: set[str]) -> dict[str, tuple[tuple[str
     for row in lacking.select("instance_id", "topic", "partition").collect():
         found[row.instance_id].add((row.topic, row.partition))
     return {instance: tuple(sorted(places)) for instance, places in found.items()}
+
+
+def _data_of(partitions: DataFrame, ids: set[str], logs: Mapping[int, Log]) -> dict[str, dict[tuple[str, int], int | None]]:
+    """Records of some transactions by partition, of the replica that shows most; None where no dump reaches the end of the log."""
+    if not ids:
+        return {}
+    found: dict[str, dict[tuple[str, int], int | None]] = defaultdict(dict)
+    columns = ("instance_id", "replica_log_id", "topic", "partition", "coverage", "data_records")
+    for row in partitions.where(F.col("instance_id").isin(sorted(ids))).select(*columns).collect():
+        log, of = logs.get(row.replica_log_id), found[row.instance_id]
+        known = row.data_records or (0 if log is not None and log.ends_here and row.coverage in ("covered", "tail") else None)
+        of[row.topic, row.partition] = max((n for n in (known, of.get((row.topic, row.partition))) if n is not None), default=None)
+    return dict(found)
 
 
 def _of_producers(table: DataFrame, pairs: set[tuple[int, int]]) -> dict[tuple[int, int], list[Row]]:

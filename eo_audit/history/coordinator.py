@@ -7,7 +7,7 @@ dumps cover most offsets without a missing segment. The others are compared with
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from eo_audit.history import coordinator_law
+from eo_audit.history import coordinator_ghosts, coordinator_law
 from eo_audit.model import states as law
 from eo_audit.schemas import schema
 
@@ -31,7 +31,8 @@ def coordinator_history(coordinator_entries: DataFrame, section_status: DataFram
     """
     known = clusters.select("cluster", "transaction_version", may_jump(F.col("kafka_version")).alias("may_jump"))
     entries = _authority(_with_place(coordinator_entries, section_status)).join(F.broadcast(known), "cluster", "left")
-    return _judged(_with_predecessor(entries)).select(*schema("coordinator_history").columns)
+    judged = coordinator_ghosts.with_origin(_judged(_with_predecessor(entries)), _ordered(*_LOG, "transactional_id"))
+    return _named(judged).select(*schema("coordinator_history").columns)
 
 
 def may_jump(kafka_version: Column) -> Column:
@@ -126,30 +127,38 @@ def _with_predecessor(entries: DataFrame) -> DataFrame:
 
 
 def _judged(entries: DataFrame) -> DataFrame:
-    """Adds the protocol, the columns that judge each entry, its instance, and the predecessor's columns."""
+    """Adds the protocol, and what each entry is beside its neighbour."""
     in_id = _ordered(*_LOG, "transactional_id")
     earlier = F.last("evidence", ignorenulls=True).over(_up_to_here(in_id))
     later = F.first("evidence", ignorenulls=True).over(in_id.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
     version = F.col("transaction_version")
     assumed = F.when(version < 2, law.TV0).when(version == 2, law.TV2).otherwise(law.UNKNOWN)
-    begin = F.last(F.when(F.col("begins"), F.col("entry_offset")), ignorenulls=True).over(_up_to_here(in_id))
     born = (F.col("state") == law.EMPTY) & (F.col("producer_epoch") == 0)
     whole = F.col("entry_offset") == F.col("place") - 1
     fine = (F.col("judged") == "legal") & F.col("epoch_step").isin("ok", "not_judged")
-    name = F.concat_ws("/", "cluster", F.col("coordinator_partition").cast("string"), "transactional_id", F.col("begin").cast("string"))
-    renamed = {"offset": "entry_offset", "status": "state", "pid": "producer_id", "epoch": "producer_epoch", "partitions": "listed"}
-    kept = ("last_update_ms", "start_ms", "timeout_ms", "section_id", "byte_offset", "length")
     return entries.select(
         "*",
         F.coalesce(earlier, later, assumed).alias("protocol"),
-        begin.alias("begin"),
         coordinator_law.step().alias("judged"),
         coordinator_law.epoch_step().alias("epoch_step"),
+        F.when(fine, coordinator_law.field_change()).alias("field_change"),
+        F.coalesce(F.col("previous").isNotNull() | whole | born, F.lit(False)).alias("head_known"),
+    )
+
+
+def _named(judged: DataFrame) -> DataFrame:
+    """Adds the words of the step, the entry's instance, and the columns of the entries before it."""
+    begin = F.last(F.when(F.col("begins"), F.col("entry_offset")), ignorenulls=True)
+    name = F.concat_ws("/", "cluster", F.col("coordinator_partition").cast("string"), "transactional_id", F.col("begin").cast("string"))
+    renamed = {"offset": "entry_offset", "status": "state", "pid": "producer_id", "epoch": "producer_epoch", "partitions": "listed"}
+    kept = ("last_update_ms", "start_ms", "timeout_ms", "section_id", "byte_offset", "length")
+    return judged.select(
+        "*",
+        begin.over(_up_to_here(_ordered(*_LOG, "transactional_id"))).alias("begin"),
         F.substring_index("judged", " ", 1).alias("step"),
         F.get(F.split("judged", " "), F.lit(1)).alias("step_reason"),
-        F.when(fine, coordinator_law.field_change()).alias("field_change"),
         F.when(coordinator_law.in_run(), name).alias("instance_id"),
-        F.coalesce(F.col("previous").isNotNull() | whole | born, F.lit(False)).alias("head_known"),
         *(F.col(f"previous.{field}").alias(f"previous_{column}") for column, field in renamed.items()),
         *(F.col(f"previous.{field}").alias(f"previous_{field}") for field in kept),
+        *(F.col(f"origin.{renamed[column]}").alias(f"origin_{column}") for column in ("offset", "status", "partitions")),
     )

@@ -4,7 +4,7 @@ They read the columns that `features` adds: an entry beside its predecessor. The
 `model.coordinator`, and a test holds both against each other row by row.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -49,13 +49,14 @@ def protocol_evidence() -> Column:
     )
 
 
-def _pairs(table: dict[str, frozenset[str]]) -> list[str]:
+def pairs(table: Mapping[str, Iterable[str]]) -> list[str]:
+    """`before>after` for each pair of a table from a state to those that may precede it."""
     return [f"{before}>{after}" for after, all_before in table.items() for before in all_before]
 
 
 def begins_run() -> Column:
     """Whether a transaction begins with this entry."""
-    continues = F.coalesce(among(F.col("pair"), _pairs(dict(law.CONTINUES_RUN))), F.lit(False))
+    continues = F.coalesce(among(F.col("pair"), pairs(law.CONTINUES_RUN)), F.lit(False))
     return in_run() & (~continues | (~F.col("same_producer") & ~among(F.col("state"), law.COMPLETE)))
 
 
@@ -82,7 +83,7 @@ def step() -> Column:
 
 
 def _is_legal(pair: Column) -> Column:
-    legal = [f"{protocol}>{pair}" for protocol, table in law.VALID_PREVIOUS.items() for pair in _pairs(dict(table))]
+    legal = [f"{protocol}>{pair}" for protocol, table in law.VALID_PREVIOUS.items() for pair in pairs(table)]
     return among(F.concat(F.col("protocol"), F.lit(">"), pair), legal)
 
 
@@ -135,7 +136,7 @@ def epoch_step() -> Column:
 def field_change() -> Column:
     """The first field that changed and may not, for a step that is legal by its states; else null."""
     state, pair = F.col("state"), F.col("pair")
-    continues = among(pair, _pairs(dict(law.CONTINUES_RUN)))
+    continues = among(pair, pairs(law.CONTINUES_RUN))
     complete = among(state, law.COMPLETE)
     other_epoch = F.col("same_producer") & ~F.col("previous.producer_epoch").eqNullSafe(F.col("producer_epoch"))
     return (

@@ -24,7 +24,8 @@ _TOTALS = {
     "last_timestamp_ms": "max_by(max_timestamp_ms, base_offset)",
     "is_transactional": "coalesce(bool_or(is_transactional), false)",
 }
-_RECORD = "struct(offset, key_hash, value_hash, timestamp_ms, returned)"
+# A key may be there and have no hash: it is no text, or was not printed. Such a record equals no other.
+_RECORD = "struct(offset, key_hash, value_hash, timestamp_ms, returned, coalesce(key_size >= 0, false) AS keyed)"
 _COLUMNS = {
     "first_base_sequence": "first.base_sequence",
     "first_timestamp_ms": "get(head, 0).timestamp_ms",

@@ -12,7 +12,7 @@ _KEY = ("cluster", "coordinator_partition", "replica_log_id", "transactional_id"
 _ADDRESS = ("section_id", "byte_offset", "length")
 _ENTRY = (
     *("entry_offset", "state", "producer_id", "producer_epoch", "partition_leader_epoch", "timeout_ms", "partitions", "last_update_ms"),
-    *("batch_timestamp_ms", "log_previous_batch_ms", "previous_status", "head_known", "protocol", "following", *_ADDRESS),
+    *("batch_timestamp_ms", "log_previous_batch_ms", "went_on_from", "head_known", "protocol", "following", *_ADDRESS),
 )
 _NO_PARTITIONS = "cast(array() as array<struct<topic:string,partition:int>>)"
 
@@ -37,12 +37,15 @@ def _linked(history: DataFrame) -> DataFrame:
     """Each entry with the id's next one, and whether the transaction's time counts from it."""
     state = F.when(F.col("tombstone"), law.TOMBSTONE).otherwise(F.coalesce("status", F.lit("Unknown"))).alias("state")
     following = F.struct(state, "producer_epoch", "producer_id", "batch_timestamp_ms")
-    added = F.size(F.array_except("partitions", "previous_partitions"))
-    kept = F.size(F.array_except("previous_partitions", "partitions")) == 0
-    extends = (F.col("previous_status") == law.ONGOING) & (added > 0) & kept
+    went_on_from = F.coalesce("origin_status", "previous_status")
+    before = F.when(F.col("origin_status").isNotNull(), F.col("origin_partitions")).otherwise(F.col("previous_partitions"))
+    added = F.size(F.array_except("partitions", before))
+    kept = F.size(F.array_except(before, "partitions")) == 0
+    extends = (went_on_from == law.ONGOING) & (added > 0) & kept
     return history.select(
         "*",
         state,
+        went_on_from.alias("went_on_from"),
         F.lead(following).over(Window.partitionBy(*_KEY).orderBy("entry_offset")).alias("following"),
         ((F.col("status") == law.ONGOING) & ~F.coalesce(extends, F.lit(False))).alias("opens"),
     ).where(F.col("instance_id").isNotNull())
@@ -62,7 +65,7 @@ def _runs(linked: DataFrame) -> DataFrame:
         F.min_by(entry, offset).alias("first"),
         F.max_by(entry, offset).alias("last"),
         F.max_by(entry, at["ongoing"]).alias("ongoing"),
-        F.max_by(F.struct("state", "producer_epoch"), at["prepare"]).alias("last_prepare"),
+        F.max_by(F.struct("state", "producer_epoch", "partitions"), at["prepare"]).alias("last_prepare"),
         F.min_by(entry, at["commit"]).alias("commit"),
         F.min_by(entry, at["abort"]).alias("abort"),
         F.min_by(entry, at["complete"]).alias("complete"),
@@ -85,7 +88,7 @@ def _described(runs: DataFrame) -> DataFrame:
             "*",
             prepare.alias("prepare"),
             F.coalesce(prepare, "complete").alias("end"),
-            F.coalesce(prepare, "ongoing").alias("listing"),
+            _listing().alias("listing"),
             F.coalesce(printed, opened).alias("start_ms"),
             F.when(printed.isNotNull(), "start_ms").when(opened.isNotNull(), bound).alias("start_source"),
             F.coalesce("last_prepare.producer_epoch", "complete_epoch").alias("marker_epoch"),
@@ -118,8 +121,14 @@ def _computed() -> list[Column]:
         F.col("listing").isNotNull().alias("partitions_complete"),
         F.when(F.col("ongoing").isNotNull(), F.col("ongoing.timeout_ms")).otherwise(F.col("last.timeout_ms")).alias("timeout_ms"),
         F.col("last.following").isNull().alias("is_last"),
-        F.coalesce(among(F.col("abort.previous_status"), law.EXPIRABLE), F.lit(False)).alias("nothing_open"),
+        F.coalesce(among(F.col("abort.went_on_from"), law.EXPIRABLE), F.lit(False)).alias("nothing_open"),
     ]
+
+
+def _listing() -> Column:
+    """The list that counted: that of the last PrepareX, or while Ongoing, of the last entry; null where neither survived."""
+    entries = ("last_prepare", "ongoing")
+    return F.coalesce(*(F.when(F.col(name).isNotNull(), F.struct(f"{name}.partitions")) for name in entries))
 
 
 def _decision() -> Column:

@@ -2,16 +2,25 @@
 
 Each entry is judged against the one before it. Compaction only removes the beginning of an id's story, so two surviving
 neighbours really were neighbours; a missing segment is what breaks that, and there the replay starts afresh.
+
+A neighbour need not have counted: an append that "fails" (too few replicas took it, or too late) stays in the log, and the coordinator's
+memory stays where it was. So memory is, after each entry, that entry or what it was before. An entry that does not follow from its
+neighbour is judged from the newest earlier one from which it and every entry between them can have come; those between did not count.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eo_audit.model.states import (
+    COMMIT_EPOCH_STEPS,
     COMPLETE,
+    COMPLETE_COMMIT,
     CONTINUES_RUN,
     EMPTY,
+    EXPIRABLE,
+    EXPIRES_AFTER_MS,
     GHOSTS,
+    GHOSTS_IN_SIGHT,
     KNOWN,
     LARGEST_EPOCH_STEP,
     ONGOING,
@@ -29,6 +38,8 @@ from eo_audit.model.states import (
 )
 
 Partitions = frozenset[tuple[str, int]]
+UNSEEN = -1  # place of an entry before all that are in sight
+FINE = ("ok", "not_judged")  # steps of the epoch that break nothing
 
 
 @dataclass(frozen=True)
@@ -58,10 +69,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Step:
-    """What the replay says of one entry; names and values as in the table `coordinator_history`."""
+    """What the replay says of one entry; names and values as in the table `coordinator_history`.
+
+    `origin` is the entry it goes on from: the one before it, or an earlier one where those between (`uncounted`, by their offsets)
+    were appended and never acknowledged; None where nothing in sight explains it.
+    """
 
     entry: Entry
     previous: Entry | None
+    origin: Entry | None
+    uncounted: tuple[int, ...]
     protocol: str
     step: str
     step_reason: str | None
@@ -83,6 +100,7 @@ def replay(entries: Sequence[Entry], transaction_version: int | None = None, *, 
     `transaction_version` and `kafka_version` are the cluster's where they are known: they say which protocol to assume where
     neither the entry nor its neighbours tell, and whether a fence may jump.
     """
+    law = _Law(may_jump=fence_may_jump(kafka_version))
     protocols = _protocols(entries, transaction_version)
     steps: list[Step] = []
     run: int | None = None
@@ -90,15 +108,103 @@ def replay(entries: Sequence[Entry], transaction_version: int | None = None, *, 
     for entry, protocol in zip(entries, protocols, strict=True):
         before = steps[-1].entry if steps and not entry.after_gap else None
         alive = None if before is None else alive
-        if begins_run(before, entry):
+        step = law.judge(_in_sight(steps, entry), entry, alive=alive, protocol=protocol)
+        if begins_run(before, entry) and begins_run(step.origin, entry):
             run = entry.offset
-        step, reason = _step(before, entry, alive=alive, protocol=protocol)
-        epoch_step = _epoch_step(before, entry, protocol=protocol, may_jump=fence_may_jump(kafka_version))
-        change = _field_change(before, entry) if before is not None and step == "legal" and epoch_step in ("ok", "not_judged") else None
-        belongs = run if entry.status in CONTINUES_RUN else None
-        steps.append(Step(entry, before, protocol, step, reason, epoch_step, change, belongs, entry is entries[-1]))
+        steps.append(replace(step, run=run if entry.status in CONTINUES_RUN else None, is_last=entry is entries[-1]))
         alive = entry if entry.status != TOMBSTONE else alive
     return steps
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """The id's last entries since the last missing segment, each with its protocol; whether what precedes them may be lost."""
+
+    entries: Sequence[tuple[Entry, str]] = ()
+    head_lost: bool = False
+
+
+def _in_sight(steps: Sequence[Step], entry: Entry) -> _Sight:
+    if entry.after_gap or not steps:
+        return _Sight()
+    head = next((place for place in range(len(steps) - 1, -1, -1) if steps[place].entry.after_gap), 0)
+    first = max(head, len(steps) - GHOSTS_IN_SIGHT)
+    return _Sight([(step.entry, step.protocol) for step in steps[first:]], first == head and not steps[head].head_known)
+
+
+@dataclass(frozen=True)
+class _Law:
+    """What a step may be on one cluster; `may_jump` as `fence_may_jump` says."""
+
+    may_jump: bool
+
+    def judge(self, sight: _Sight, entry: Entry, *, alive: Entry | None, protocol: str) -> Step:
+        """The step of an entry: from its neighbour, else from the entry it can have come from, else what is wrong with it."""
+        before = sight.entries[-1][0] if sight.entries else None
+        kind, reason = _step(before, entry, alive=alive, protocol=protocol)
+        epoch_step = _epoch_step(before, entry, protocol=protocol, may_jump=self.may_jump)
+        fine = kind == "legal" and epoch_step in FINE
+        change = _field_change(before, entry) if before is not None and fine else None
+        if before is None or kind == "first" or (fine and change is None):
+            return Step(entry, before, before, (), protocol, kind, reason, epoch_step, change)
+        place = self._origin(sight, entry, protocol)
+        if place is None:
+            neighbour = (before.offset,) if kind == "ghost" else ()
+            return Step(entry, before, None, neighbour, protocol, kind, reason, epoch_step, change)
+        start = sight.entries[place][0] if place != UNSEEN else None
+        lost = tuple(between.offset for between, _ in sight.entries[place + 1 :])
+        return Step(entry, before, start, lost, protocol, "ghost", None, "not_judged" if entry.epoch is None else "ok", None)
+
+    def _origin(self, sight: _Sight, entry: Entry, protocol: str) -> int | None:
+        """Place of the newest earlier entry from which this one and all between can have come, the neighbour apart.
+
+        UNSEEN where all in sight can have come from one that was compacted away.
+        """
+        earlier = sight.entries
+        if entry.status in COMPLETE and earlier[-1][0].status in COMPLETE:
+            return None  # written again from its queue, unchanged; another one is no residue (KAFKA-10080)
+        chain = [*earlier, (entry, protocol)]
+        for place in range(len(earlier) - 2, -1, -1):
+            if _expired(earlier[place][0], entry) and self._all_follow(earlier[place][0], chain[place + 1 :]):
+                return place
+        unseen = _unseen([one for one, _ in chain]) if sight.head_lost and _expired(earlier[0][0], entry) else []
+        return UNSEEN if any(self._all_follow(start, chain) for start in unseen) else None
+
+    def _all_follow(self, start: Entry, chain: Sequence[tuple[Entry, str]]) -> bool:
+        return all(self._follows(start, entry, protocol=protocol) for entry, protocol in chain)
+
+    def _follows(self, start: Entry, entry: Entry, *, protocol: str) -> bool:
+        """Whether a coordinator that remembers `start` writes this entry."""
+        if entry.status not in VALID_PREVIOUS[protocol] or start.status not in VALID_PREVIOUS[protocol][entry.status]:
+            return False
+        if start.producer_id != entry.producer_id and entry.status in (ONGOING, *PREPARED):
+            return False
+        begins = start.status in EXPIRABLE and entry.status in (ONGOING, PREPARE_ABORT)
+        if begins and _both(entry.start_ms, entry.last_update_ms) and entry.start_ms != entry.last_update_ms:
+            return False  # a transaction that begins starts at the time of the entry
+        if entry.status == PREPARE_COMMIT and None not in (start.epoch, entry.epoch):
+            raised = (entry.epoch or 0) - (start.epoch or 0)
+            if raised not in COMMIT_EPOCH_STEPS[protocol]:
+                return False
+        epoch_step = _epoch_step(start, entry, protocol=protocol, may_jump=self.may_jump)
+        return epoch_step in FINE and _field_change(start, entry) is None
+
+
+def _expired(start: Entry, entry: Entry) -> bool:
+    """A tombstone needs an id that was idle for transactional.id.expiration.ms; sooner, it removes what stands between."""
+    if entry.status != TOMBSTONE:
+        return True
+    return entry.batch_ms is not None and start.last_update_ms is not None and entry.batch_ms - start.last_update_ms >= EXPIRES_AFTER_MS
+
+
+def _unseen(entries: Sequence[Entry]) -> list[Entry]:
+    """What a coordinator may have remembered that wrote all of these: an open transaction, or none."""
+    one = next((entry for entry in entries if entry.status in (ONGOING, *PREPARED)), entries[0])
+    lowest = min((entry.epoch for entry in entries if entry.epoch is not None), default=0)
+    common = frozenset.intersection(*(entry.partitions for entry in entries))
+    starts = (replace(one, status=ONGOING, partitions=common), replace(one, status=COMPLETE_COMMIT, partitions=frozenset()))
+    steps = range(min(lowest, max(LARGEST_EPOCH_STEP.values())) + 1)
+    return [replace(start, epoch=lowest - raised) for start in starts for raised in steps]
 
 
 def begins_run(before: Entry | None, entry: Entry) -> bool:

@@ -76,7 +76,7 @@ def _instance(run: list[Step], after: Entry | None, *, scan_ms: int, server_adds
     complete = next((entry for entry in entries if entry.status in COMPLETE), None)
     prepare, marker_epoch = _prepare(entries)
     end = prepare or complete
-    listing = prepare or ongoing
+    listing = _last(entries, *PREPARED) or ongoing
     start_ms, start_source = _start(run)
     epoch = ongoing.epoch if ongoing else data_epoch_of(run[-1].protocol, ended_in=end.status, end_epoch=marker_epoch) if end else None
     return Instance(
@@ -133,7 +133,7 @@ def _opens(step: Step) -> bool:
     """An Ongoing from which the transaction's time counts: not one that only adds partitions to the one before."""
     if step.entry.status != ONGOING:
         return False
-    before = step.previous
+    before = step.origin or step.previous
     return before is None or before.status != ONGOING or not step.entry.partitions > before.partitions
 
 
@@ -142,7 +142,7 @@ def _cause(run: list[Step], after: Entry | None, *, scan_ms: int, server_adds_tw
     ongoing, aborted = _last(entries, ONGOING), next((step for step in run if step.entry.status == PREPARE_ABORT), None)
     complete = next((entry for entry in entries if entry.status in COMPLETE), None)
     start_ms, start_source = _start(run)
-    before = aborted.previous if aborted else None
+    before = aborted.origin or aborted.previous if aborted else None
     return abort_cause(
         Abort(
             protocol=run[-1].protocol,

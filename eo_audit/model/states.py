@@ -92,9 +92,15 @@ GHOSTS: tuple[Ghost, ...] = (
     Ghost(COMPLETE_COMMIT, COMPLETE_COMMIT, _ANY_PROTOCOL, frozenset({0}), "same_payload"),
     Ghost(COMPLETE_ABORT, COMPLETE_ABORT, _ANY_PROTOCOL, frozenset({0}), "same_payload"),
 )
+# These pairs are what is left of a failed append where the entry it went on from is not in sight. Where it is, the replay finds it.
+# So many of an id's entries are searched for it. A failed append waits for its timeout or for a change of the in-sync replicas, so a
+# transaction has room for a few (three were seen); and what a row carries along must have a bound.
+GHOSTS_IN_SIGHT = 16
+EXPIRES_AFTER_MS = 604_800_000  # default of transactional.id.expiration.ms
 # A tombstone whose append failed leaves the id in memory: its next entry has the old producer id and continues the old state.
 
 LARGEST_EPOCH_STEP: Mapping[str, int] = MappingProxyType({TV0: 1, TV2: 2, UNKNOWN: 2})  # 2: a fence by 4.0.0 (KAFKA-19367)
+COMMIT_EPOCH_STEPS: Mapping[str, frozenset[int]] = MappingProxyType({TV0: frozenset({0}), TV2: frozenset({1}), UNKNOWN: frozenset({0, 1})})
 FENCE_JUMPS_BELOW = (2, 6)  # before this release every failed fence attempt raised the epoch once more (KAFKA-9666)
 
 

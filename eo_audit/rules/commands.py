@@ -1,8 +1,32 @@
-"""Complete commands for remedies, between back quotes: everything is filled in but $BOOTSTRAP."""
+"""Complete commands for remedies, between back quotes: everything is filled in but $BOOTSTRAP, and what the text beside them says."""
+
+from dataclasses import dataclass
 
 from eo_audit.rules.words import shell
 
 TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
+DESCRIBES_PRODUCERS = (2, 8)  # brokers that answer DescribeProducers (KIP-664)
+FIRST_TOOL = (3, 0)  # kafka-transactions.sh; brokers that answer DescribeTransactions, and find a transaction by its start offset
+TERMINATES = (4, 1)  # the tool's forceTerminateTransaction (KIP-939), which is Admin.fenceProducers
+
+Version = tuple[int, ...] | None  # of the brokers (major, minor); None where it is not known
+
+_FENCE = (
+    "import java.util.*; import org.apache.kafka.clients.admin.*; class Fence { public static void main(String[] a) throws Exception { "
+    'try (Admin admin = Admin.create(Map.<String, Object>of("bootstrap.servers", a[0]))) '
+    "{ admin.fenceProducers(List.of(a[1])).all().get(); } } }"
+)
+_LIBS = '"$(dirname "$(command -v kafka-topics.sh)")/../libs/*"'
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """An open transaction of one partition as brokers before 3.0 want it named; `coordinator_epoch` is None where no table tells it."""
+
+    start_offset: int
+    producer_id: int
+    producer_epoch: int | None
+    coordinator_epoch: int | None
 
 
 def abort(topic: str, partition: int, start_offset: int) -> str:
@@ -10,14 +34,51 @@ def abort(topic: str, partition: int, start_offset: int) -> str:
     return f"`{TOOL} abort --topic {shell(topic)} --partition {partition} --start-offset {start_offset}`"
 
 
+def abort_by_producer(topic: str, partition: int, hanging: Hanging) -> str:
+    """The same for brokers before 3.0, which do not look the transaction up: the marker is written as it is named."""
+    epoch = "$PRODUCER_EPOCH" if hanging.producer_epoch is None else hanging.producer_epoch
+    coordinator = "$COORDINATOR_EPOCH" if hanging.coordinator_epoch is None else hanging.coordinator_epoch
+    return (
+        f"`{TOOL} abort --topic {shell(topic)} --partition {partition} --producer-id {hanging.producer_id} --producer-epoch {epoch} "
+        f"--coordinator-epoch {coordinator}`"
+    )
+
+
+def abort_for(topic: str, partition: int, hanging: Hanging, version: Version) -> str:
+    """The command that fits the brokers; both, each with its range, where their version is not known."""
+    new, old = abort(topic, partition, hanging.start_offset), abort_by_producer(topic, partition, hanging)
+    if version is None:
+        return f"{new} (brokers from 3.0), {old} (older brokers; run the tool from a distribution of 3.0 or later)"
+    return new if version >= FIRST_TOOL else f"{old} (the tool comes with Kafka 3.0; run it from a newer distribution)"
+
+
+def names_producer(version: Version) -> bool:
+    """Whether `abort_for` prints a command that names producer, epoch and coordinator epoch."""
+    return version is None or version < FIRST_TOOL
+
+
 def describe(transactional_id: str) -> str:
-    """What the coordinator knows of a transactional id now."""
+    """What the coordinator knows of a transactional id now. Brokers from 3.0 answer."""
     return f"`{TOOL} describe --transactional-id {shell(transactional_id)}`"
 
 
-def describe_producers(topic: str, partition: int) -> str:
-    """Producer states of a partition now, open transactions included."""
-    return f"`{TOOL} describe-producers --topic {shell(topic)} --partition {partition}`"
+def describe_producers(topic: str, partition: int, version: Version = (3, 0)) -> str:
+    """How to see what is open in a partition now; brokers before 2.8 do not tell, so the end of the log must be dumped again."""
+    asked = f"`{TOOL} describe-producers --topic {shell(topic)} --partition {partition}`"
+    again = f"dump the end of {topic}-{partition} on its leader again and look for the producer's marker"
+    if version is None:
+        return f"{asked} (brokers from 2.8; for older ones {again})"
+    return asked if version >= DESCRIBES_PRODUCERS else f"{again} (brokers before 2.8 do not answer describe-producers)"
+
+
+def fence(transactional_id: str, version: Version) -> str:
+    """Fence the producers of an id and abort what it has open, on every partition: the coordinator does it (`Admin.fenceProducers`)."""
+    terminate = f"`{TOOL} forceTerminateTransaction --transactionalId {shell(transactional_id)}`"
+    if version is not None and version >= TERMINATES:
+        return terminate
+    program = f"`echo '{_FENCE}' > Fence.java && java -cp {_LIBS} Fence.java $BOOTSTRAP {shell(transactional_id)}`"
+    needs = "with Java 11 and a Kafka distribution of 3.2 or later"
+    return f"{program} ({needs})" if version is not None else f"{terminate} (from Kafka 4.1 on), {program} (before, {needs})"
 
 
 def describe_topic(topic: str) -> str:

@@ -52,6 +52,7 @@ class Context:
         last_of_producer: the last transaction of each producer id that is open somewhere, by (cluster, producer id).
         open_spans: what is open at the end of a log (rows of transaction_spans), by (replica log, producer id).
         unmarked: partitions that still lack a marker, by instance id.
+        data_of: records of an open transaction (C01) in each partition it lists, by instance id; None where the dumps do not show it.
         edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
         spans: the transaction spans of the same.
         missed_entries: index entries that a look-up may miss (rows of aborted_index), by (replica log, producer id), in offset order.
@@ -64,6 +65,7 @@ class Context:
     last_of_producer: Mapping[tuple[str, int], Row] = field(default_factory=dict)
     open_spans: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    data_of: Mapping[str, Mapping[tuple[str, int], int | None]] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     spans: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     missed_entries: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)

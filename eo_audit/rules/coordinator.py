@@ -9,9 +9,9 @@ C09  an entry whose append failed but stayed in the log: legal, and the sign of 
 C11  a state that is never written.
 C12  why a transaction was aborted, where the client did not do it itself.
 
-Legal histories that look alike: ghost entries (the append timed out, the next entry was computed from the old state), compaction (it
-only removes
-the beginning of an id's story), KIP-939 transactions that never time out, TV2 epochs that rise with every transaction.
+Legal histories that look alike: ghost entries (their appends failed, a later entry was computed from the state before them),
+compaction (it only removes the beginning of an id's story), KIP-939 transactions that never time out, TV2 epochs that rise with every
+transaction.
 """
 
 from eo_audit.rules.explain import coordinator as words_of
@@ -36,10 +36,11 @@ C01 = Rule(
     docs=Docs(
         "A transaction is Ongoing although its timeout and two scans have passed: the coordinator does not work for this id.",
         "Ongoing for two hours with a timeout of 60 s.",
-        "A transaction inside its timeout; a two-phase transaction (timeout 2147483647), which never times out.",
+        "A transaction inside its timeout; a two-phase transaction (timeout 2147483647), which never times out; an entry whose append "
+        "failed, of which no partition holds data (info).",
     ),
     cause="the coordinator partition has no leader or too few in-sync replicas, its thread died, or an epoch overflow (4.0 at epoch 32766)",
-    remedy="See the finding: initTransactions() with the same id ends it cleanly.",
+    remedy="See the finding: restart the owner of the id first; its initTransactions() ends the transaction cleanly.",
 )
 C02 = Rule(
     "C02",
@@ -68,11 +69,14 @@ C03 = Rule(
     by="transactional_id",
     where=f"step = 'illegal' AND step_reason NOT IN {NEVER_WRITTEN}",
     explain=words_of.illegal,
+    proves_delivery_wrong=False,
     docs=Docs(
         "Two neighbouring entries of an id are a step that no coordinator takes. Compaction cannot fake it: it only removes the "
-        "beginning of a story.",
+        "beginning of a story. By itself it does not prove "
+        "that delivery was wrong.",
         "Ongoing is followed by CompleteCommit.",
-        "PrepareCommit(e) then PrepareAbort(e+1): a ghost (C09); TV2: Empty then PrepareAbort.",
+        "PrepareCommit(e) then PrepareAbort(e+1), or PrepareAbort(e+1) then PrepareCommit(e): the first did not count (C09); TV2: Empty "
+        "then PrepareAbort.",
     ),
     cause="a segment of the coordinator log is missing, the log was truncated or forked, or something else wrote to it",
     remedy=(
@@ -89,9 +93,11 @@ C04 = Rule(
     by="transactional_id",
     where="epoch_step IN ('regression', 'jump', 'pid_change_epoch_not_zero')",
     explain=words_of.epoch,
+    proves_delivery_wrong=False,
     docs=Docs(
         "The epoch of an id fell, rose by more than any step does, or did not restart at 0 with a new producer id: fencing cannot "
-        "be relied on.",
+        "be relied on. By itself it does not prove "
+        "that delivery was wrong.",
         "Epoch 5, then epoch 3, for the same id and producer id.",
         "A new producer id with epoch 0 after exhaustion or expiry; PrepareAbort(e+2) on 4.0; burned epochs before 2.6 (KAFKA-9666).",
     ),
@@ -110,10 +116,11 @@ C08 = Rule(
     by="transactional_id",
     where="field_change IS NOT NULL AND step <> 'ghost'",
     explain=words_of.field,
+    proves_delivery_wrong=False,
     docs=Docs(
-        "A step that is legal by its states changed a field that it must keep.",
+        "A step that is legal by its states changed a field that it must keep. By itself it does not prove that delivery was wrong.",
         "Ongoing with partitions [orders-0, orders-1], then Ongoing with [orders-0].",
-        "A repeated Ongoing with another start and list: a ghost (C09); a timeout that changes with Empty.",
+        "Ongoing [a], Ongoing [a, b], PrepareAbort [a]: the second did not count (C09); a timeout that changes with Empty.",
     ),
     cause="entries that no coordinator wrote, or a coordinator bug",
     remedy="Verify the markers of the transaction (T05, T06) and compare the replicas of this coordinator partition.",
@@ -128,9 +135,9 @@ C09 = Rule(
     where="step = 'ghost'",
     explain=words_of.ghost,
     docs=Docs(
-        "An entry was written but not acknowledged in time; the next one was computed from the state before it. Legal, but the log "
-        "was under-replicated.",
-        "Empty(e+1) twice; PrepareCommit(e) then PrepareAbort(e+1).",
+        "Entries were written but not acknowledged in time, and did not count: a later one was computed from the state before them. Legal, "
+        "but the log was under-replicated.",
+        "Empty(e+1) twice; PrepareCommit(e) then PrepareAbort(e+1); Ongoing [a], Ongoing [a, b], PrepareAbort [a].",
         "A normal retry of the client, which writes nothing.",
     ),
     cause="the coordinator partition lacked in-sync replicas or was slow at that moment",
@@ -148,8 +155,10 @@ C11 = Rule(
     by="transactional_id",
     where=f"step = 'illegal' AND step_reason IN {NEVER_WRITTEN}",
     explain=words_of.transient,
+    proves_delivery_wrong=False,
     docs=Docs(
-        "An entry carries a state that only exists in memory (Dead, PrepareEpochFence) or that no version knows.",
+        "An entry carries a state that only exists in memory (Dead, PrepareEpochFence) or that no version knows. By itself it does not "
+        "prove that delivery was wrong.",
         "Status 7 in the log.",
         "A tombstone, which is how Dead looks in the log.",
     ),

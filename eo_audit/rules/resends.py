@@ -1,9 +1,9 @@
 """Candidates for a resend under another identity: two producers of one log that wrote the same keys one after the other.
 
-The first and last records of each producer are enough: a resend repeats what one wrote last at the beginning of what the other writes. The
-records of one key stand in offset order; each is paired with the one before it. So a key that a thousand producers write gives a
-thousand pairs,
-not a million. What a pair really repeats is compared on the driver, from the same few records.
+The first and last records of each producer are enough: a resend repeats what one wrote last at the beginning of what the other writes.
+The records of one key stand in offset order; each is paired with the one before it. So a key that a thousand producers write gives a
+thousand pairs, not a million. A record with a key of which no hash is known (it is no text, or was not printed) equals no other. What a
+pair really repeats is compared on the driver, from the same few records.
 """
 
 from collections.abc import Mapping
@@ -55,12 +55,12 @@ def _records(edges: DataFrame) -> DataFrame:
         "struct(section_id, byte_offset, length) AS place",
         "explode(array_distinct(concat(head, tail))) AS record",
     )
-    return records.where("coalesce(record.key_hash, record.value_hash) IS NOT NULL")
+    return records.where("record.key_hash IS NOT NULL OR (NOT record.keyed AND record.value_hash IS NOT NULL)")
 
 
 def _paired(records: DataFrame) -> DataFrame:
     """Each record with the record of the same key (or, without a key, of the same value) before it."""
-    same_key = "PARTITION BY replica_log_id, coalesce(record.key_hash, record.value_hash) ORDER BY record.offset"
+    same_key = "PARTITION BY replica_log_id, record.keyed, coalesce(record.key_hash, record.value_hash) ORDER BY record.offset"
     return records.selectExpr("*", f"lag(struct(producer_id, is_transactional, record.value_hash)) OVER ({same_key}) AS before")
 
 

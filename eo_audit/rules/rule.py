@@ -113,6 +113,7 @@ class Rule:
         find: step from the history tables to hits (see `rules.cases.hits`), for what one row cannot show.
         by: column whose value, within one replica log, is the cause; empty: the whole log is one cause.
         weight: what makes a row telling (highest first), as SQL; None: its first offset is.
+        proves_delivery_wrong: a finding above info means by itself that records were lost, repeated or shown wrongly, or are kept back.
         docs, cause, remedy: for people; `explain` may say more for one case.
         explain: one case to its words and numbers; None when the context acquits it.
     """
@@ -131,3 +132,4 @@ class Rule:
     by: str = "producer_id"
     weight: str | None = None
     needs: tuple[str, ...] = ()
+    proves_delivery_wrong: bool = True

@@ -61,7 +61,7 @@ _SOURCES = (
         addresses=(("", "entry_offset"), ("previous_", "previous_offset")),
         row="""coordinator_partition entry_offset batch_timestamp_ms transactional_id tombstone producer_id producer_epoch timeout_ms status
             partitions last_update_ms start_ms protocol previous_offset previous_status previous_pid previous_epoch previous_timeout_ms
-            previous_start_ms previous_partitions step_reason epoch_step field_change instance_id""",
+            previous_start_ms previous_partitions origin_offset origin_status uncounted step_reason epoch_step field_change instance_id""",
     ),
     Source(
         table="transaction_instances",

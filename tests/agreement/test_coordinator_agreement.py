@@ -10,14 +10,16 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.instances import transaction_instances
-from eo_audit.model.coordinator import Step, replay
+from eo_audit.model.coordinator import Entry, Step, replay
 from eo_audit.model.instances import Instance, instances
 from eo_audit.model.states import TOMBSTONE
-from tests.support.coordinator_logs import CLUSTERS, Log, log_of
+from tests.support.coordinator_ghosts import ghost_life
+from tests.support.coordinator_logs import CLUSTERS, Cluster, Log, log_of
 from tests.support.rows import table
 
 AT_LEAST = 100
 SEEDS = range(2)
+HEALTHY = 7  # the coordinator partition whose entries are all legal, though many appends failed
 
 STEP_VALUES = {
     "step": ["first", "legal", "ghost", "illegal"],
@@ -34,7 +36,13 @@ CAUSES = [
 
 @pytest.fixture(scope="module")
 def logs() -> list[Log]:
-    return [log_of(random.Random(f"{seed}/{c.name}"), c, seed, ids=90, length=30) for seed in SEEDS for c in CLUSTERS]
+    mixed = [log_of(random.Random(f"{seed}/{c.name}"), c, seed, ids=120, length=30) for seed in SEEDS for c in CLUSTERS]
+    healthy = [log_of(random.Random(f"ghosts/{c.name}"), c, HEALTHY, ids=60, length=40, lived=with_ghosts) for c in CLUSTERS]
+    return [*mixed, *healthy]
+
+
+def with_ghosts(source: random.Random, cluster: Cluster, length: int) -> list[Entry]:
+    return ghost_life(source, cluster, length).log
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +126,9 @@ def expected_entry(key: tuple[str, int, str], step: Step) -> dict[str, object]:
         "step_reason": step.step_reason,
         "epoch_step": step.epoch_step,
         "field_change": step.field_change,
+        "origin_offset": step.origin.offset if step.origin else None,
+        "origin_status": step.origin.status if step.origin else None,
+        "uncounted": list(step.uncounted) or None,
         "previous_offset": before.offset if before else None,
         "previous_status": before.status if before else None,
         "previous_pid": before.producer_id if before else None,
@@ -143,6 +154,14 @@ def test_every_value_occurs_often(replayed: dict[tuple[str, int, str], list[Step
     seen = Counter((name, getattr(step, name)) for step in steps for name in STEP_VALUES)
     rare = {(name, value): seen[name, value] for name, values in STEP_VALUES.items() for value in values if seen[name, value] < AT_LEAST}
     assert not rare
+
+
+def test_no_failing_append_makes_a_fault(history: DataFrame) -> None:
+    healthy = history.where(f"coordinator_partition = {HEALTHY}")
+    fault = "step = 'illegal' OR epoch_step NOT IN ('ok', 'not_judged') OR field_change IS NOT NULL"
+    assert not healthy.where(fault).collect()
+    assert healthy.where("size(uncounted) > 1").count() > AT_LEAST
+    assert healthy.where("step = 'ghost' AND origin_offset IS NULL").count() > 0, "from what was compacted away"
 
 
 def plain(row: Row) -> dict[str, object]:

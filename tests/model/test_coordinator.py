@@ -1,11 +1,16 @@
 """Short stories of one transactional id, and what the replay says of their last entry."""
 
+import random
+from dataclasses import replace
+
 import pytest
 
 from eo_audit.model.coordinator import Entry, Step, replay
 from eo_audit.model.instances import Instance, instances
+from tests.support.coordinator_ghosts import ghost_life
+from tests.support.coordinator_logs import CLUSTERS, Cluster
 
-A, B = ("orders", 0), ("orders", 1)
+A, B, C = ("orders", 0), ("orders", 1), ("orders", 2)
 
 
 def story(text: str, *, json: bool = True) -> list[Entry]:
@@ -22,7 +27,7 @@ def story(text: str, *, json: bool = True) -> list[Entry]:
             if mark in names:
                 fields[names[mark]] = int(value)
             elif mark == "[":
-                fields["partitions"] = frozenset({"A": A, "B": B}[name] for name in value[:-1])
+                fields["partitions"] = frozenset({"A": A, "B": B, "C": C}[name] for name in value[:-1])
             else:
                 fields["epoch"] = int(word)
         entries.append(Entry(place, state, **fields))  # type: ignore[arg-type]
@@ -40,7 +45,7 @@ STEPS = [
     ("Empty 0", 0, "first", None),
     ("Empty 0, Ongoing 0 [A]", 0, "legal", None),
     ("Ongoing 0 [A], Ongoing 0 [AB]", 0, "legal", None),
-    ("Ongoing 0 [AB], Ongoing 0 [A]", 0, "legal", None),  # same start: a shrunken list, which field_change reports
+    ("Empty 0, Ongoing 0 [AB], Ongoing 0 [A]", 0, "legal", None),  # same start: a shrunken list, which field_change reports
     ("Ongoing 0 [AB] ^10, Ongoing 0 [A] ^20", 0, "ghost", None),
     ("Ongoing 0 [A] ^10, Ongoing 0 [A] ^20", 0, "ghost", None),
     ("Ongoing 0 [A], PrepareCommit 0 [A]", 0, "legal", None),
@@ -50,7 +55,7 @@ STEPS = [
     ("PrepareCommit 0 [A], PrepareAbort 1 [A]", 0, "ghost", None),
     ("PrepareAbort 0 [A], PrepareAbort 1 [A]", 0, "ghost", None),
     ("PrepareAbort 1 [A], PrepareAbort 1 [A]", 2, "ghost", None),
-    ("PrepareAbort 0 [A], PrepareCommit 0 [A]", 0, "illegal", "not_in_table"),
+    ("CompleteAbort 0, PrepareAbort 0 [A], PrepareCommit 0 [A]", 0, "illegal", "not_in_table"),
     ("CompleteCommit 0 u5, CompleteCommit 0 u5", 0, "ghost", None),
     ("CompleteCommit 0, CompleteCommit 0", 0, "illegal", "double_complete"),
     ("Ongoing 0 [A], CompleteCommit 0", 0, "illegal", "not_in_table"),
@@ -78,6 +83,91 @@ def test_steps(text: str, version: int, step: str, reason: str | None) -> None:
     assert (found.step, found.step_reason) == (step, reason)
 
 
+# Story, protocol, where its last entry goes on, and what did not count. The second and the third were seen on real brokers.
+GHOSTS = [
+    ("Empty 0, Ongoing 0 [A], Ongoing 0 [AB], Ongoing 0 [AC]", 0, 1, (2,)),
+    ("Empty 0, Ongoing 0 [A], Ongoing 0 [AB], Ongoing 0 [AC], PrepareAbort 1 [A]", 0, 1, (2, 3)),
+    ("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A], PrepareAbort 1 [A], PrepareCommit 0 [A]", 0, 1, (2, 3)),
+    ("Empty 0 v2, Ongoing 0 [A] v2, PrepareAbort 1 [A] v2, PrepareCommit 1 [A] v2", 2, 1, (2,)),
+    ("Empty 0, Ongoing 0 [A], PrepareCommit 0 [A], Ongoing 0 [AB]", 0, 1, (2,)),
+    ("Empty 0, Ongoing 0 [A], Empty 1", 0, 0, (1,)),
+    ("CompleteCommit 0, Ongoing 0 [A], Ongoing 0 [B] ^20, Empty 1, Ongoing 0 [A] ^40", 0, 0, (1, 2, 3)),
+    ("Empty 0, Ongoing 0 [A] ^10, Ongoing 0 [B] ^20", 0, 0, (1,)),
+    # The first entry in sight did not count, and what it went on from was compacted away.
+    ("Ongoing 0 [AB], PrepareAbort 1 [A]", 0, None, (0,)),
+    ("Ongoing 4 [A] ^0, Empty 5", 0, None, (0,)),
+    ("PrepareAbort 1 [A], PrepareCommit 0 [A]", 0, None, (0,)),
+]
+
+
+@pytest.mark.parametrize(("text", "version", "origin", "uncounted"), GHOSTS)
+def test_a_step_is_judged_from_the_entry_it_can_have_come_from(
+    text: str, version: int, origin: int | None, uncounted: tuple[int, ...]
+) -> None:
+    found = last(text, version)
+    assert (found.step, found.step_reason, found.epoch_step, found.field_change) == ("ghost", None, "ok", None)
+    assert (found.origin and found.origin.offset, found.uncounted) == (origin, uncounted)
+
+
+NO_GHOSTS = [
+    ("Empty 0, Ongoing 0 [A], CompleteCommit 0", "illegal", "ok", None),  # a skipped decision
+    ("Empty 5, Ongoing 5 [A], PrepareCommit 5 [A], CompleteCommit 5, Empty 3", "legal", "regression", None),
+    ("Empty 5, Ongoing 5 [A], PrepareCommit 4 [A]", "legal", "regression", None),
+    ("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A], PrepareCommit 0 [A] T5", "illegal", "regression", None),
+    ("Empty 0, Ongoing 0 [AB], PrepareCommit 0 [A]", "legal", "ok", "prepare_partitions"),
+    ("Empty 0, Ongoing 0 [AB], Ongoing 0 [ABC], PrepareCommit 0 [A]", "legal", "ok", "prepare_partitions"),
+    ("Empty 0, Ongoing 0 [A], Ongoing 0 [AB], PrepareCommit 0 [A] ^11", "legal", "ok", "prepare_partitions"),
+    # What went on from a later entry shows that this one counted: it is passed and cannot be gone on from.
+    ("Empty 0, Ongoing 0 [A], PrepareCommit 0 [A], CompleteCommit 0, PrepareAbort 1 [A]", "illegal", "ok", None),
+    (
+        "Empty 0, Ongoing 0 [A], PrepareCommit 0 [A], CompleteCommit 0, Ongoing 0 [B] ^50, PrepareAbort 1 [A]",
+        "legal",
+        "ok",
+        "prepare_partitions",
+    ),
+    ("Empty 0, Ongoing 0 [A], PrepareCommit 0 [A], PrepareAbort 1 [A], CompleteCommit 0", "illegal", "regression", None),
+    ("Empty 0, Ongoing 0 [A], Tombstone", "illegal", "not_judged", None),
+    ("Ongoing 0 [A], PrepareCommit 0 [A], CompleteCommit 0, PrepareCommit 0 [A]", "illegal", "ok", None),
+]
+
+
+@pytest.mark.parametrize(("text", "step", "epoch_step", "change"), NO_GHOSTS)
+def test_what_no_earlier_entry_explains(text: str, step: str, epoch_step: str, change: str | None) -> None:
+    found = last(text)
+    assert (found.step, found.epoch_step, found.field_change) == (step, epoch_step, change)
+
+
+def test_an_id_that_was_idle_for_long_may_expire_behind_a_ghost() -> None:
+    entries = story("Empty 0, Ongoing 0 [A], Tombstone")
+    late = replace(entries[-1], batch_ms=604_800_001)
+    assert replay([*entries[:-1], late], 0)[-1].step == "ghost"
+
+
+def test_what_did_not_count_says_nothing_of_the_transaction() -> None:
+    found = only("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A], PrepareAbort 1 [A], PrepareCommit 0 [A], CompleteCommit 0")
+    assert (found.decision, found.marker_epoch, found.prepare_offset, found.partitions) == ("COMMIT", 0, 4, frozenset({A}))
+    found = only("Empty 0, Ongoing 0 [A], Ongoing 0 [AB], Ongoing 0 [AC], PrepareAbort 1 [A]", json=False)
+    assert (found.decision, found.start_ms, found.partitions) == ("ABORT", 10, frozenset({A}))
+    found = only("Empty 0, Ongoing 0 [A], PrepareCommit 0 [A], Ongoing 0 [AB], PrepareCommit 0 [AB]", json=False)
+    assert (found.start_ms, found.partitions) == (10, frozenset({A, B}))
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda cluster: cluster.name)
+@pytest.mark.parametrize("head", [0, 7])
+def test_no_failing_append_makes_a_fault(cluster: Cluster, head: int) -> None:
+    """Whatever a coordinator logs while appends fail is legal, from its first entry on or from where the cleaner left it."""
+    ghosts = 0
+    for seed in range(500):
+        log = ghost_life(random.Random(f"{seed}/{cluster.name}"), cluster, 25).log[head:]
+        if not head:
+            log[0] = replace(log[0], nothing_before=True)
+        for step in replay(log, cluster.transaction_version, kafka_version=cluster.kafka_version):
+            assert step.step in ("first", "legal", "ghost"), (seed, step)
+            assert step.epoch_step in ("ok", "not_judged") and step.field_change is None, (seed, step)
+            ghosts += step.step == "ghost"
+    assert ghosts > 1_000
+
+
 EPOCH_STEPS = [
     ("Empty 0, Empty 1", 0, "3.9.1", "ok"),
     ("Empty 0, Empty 0", 0, "3.9.1", "ok"),
@@ -103,7 +193,7 @@ FIELD_CHANGES = [
     ("Ongoing 0 [A], PrepareCommit 0 [A]", None),
     ("Empty 0, Empty 1 T2000", None),
     ("Empty 0, Ongoing 0 [A] T2000", "timeout"),
-    ("Ongoing 0 [AB], Ongoing 0 [A]", "partitions_shrank"),
+    ("Empty 0, Ongoing 0 [AB], Ongoing 0 [A]", "partitions_shrank"),
     ("Ongoing 0 [A], PrepareCommit 0 [AB]", "prepare_partitions"),
     ("Ongoing 0 [A] ^10, PrepareCommit 0 [A] ^11", "start"),
     ("PrepareCommit 0 [A], CompleteCommit 0 [A]", "complete_partitions"),

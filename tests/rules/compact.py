@@ -1,8 +1,9 @@
 """Rules' cases as compact rows: `orders-0 14-15 data pid=2 epoch=0 seq=4-5 label=gap skipped_sequences=2`.
 
 A row names its partition (`orders-0`, with `/2` for broker 2), its offsets, then columns: `name=value`, a bare word for true, `!word` for
-false. The first bare word of a producer_history row is its kind. Values are numbers, words, `[a-0,b-1]` lists of partitions; `head` and
-`tail` are records `offset:key:value`, numbers that stand for hashes, or `n` for none; a trailing `!` says that readers do not get it.
+false. The first bare word of a producer_history row is its kind. Values are numbers, words, `[a-0,b-1]` lists of partitions (offsets for
+`uncounted`); `head` and `tail` are records `offset:key:value`, numbers that stand for hashes, `n` for none, `?` for one without a hash; a
+trailing `!` says that readers do not get it.
 """
 
 import hashlib
@@ -151,7 +152,9 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
         yield from zip(RANGES[name], _range(text), strict=True)
         return
     value: object = int(text) if re.fullmatch(r"-?\d+", text) else text
-    if text.startswith("["):
+    if name == "uncounted":
+        value = [int(item) for item in text.strip("[]").split(",")]
+    elif text.startswith("["):
         places = [_place(item) for item in text.strip("[]").split(",") if item]
         value = [{"topic": topic, "partition": partition} for topic, partition, _ in places]
     if text in ("true", "false", "null"):
@@ -163,8 +166,8 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
 
 def _record(item: str) -> Rows:
     offset, key, value = item.rstrip("!").split(":")
-    hashes = {name: None if text == "n" else int(text) for name, text in (("key_hash", key), ("value_hash", value))}
-    return {"offset": int(offset), **hashes, "returned": not item.endswith("!")}
+    hashes = {name: None if text in ("n", "?") else int(text) for name, text in (("key_hash", key), ("value_hash", value))}
+    return {"offset": int(offset), **hashes, "keyed": key != "n", "returned": not item.endswith("!")}
 
 
 def _addressed(table: str, row: Rows, *, cluster: str, place: tuple[str, int, int], at: int) -> Rows:

@@ -52,3 +52,9 @@ def test_the_fingerprint_is_free_of_order_and_sees_every_change() -> None:
 def test_no_remedy_offers_an_abort_where_the_coordinator_lists_the_partition() -> None:
     offers = {rule.code for rule in RULES if "kafka-transactions.sh" in rule.remedy and " abort " in rule.remedy}
     assert offers == set()
+
+
+def test_what_the_coordinator_wrote_wrongly_is_no_proof_about_delivery() -> None:
+    """Markers and data may be right all the same: only T and L rules judge those."""
+    assert {rule.code for rule in RULES if not rule.proves_delivery_wrong} == {"C03", "C04", "C08", "C11"}
+    assert all("does not prove that delivery was wrong" in rule.docs.proves for rule in RULES if not rule.proves_delivery_wrong)

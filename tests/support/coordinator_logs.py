@@ -1,7 +1,7 @@
 """Generated coordinator logs: transactional ids that live, fail, ghost and break, printed as text or JSON, with gaps and missing heads."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from eo_audit.model.coordinator import Entry
@@ -210,11 +210,15 @@ class Log:
     bases: list[int]
 
 
-def log_of(source: random.Random, cluster: Cluster, partition: int, *, ids: int, length: int) -> Log:
+Life = Callable[[random.Random, Cluster, int], list[Entry]]
+
+
+def log_of(source: random.Random, cluster: Cluster, partition: int, *, ids: int, length: int, lived: Life = life) -> Log:
     """Interleave the lives of some ids, then compact the head and lose a segment now and then."""
-    lives = {f"{cluster.name}-{partition}-{n}": iter(life(source, cluster, source.randrange(3, length))) for n in range(ids)}
+    lives = {f"{cluster.name}-{partition}-{n}": iter(lived(source, cluster, source.randrange(3, length))) for n in range(ids)}
     mixed = [(name, entry) for name, entry in _interleaved(source, lives)]
     cut = source.choice([0, 0, len(mixed) // 3])
+    newest = {name: place for place, (name, _) in enumerate(mixed[:cut])}  # the cleaner keeps these
     segments, lost = source.choice([1, 3]), source.random() < 0.5
     rows: list[tuple[str, Entry, int]] = []
     bases: list[int] = []
@@ -224,7 +228,7 @@ def log_of(source: random.Random, cluster: Cluster, partition: int, *, ids: int,
         if section == len(bases):
             offset += 10 if lost and section == 2 else 0
             bases.append(offset)
-        if place < cut and source.random() < 0.6:
+        if place < newest.get(name, 0):
             offset += 1  # compacted away
             continue
         stretch = 1 if lost and section == 2 and not cut else 0  # with holes before, the cleaner may have been at work

@@ -1,11 +1,15 @@
 """Words for the coordinator rules (C)."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
+from eo_audit.rules.owners import Owner
+from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation
-from eo_audit.rules.words import count, duration, partitions, shown
+from eo_audit.rules.words import count, duration, partitions, shown, some
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -24,7 +28,10 @@ def _id(row: Row) -> str:
 
 
 def dangling(case: Case, context: "Context") -> Explanation | None:
-    """C01: open past the timeout, two scans and the tolerance for clocks; never for a two-phase transaction."""
+    """C01: open past the timeout, two scans and the tolerance for clocks; never for a two-phase transaction.
+
+    An Ongoing entry need not have counted: where the partitions it lists hold no data of it, nobody waits for it.
+    """
     if case.log is not None and not case.log.ends_here:
         return None
     row = case.row
@@ -37,29 +44,83 @@ def dangling(case: Case, context: "Context") -> Explanation | None:
         return None
     blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
     stopped = 0 < context.newest_ms(row.word("cluster")) < now - over
+    data = _Data.of(row, context, blocks=blocks)
+    owner = owner_of(row.text("transactional_id") or "")
     message = (
-        f"The transaction of {_id(row)} (producer {row.maybe('producer_id')}) has been Ongoing for {duration(now - start)} with a "
-        f"timeout of {duration(timeout)}"
-        f"{f': it holds back {partitions(blocks)}' if blocks else ''}"
+        f"The transaction of {_id(row)} (producer {row.maybe('producer_id')}{owner.hint}) has been Ongoing for {duration(now - start)} "
+        f"with a timeout of {duration(timeout)}"
+        f"{f': it holds back {partitions(blocks)}' if blocks else ''}{data.words}"
         f"{'; no broker wrote anything after its deadline, so the brokers may have been stopped before it' if stopped else ''}"
     )
+    unsure = stopped or not (data.records or blocks) or cluster.text("as_of_source") == "newest_broker_clock"
     return Explanation(
         message,
-        severity="critical" if blocks else "error",
-        certainty="likely" if stopped or cluster.text("as_of_source") == "newest_broker_clock" else "definite",
-        remedy=_init_remedy(row),
-        details={"open_for_ms": now - start, "timeout_ms": timeout, "partitions": [f"{t}-{p}" for t, p in row.partitions()]},
+        severity="critical" if blocks else "info" if data.is_none else "error",
+        certainty="likely" if unsure else "definite",
+        remedy=_unheld_remedy(row, context) if data.is_none else _init_remedy(row, context, owner, data),
+        details={
+            "open_for_ms": now - start,
+            "timeout_ms": timeout,
+            "partitions": [f"{t}-{p}" for t, p in row.partitions()],
+            "records": data.records,
+            "owner": owner.family,
+        },
         producer_epoch=row.maybe("data_epoch"),
     )
 
 
-def _init_remedy(row: Row) -> str:
+@dataclass(frozen=True)
+class _Data:
+    """What stands of an open transaction in the partitions it lists: its records, and the partitions that the dumps do not show."""
+
+    records: int
+    unknown: tuple[tuple[str, int], ...]
+    blocks: bool
+
+    @classmethod
+    def of(cls, row: Row, context: "Context", *, blocks: Sequence[tuple[str, int]]) -> "_Data":
+        seen = context.data_of.get(row.word("instance_id"), {})
+        unknown = tuple(place for place in row.partitions() if seen.get(place) is None)
+        return cls(sum(records or 0 for records in seen.values()), unknown, bool(blocks))
+
+    @property
+    def is_none(self) -> bool:
+        """Known: no record of it stands anywhere."""
+        return not (self.records or self.unknown or self.blocks)
+
+    @property
+    def words(self) -> str:
+        """What a message says of it."""
+        if self.records or self.blocks:
+            return ""
+        if self.unknown:
+            return f"; no data of it was seen, but the dumps do not show {partitions(self.unknown)} to the end"
+        return "; no data of it was seen in the partitions it lists, so nobody waits for it: perhaps its entry was never acknowledged"
+
+
+def _asked(row: Row, context: "Context") -> str:
+    """What to ask the coordinator before anything is done."""
+    version = context.version(row.word("cluster"))
+    if version is not None and version < commands.FIRST_TOOL:
+        return "dump the end of its partition of __transaction_state again (brokers before 3.0 do not answer describe)"
+    return commands.describe(row.text("transactional_id") or "") + (" (brokers from 3.0)" if version is None else "")
+
+
+def _unheld_remedy(row: Row, context: "Context") -> str:
     return (
-        f"Start a producer with transactional.id {_id(row)} and call initTransactions(): the coordinator then aborts the "
-        f"transaction on every partition. Safe now. "
-        f"See first what the coordinator says: {commands.describe(row.text('transactional_id') or '')}. If it does not answer, move "
-        f"the leader of "
-        f"__transaction_state-{row.maybe('coordinator_partition')}: {commands.describe_topic('__transaction_state')}. "
+        f"Nothing to repair; safe to leave. What the coordinator remembers: {_asked(row, context)}. If that is Ongoing, it ends the "
+        "transaction itself, at the latest when another broker leads its partition."
+    )
+
+
+def _init_remedy(row: Row, context: "Context", owner: Owner, data: _Data) -> str:
+    coordinator = f"__transaction_state-{row.maybe('coordinator_partition')}"
+    records = count(data.records, "record") if data.records and not data.unknown else "records"
+    return (
+        f"Check first that it is still Ongoing with producer {row.maybe('producer_id')}: {_asked(row, context)}. If nobody answers, "
+        f"move the leader of {coordinator}: {commands.describe_topic('__transaction_state')}. {owner.first}. "
+        f"Only if the owner is gone for good: {commands.fence(row.text('transactional_id') or '', context.version(row.word('cluster')))}. "
+        f"That aborts the {records} of this transaction in {partitions(row.partitions())}; what it costs: {owner.lost}. "
         "Do not use the abort tool: the coordinator still lists the partitions."
     )
 
@@ -75,16 +136,17 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
     if waiting is None or waiting <= PREPARE_WARNING_MS:
         return None
     lacking = context.unmarked.get(row.word("instance_id"), ())
+    owner = owner_of(row.text("transactional_id") or "")
     lacks = f"; {partitions(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} the marker" if lacking else ""
     message = (
-        f"The transaction of {_id(row)} (producer {row.maybe('producer_id')}) was decided ({row.word('last_status')}) "
+        f"The transaction of {_id(row)} (producer {row.maybe('producer_id')}{owner.hint}) was decided ({row.word('last_status')}) "
         f"{duration(waiting)} ago and never completed{lacks}"
     )
     return Explanation(
         message,
         severity="error" if waiting > PREPARE_ERROR_MS else "warning",
         certainty="likely" if cluster.text("as_of_source") == "newest_broker_clock" else "definite",
-        remedy=_stuck_remedy(row, lacking or tuple(row.partitions())),
+        remedy=_stuck_remedy(row, lacking or tuple(row.partitions()), context),
         details={
             "waiting_ms": waiting,
             "lacking": [f"{t}-{p}" for t, p in lacking],
@@ -94,12 +156,13 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
     )
 
 
-def _stuck_remedy(row: Row, lacking: tuple[tuple[str, int], ...]) -> str:
+def _stuck_remedy(row: Row, lacking: tuple[tuple[str, int], ...], context: "Context") -> str:
     topics = "; ".join(commands.describe_topic(topic) for topic in sorted({topic for topic, _ in lacking})[:3])
     return (
-        f"Make the partitions {partitions(lacking)} available again ({topics}), then let the coordinator load the transaction "
-        f"again: restart or move the leader of "
-        f"__transaction_state-{row.maybe('coordinator_partition')}. It sends the markers by itself. "
+        f"Check first that it is still {row.word('last_status')}: {_asked(row, context)}. Then make the partitions {partitions(lacking)} "
+        f"available again ({topics}), and let the coordinator load the transaction again: restart or move the leader of "
+        f"__transaction_state-{row.maybe('coordinator_partition')}. It sends the markers by itself; the decision stands, no record is lost "
+        "by waiting, and the owner's next initTransactions() waits for it. "
         "Not safe: kafka-transactions.sh abort, because the decision is taken and the coordinator still lists these partitions."
     )
 
@@ -173,15 +236,26 @@ def _field_values(row: Row, changed: str) -> tuple[str, str]:
 
 
 def ghost(case: Case, _context: "Context") -> Explanation:
-    """C09."""
-    row = case.row
+    """C09: names the entries that did not count, and where the coordinator really went on."""
+    row = case.examples[-1].row
+    lost = sorted({offset for example in case.examples for offset in _uncounted(example.row)})
+    more = "at least " if case.hits > len(case.examples) else ""
+    step = f"offset {row.maybe('entry_offset')} ({'tombstone' if row.flag('tombstone') else row.word('status')})"
+    origin = row.maybe("origin_offset")
+    before = "the state before them" if origin is None else f"offset {origin} ({row.word('origin_status')})"
+    one = len(lost) == 1 and not more
     message = (
-        f"{count(case.hits, 'entry', 'entries')} of {_id(row)} in the coordinator log {'was' if case.hits == 1 else 'were'} written "
-        f"without being acknowledged in time "
-        f"({row.text('previous_status')} then {row.text('status')} at offset {row.maybe('entry_offset')}): only the last of such a "
-        f"run counts"
+        f"{more}{count(len(lost), 'entry', 'entries')} of {_id(row)} in the coordinator log {'was' if one else 'were'} written "
+        f"without being acknowledged in time and did not count "
+        f"({'offset' if one else 'offsets'} {some([str(offset) for offset in lost])}): {step} goes on from {before}"
     )
-    return Explanation(message, details=_step_details(case), producer_epoch=row.maybe("producer_epoch"))
+    return Explanation(message, details={**_step_details(case), "uncounted": lost}, producer_epoch=row.maybe("producer_epoch"))
+
+
+def _uncounted(row: Row) -> list[int]:
+    """The entries that did not count; without a better explanation, the one before."""
+    before = row.maybe("previous_offset")
+    return row.numbers("uncounted") or ([before] if before is not None else [])
 
 
 def transient(case: Case, _context: "Context") -> Explanation:

@@ -15,6 +15,7 @@ RESTART_WINDOW_MS = 900_000
 SURE_RUN = 3
 NOBODY = -1
 SHARED_KEYS = 0.5
+ABANDONED = "one abandoned its transaction"
 _VARIABLE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]*\d[0-9a-f]*")
 # From how many ids with plain numbers on they are taken for shards: an old and a new owner are two.
 FEWEST_SHARDS = 3
@@ -38,9 +39,8 @@ def resend(case: Case, context: "Context") -> Explanation | None:
         else f"producer {later}, {duration(gap)} after producer {earlier} had written them"
     )
     message = (
-        f"{count(run.length, 'record')} with equal keys and values stand in the log twice: {offsets(run.first[0], run.first[-1])}, "
-        f"and again "
-        f"{offsets(run.second[0], run.second[-1])} by {who}"
+        f"{count(run.length, 'record')} with equal keys and values {'stands' if run.length == 1 else 'stand'} in the log twice: "
+        f"{offsets(run.first[0], run.first[-1])}, and again {offsets(run.second[0], run.second[-1])} by {who}"
     )
     if hint:
         message += "; they are alike or occur elsewhere too, so this is only a hint"
@@ -107,7 +107,7 @@ def siblings(case: Case, context: "Context") -> Explanation | None:
     )
     return Explanation(
         message,
-        severity="error" if repeated else "warning" if len(signs) > 1 else "info",
+        severity="error" if repeated else "warning" if ABANDONED in signs else "info",  # shards share stem and keys as well
         certainty="likely",
         details={"transactional_ids": ids, "producer_ids": [earlier, later], "signs": signs},
         producer_id=later,
@@ -126,7 +126,7 @@ def _signs(case: Case, context: "Context", ids: list[str | None]) -> list[str]:
     if run is not None and run.distinct >= 2 and not run.common_elsewhere:
         signs.append("equal payloads")
     if any(_is_abandoned(context, case, producer) for producer in (earlier, later)):
-        signs.append("one abandoned its transaction")
+        signs.append(ABANDONED)
     return signs
 
 

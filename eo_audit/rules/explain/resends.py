@@ -11,12 +11,21 @@ FAR_APART = 3  # records that a repeat which does not follow at once must have
 
 @dataclass(frozen=True)
 class Written:
-    """One record at the edge of a producer: where, what (hashes of key and value), and whether readers get it."""
+    """One record at the edge of a producer: where, what (hashes of key and value), and whether readers get it.
+
+    `keyed` tells a record without a key from one whose key has no hash: it is no text, or was not printed.
+    """
 
     offset: int
     what: tuple[int | None, int | None]
     timestamp_ms: int | None
     visible: bool
+    keyed: bool = True
+
+    @property
+    def comparable(self) -> bool:
+        """All parts of it are known, so it may equal another; a record without a value says nothing."""
+        return self.what[1] is not None and (self.what[0] is not None or not self.keyed)
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ def _records(row: Row, name: str) -> list[Written]:
             (item.maybe("key_hash"), item.maybe("value_hash")),
             item.maybe("timestamp_ms"),
             plain or item.flag("returned"),
+            item.flag("keyed"),
         )
         for item in row.rows(name)
     ]
@@ -99,7 +109,7 @@ def _common(records: Sequence[Written], first: int, second: int) -> int:
 
 
 def _same(first: Sequence[Written], second: Sequence[Written]) -> bool:
-    return all(a.what == b.what and a.what[1] is not None for a, b in zip(first, second, strict=True))
+    return all(a.what == b.what and a.comparable and b.comparable for a, b in zip(first, second, strict=True))
 
 
 def _run(first: Sequence[Written], second: Sequence[Written], *, others: Sequence[Written]) -> Run:
@@ -108,5 +118,5 @@ def _run(first: Sequence[Written], second: Sequence[Written], *, others: Sequenc
         tuple(record.offset for record in first),
         tuple(record.offset for record in second),
         distinct=len(run),
-        common_elsewhere=any(record.what in run for record in others),
+        common_elsewhere=any(record.comparable and record.what in run for record in others),
     )

@@ -11,8 +11,6 @@ from eo_audit.rules.words import count, duration, moment, offsets, partitions, s
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
 
-FIRST_TOOL = (3, 0)  # kafka-transactions.sh (KIP-664)
-
 
 def age_ms(case: Case, context: "Context") -> int | None:
     """How long a transaction has been open (see `rules.waiting.age`)."""
@@ -46,26 +44,55 @@ def wait_remedy(log: "Log", producer_id: int, context: "Context") -> str:
     )
 
 
-def abort_remedy(log: "Log", row_offset: int, producer_id: int, context: "Context") -> str:
-    """How to end a hanging transaction by hand. Only for a partition that the coordinator does not list."""
-    topic, partition = log.topic or "", log.partition or 0
-    version = context.version(log.cluster)
-    old = version is not None and version < FIRST_TOOL
-    tool = " (the tool comes with Kafka 3.0; run it from a newer distribution)" if old else ""
+def abort_remedy(log: "Log", row_offset: int, producer_id: int, context: "Context", *, sure: bool = False) -> str:
+    """How to end a hanging transaction by hand. Only for a partition that the coordinator does not list.
+
+    `sure`: the finding is definite, and the tails of this log and of the coordinator's are known to overlap.
+    """
+    topic, partition, version = log.topic or "", log.partition or 0, context.version(log.cluster)
+    hanging = _named(log, row_offset, producer_id, context)
     abort = (
-        f"Check that it is still open: {commands.describe_producers(topic, partition)}. Then abort it{tool}: "
-        f"{commands.abort(topic, partition, row_offset)}."
+        f"Check that it is still open: {commands.describe_producers(topic, partition, version)}. Then abort it: "
+        f"{commands.abort_for(topic, partition, hanging, version)}.{_blanks(hanging, producer_id, version)}"
     )
     if context.lost_commit(log, producer_id):
         return (
             f"Not safe yet: the coordinator committed these records, and an abort loses them. Publish them again first. {abort} "
             "Safe then: the coordinator has completed the transaction and will not send the lost COMMIT again."
         )
+    safe = (
+        "Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it."
+        if sure
+        else "Not safe before that check: the dumps do not show both logs up to the same moment, so the transaction may be younger."
+    )
     return (
-        f"{abort} Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it. "
-        "Records that should have been committed are lost by the abort: publish them again first. "
+        f"{abort} {safe} Records that should have been committed are lost by the abort: publish them again first. "
         "Upgrade brokers to 3.6 or later, or use transaction.version=2, to prevent the next one."
     )
+
+
+def _named(log: "Log", row_offset: int, producer_id: int, context: "Context") -> commands.Hanging:
+    """The transaction as an old broker wants it named, from the tables transaction_spans and transaction_instances."""
+    span, last = context.open_spans.get((log.log_id, producer_id)), context.last_of_producer.get((log.cluster, producer_id))
+    epochs = [last.maybe(f"{end}_leader_epoch") for end in ("prepare", "complete")] if last else []
+    return commands.Hanging(
+        row_offset, producer_id, span.maybe("last_epoch") if span else None, max((e for e in epochs if e is not None), default=None)
+    )
+
+
+def _blanks(hanging: commands.Hanging, producer_id: int, version: commands.Version) -> str:
+    """Where the coordinator epoch of the command comes from, or where to read what the tables do not tell."""
+    if not commands.names_producer(version):
+        return ""
+    known = hanging.coordinator_epoch is not None
+    words = (
+        " The coordinator epoch is the leader epoch of the producer's newest decision (table transaction_instances)."
+        if known
+        else f" $COORDINATOR_EPOCH is the coordinatorEpoch of the newest marker of producer {producer_id} in the dump of this partition, "
+        "0 if it has none."
+    )
+    epoch = f" $PRODUCER_EPOCH is that of the newest batch of producer {producer_id}." if hanging.producer_epoch is None else ""
+    return words + epoch
 
 
 def hanging(case: Case, context: "Context") -> Explanation | None:

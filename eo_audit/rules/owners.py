@@ -1,0 +1,137 @@
+"""Whose transactional id is it? Families of ids by their shape, and what an abort by hand costs each of them.
+
+An id is free text, so no shape proves an owner: all but `PLAIN` only "look like" theirs. The shapes are those of Flink's
+`TransactionalIdFactory` and `TransactionalIdsGenerator`, Kafka Streams' `StreamsProducer`, Kafka Connect's
+`Worker.taskTransactionalId` and `DistributedConfig.transactionalProducerId`, and Spring Kafka's `DefaultKafkaProducerFactory`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from eo_audit.rules.words import shown
+
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who seems to own an id.
+
+    Attributes:
+        family: flink, streams, connect, spring or plain.
+        name: its name and the parts of the id, as it stands behind "looks like"; empty for plain.
+        first: what to do first, and why.
+        lost: what an abort by hand loses.
+    """
+
+    family: str
+    name: str
+    first: str
+    lost: str
+
+    @property
+    def hint(self) -> str:
+        """`, which looks like ...` for a message; empty for a plain id."""
+        return f", which looks like {self.name}" if self.name else ""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A family: its pattern, and texts with the pattern's groups as fields."""
+
+    family: str
+    pattern: re.Pattern[str]
+    name: str
+    first: str
+    lost: str
+
+
+_FLINK_FIRST = (
+    "Restart the Flink job first, from its newest checkpoint or savepoint: it commits what a finished checkpoint promised and aborts the "
+    "rest"
+)
+_FLINK_LOST = "records that a finished checkpoint promised are lost for good, because Flink does not write them again"
+_STREAMS_FIRST = (
+    "Restart the Kafka Streams application {app} first, with its state directory: it ends the transaction itself and processes the input "
+    "again"
+)
+_STREAMS_LOST = (
+    "nothing, if the application runs again: output, state and input offsets are one transaction, so the input is processed again"
+)
+_SPRING_FIRST = "Restart the Spring application first: its initTransactions() ends the transaction on every partition"
+_OWN_LOST = "its records are lost, unless the application sends them again"
+
+_SHAPES = (
+    _Shape(
+        "streams",
+        re.compile(rf"(?P<app>.+)-{_UUID}-(?P<thread>\d+)"),
+        "Kafka Streams (exactly_once_v2): application.id {app}, thread {thread}",
+        _STREAMS_FIRST,
+        _STREAMS_LOST,
+    ),
+    _Shape(
+        "streams",
+        re.compile(r"(?P<app>.+)-(?P<task>\d+_\d+)"),
+        "Kafka Streams (exactly_once): application.id {app}, task {task}",
+        _STREAMS_FIRST,
+        _STREAMS_LOST,
+    ),
+    _Shape(
+        "flink",
+        re.compile(r"(?P<task>.+)-[0-9a-f]{32}-(?P<number>\d+)"),
+        "Flink's FlinkKafkaProducer: task {task}, number {number}",
+        _FLINK_FIRST,
+        _FLINK_LOST,
+    ),
+    _Shape(
+        "connect",
+        re.compile(r"(?P<group>(?=.*connect).+?)-(?P<connector>[^-].*)-(?P<task>\d+)", re.IGNORECASE),
+        "a Kafka Connect source task (group.id, connector and task {task})",
+        "Restart that connector first: the workers fence the old task, and the new one reads the same records from the source again",
+        "what the source no longer has is lost; the rest is read again, because the source offsets are in the same transaction",
+    ),
+    _Shape(
+        "connect",
+        re.compile(r"connect-cluster-(?P<group>.+)"),
+        "the leader of the Kafka Connect cluster {group}",
+        "Restart the workers of that Connect cluster first: the new leader ends the transaction and writes its configuration again",
+        "a change of a connector's configuration that was under way",
+    ),
+    _Shape(
+        "flink",
+        re.compile(r"(?P<prefix>.+)-(?P<subtask>\d+)-(?P<checkpoint>\d+)"),
+        "Flink's KafkaSink: prefix {prefix}, subtask {subtask}, checkpoint {checkpoint}",
+        _FLINK_FIRST,
+        _FLINK_LOST,
+    ),
+    _Shape(
+        "spring",
+        re.compile(r"(?P<group>[^.]+)\.(?P<topic>.+)\.(?P<partition>\d+)"),
+        "Spring Kafka: prefix and group {group}, input {topic}-{partition}",
+        _SPRING_FIRST + ", and its listener gets the input again",
+        "nothing, if its listener runs again: the input offsets are in the same transaction",
+    ),
+    _Shape(
+        "spring",
+        re.compile(r"(?P<prefix>(?:.*[-_.])?tx[-_.]?)(?P<number>\d+)", re.IGNORECASE),
+        "Spring Kafka: transactionIdPrefix {prefix}, number {number}",
+        _SPRING_FIRST,
+        _OWN_LOST,
+    ),
+)
+PLAIN = Owner(
+    "plain",
+    "",
+    "Restart the application that owns this id first: its initTransactions() ends the transaction on every partition",
+    _OWN_LOST,
+)
+
+
+def owner(transactional_id: str) -> Owner:
+    """The family that an id looks like; `PLAIN` where it looks like none."""
+    for shape in _SHAPES:
+        found = shape.pattern.fullmatch(transactional_id)
+        if found:
+            parts = {name: shown(part) for name, part in found.groupdict().items()}
+            return Owner(shape.family, shape.name.format(**parts), shape.first.format(**parts), shape.lost)
+    return PLAIN

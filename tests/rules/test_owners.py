@@ -1,0 +1,61 @@
+"""Whose id it looks like, from ids that the real clients make."""
+
+import re
+
+import pytest
+
+from eo_audit.rules.commands import Hanging, abort_for, describe_producers, fence
+from eo_audit.rules.owners import PLAIN, owner
+
+UUID = "4e7b4a6e-0b0f-4b44-9f0a-0c2f6f0e3b1d"
+IDS = [
+    ("fa-0-69", "flink", "prefix fa, subtask 0, checkpoint 69"),
+    ("my-job-12-1024", "flink", "prefix my-job, subtask 12, checkpoint 1024"),
+    ("Sink: out-0a448493b4782967b150582570326227-17", "flink", "FlinkKafkaProducer: task Sink: out, number 17"),
+    (f"totals-{UUID}-2", "streams", "application.id totals, thread 2"),
+    ("totals-0_1", "streams", "application.id totals, task 0_1"),
+    ("connect-eos-orders-source-0", "connect", "source task .*task 0"),
+    ("connect-cluster-eos", "connect", "leader of the Kafka Connect cluster eos"),
+    ("tx-billing.orders.3", "spring", "group tx-billing, input orders-3"),
+    ("order-tx-4", "spring", "transactionIdPrefix order-tx-, number 4"),
+    ("settlement-7f3a", "plain", ""),
+    ("late-writer-0", "plain", ""),
+    ("payments", "plain", ""),
+    ("", "plain", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "family", "says"), IDS)
+def test_families(name: str, family: str, says: str) -> None:
+
+    found = owner(name)
+    assert found.family == family
+    assert re.search(says, found.name), found.name
+    assert (found is PLAIN) == (family == "plain") == (not found.hint)
+
+
+def test_what_an_abort_costs() -> None:
+    """Only Flink decides outside the transaction: a finished checkpoint is a promise that an abort breaks."""
+    assert "lost for good" in owner("fa-0-69").lost and "checkpoint" in owner("fa-0-69").first
+    assert "processed again" in owner("totals-0_1").lost
+    assert "totals" in owner("totals-0_1").first
+
+
+def test_a_hostile_id_stays_on_its_line() -> None:
+    assert owner("a\x1b[31m-1-2").name.isprintable()
+
+
+HANGING = Hanging(start_offset=6, producer_id=1, producer_epoch=3, coordinator_epoch=5)
+
+
+def test_commands_fit_the_brokers() -> None:
+    new, old = abort_for("t", 0, HANGING, (3, 0)), abort_for("t", 0, HANGING, (2, 8))
+    assert "--start-offset 6`" in new and "--producer-id" not in new
+    assert "--producer-id 1 --producer-epoch 3 --coordinator-epoch 5`" in old and "--start-offset" not in old
+    both = abort_for("t", 0, HANGING, None)
+    assert "--start-offset 6` (brokers from 3.0)" in both and "--coordinator-epoch 5` (older brokers" in both
+    assert "kafka-transactions.sh" not in describe_producers("t", 0, (2, 7))
+    assert "kafka-transactions.sh" in describe_producers("t", 0, (2, 8))
+    assert "brokers from 2.8" in describe_producers("t", 0, None)
+    assert "forceTerminateTransaction --transactionalId x`" in fence("x", (4, 1)) and "Fence.java" not in fence("x", (4, 1))
+    assert "Fence.java $BOOTSTRAP x`" in fence("x", (4, 0)) and "forceTerminate" not in fence("x", (4, 0))
