@@ -176,10 +176,12 @@ def prepared(log: list[Entry]) -> list[int]:
     return [at for at in decided if log[at - 1].status == ONGOING and log[at + 1].status in COMPLETE]
 
 
-def first_of_run(log: list[Entry], at: int) -> frozenset[tuple[str, int]]:
-    """What the run began with; a list without it is that of no Ongoing entry."""
-    begin = next(place for place in range(at - 1, -1, -1) if log[place - 1].status != ONGOING)
-    return log[begin].partitions
+def dropped(log: list[Entry], at: int) -> frozenset[tuple[str, int]]:
+    """The decision's list without one partition, or with another one; never that of an Ongoing entry of its run, which a ghost would be."""
+    begin = next(place for place in range(at, 0, -1) if log[place - 1].status not in (ONGOING, *PREPARED))
+    listed = {entry.partitions for entry in log[begin:at]}
+    without = (log[at].partitions - {place} for place in sorted(log[at].partitions))
+    return next((fewer for fewer in without if fewer not in listed), frozenset({("late", 3)}))
 
 
 PLANTED = {
@@ -188,7 +190,7 @@ PLANTED = {
     "changed timeout": lambda log, at: [*log[:at], replace(log[at], timeout_ms=17), *log[at + 1 :]],
     "dropped partitions": lambda log, at: [
         *log[:at],
-        replace(log[at], partitions=log[at].partitions - first_of_run(log, at)),
+        replace(log[at], partitions=dropped(log, at)),
         *log[at + 1 :],
     ],
     "changed start": lambda log, at: [*log[:at], replace(log[at], start_ms=17), *log[at + 1 :]],
@@ -199,7 +201,7 @@ PLANTED = {
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_planted_fault_is_found(fault: str, failing: float) -> None:
     """Also where other appends failed: no earlier entry explains it."""
-    tried = missed = 0
+    tried = 0
     for cluster, seed in ((cluster, seed) for cluster in CLUSTERS if cluster.json for seed in range(300)):
         source = random.Random(f"{seed}/{cluster.name}/{fault}")
         log = ghost_life(source, cluster, 25, failing=failing).log
@@ -208,10 +210,9 @@ def test_a_planted_fault_is_found(fault: str, failing: float) -> None:
             wrong[0] = replace(wrong[0], nothing_before=True)
             found = replay(wrong, cluster.transaction_version, kafka_version=cluster.kafka_version)
             odd = [s for s in found if s.step == "illegal" or s.epoch_step not in ("ok", "not_judged") or s.field_change]
-            missed += not (odd and odd[0].entry.offset in (log[at].offset, log[at + 1].offset))
+            assert odd and odd[0].entry.offset in (log[at].offset, log[at + 1].offset), (seed, cluster.name)
             tried += 1
     assert tried > 100
-    assert missed <= (tried // 20 if failing else 0), "where other appends failed, few look like one more of them"
 
 
 EPOCH_STEPS = [
