@@ -7,6 +7,7 @@ import pytest
 
 from eo_audit.model.coordinator import Entry, Step, replay
 from eo_audit.model.instances import Instance, instances
+from eo_audit.model.states import COMPLETE, ONGOING, PREPARED
 from tests.support.coordinator_ghosts import ghost_life
 from tests.support.coordinator_logs import CLUSTERS, Cluster
 
@@ -166,6 +167,52 @@ def test_no_failing_append_makes_a_fault(cluster: Cluster, head: int) -> None:
             assert step.epoch_step in ("ok", "not_judged") and step.field_change is None, (seed, step)
             ghosts += step.step == "ghost"
     assert ghosts > 1_000
+
+
+def prepared(log: list[Entry]) -> list[int]:
+    """Places of decisions of two partitions or more, each behind an Ongoing and before its completion."""
+    middle = range(2, len(log) - 1)
+    decided = [at for at in middle if log[at].status in PREPARED and len(log[at].partitions) > 1]
+    return [at for at in decided if log[at - 1].status == ONGOING and log[at + 1].status in COMPLETE]
+
+
+def dropped(log: list[Entry], at: int) -> frozenset[tuple[str, int]]:
+    """The decision's list without one partition, or with another one; never that of an Ongoing entry of its run, which a ghost would be."""
+    begin = next(place for place in range(at, 0, -1) if log[place - 1].status not in (ONGOING, *PREPARED))
+    listed = {entry.partitions for entry in log[begin:at]}
+    without = (log[at].partitions - {place} for place in sorted(log[at].partitions))
+    return next((fewer for fewer in without if fewer not in listed), frozenset({("late", 3)}))
+
+
+PLANTED = {
+    "skipped decision": lambda log, at: log[:at] + log[at + 1 :],
+    "regressed epoch": lambda log, at: [*log[:at], *(replace(e, epoch=(e.epoch or 0) - 40) for e in log[at : at + 1]), *log[at + 1 :]],
+    "changed timeout": lambda log, at: [*log[:at], replace(log[at], timeout_ms=17), *log[at + 1 :]],
+    "dropped partitions": lambda log, at: [
+        *log[:at],
+        replace(log[at], partitions=dropped(log, at)),
+        *log[at + 1 :],
+    ],
+    "changed start": lambda log, at: [*log[:at], replace(log[at], start_ms=17), *log[at + 1 :]],
+}
+
+
+@pytest.mark.parametrize("failing", [0.0, 0.1])
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found(fault: str, failing: float) -> None:
+    """Also where other appends failed: no earlier entry explains it."""
+    tried = 0
+    for cluster, seed in ((cluster, seed) for cluster in CLUSTERS if cluster.json for seed in range(300)):
+        source = random.Random(f"{seed}/{cluster.name}/{fault}")
+        log = ghost_life(source, cluster, 25, failing=failing).log
+        for at in prepared(log)[:1]:
+            wrong = PLANTED[fault](log, at)
+            wrong[0] = replace(wrong[0], nothing_before=True)
+            found = replay(wrong, cluster.transaction_version, kafka_version=cluster.kafka_version)
+            odd = [s for s in found if s.step == "illegal" or s.epoch_step not in ("ok", "not_judged") or s.field_change]
+            assert odd and odd[0].entry.offset in (log[at].offset, log[at + 1].offset), (seed, cluster.name)
+            tried += 1
+    assert tried > 100
 
 
 EPOCH_STEPS = [
