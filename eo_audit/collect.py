@@ -39,6 +39,9 @@ _RESENDS = ("P12", "I06")
 _LACKING = ("C02", "T05")
 
 
+Fates = Mapping[tuple[int, int], Row]
+
+
 class Tables(Protocol):
     """Where histories are read: as DataFrames, and small ones straight into memory."""
 
@@ -90,7 +93,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
     collected = tuple(_grouped(found, logs))
     return Collected(
         cases=collected,
-        context=_context(histories, collected, logs, clusters=_by_name(tables)),
+        context=_context(histories, collected, logs, clusters=_by_name(tables), fates=_fates(tables)),
         crashed=crashed,
         paths={section["section_id"]: section["path"] for section in sections},
         not_dumped=tuple(sorted(_place(row.not_dumped) for row in bits if row.not_dumped)),
@@ -116,6 +119,10 @@ def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[l
     return [*first[0], *second[0]], {**first[1], **second[1]}
 
 
+def _fates(tables: Tables) -> Fates:
+    return {(row["replica_log_id"], row["producer_id"]): Row(row) for row in tables.arrow("open_transactions").to_pylist()}
+
+
 def _by_name(tables: Tables) -> dict[str, Row]:
     return {row["cluster"]: Row(row) for row in tables.arrow("clusters").to_pylist()}
 
@@ -123,6 +130,9 @@ def _by_name(tables: Tables) -> dict[str, Row]:
 def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mapping[int, frozenset[str]]) -> dict[int, Log]:
     """Every replica log of which anything was dumped."""
     numbers = {row["replica_log_id"]: row for row in tables.arrow("visibility").to_pylist()}
+    unmatched: dict[int, set[str]] = defaultdict(set)
+    for row in tables.arrow("unmatched").to_pylist():
+        unmatched[row["replica_log_id"]].add(row["why"])
     breaks: dict[int, list[Row]] = defaultdict(list)
     for row in tables.arrow("coverage").to_pylist():
         if row["state"] not in COVERED:
@@ -138,6 +148,7 @@ def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mappi
             numbers=Row(numbers.get(log_id, {})),
             subjects=found.get(log_id, frozenset()),
             breaks=tuple(breaks[log_id]),
+            unmatched=frozenset(unmatched[log_id]),
         )
         for log_id, row in sorted(named.items())
     }
@@ -176,7 +187,7 @@ def _addresses(prefixes: Iterable[tuple[str, str]], row: Row) -> Iterator[Addres
             yield Address(section, row.number(f"{prefix}byte_offset"), row.number(f"{prefix}length"), row.maybe(offset))
 
 
-def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Mapping[int, Log], *, clusters: Mapping[str, Row]) -> Context:
+def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Mapping[int, Log], *, clusters: Mapping[str, Row], fates: Fates) -> Context:
     """The context of these cases, with what they ask for by id."""
     resends = [case for case in found if case.rule in _RESENDS]
     pairs = {(case.log.log_id, case.row.number(end)) for case in resends if case.log for end in ("earlier", "later")}
@@ -186,6 +197,7 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
     still_open = [case for case in found if case.rule in ("T01", "T12") and case.log]
     open_spans = {(case.log.log_id, case.row.number("producer_id")): case.row for case in still_open if case.log}
     instance_ids = {name for case in found for example in case.examples if (name := example.row.text("instance_id"))}
+    instance_ids |= {name for row in fates.values() if (name := row.text("instance_id"))}
     blockers = {case.row.number("blocker_producer_id") for case in found if case.rule == "L01"}
     producers = {producer for _, producer in (*open_spans, *pairs)} | blockers
     siblings: dict[tuple[str, str | None, int | None], list[Log]] = defaultdict(list)
@@ -197,6 +209,7 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
         instances=_instances(histories["transaction_instances"], instance_ids),
         last_of_producer=_last_of_producers(histories["transaction_instances"], producers),
         open_spans=open_spans,
+        fates=fates,
         data_of=_data_of(histories["instance_partitions"], {c.row.word("instance_id") for c in found if c.rule == "C01"}, logs),
         unmarked=_unmarked(histories["instance_partitions"], lacking),
         edges=_of_producers(histories["producer_edges"], pairs),

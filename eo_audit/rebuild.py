@@ -22,7 +22,7 @@ from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.marker_match import match_markers
-from eo_audit.history.open_transactions import open_transactions
+from eo_audit.history.open_transactions import open_transactions, unmatched
 from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.replica_logs import replica_logs
 from eo_audit.history.sections import section_status
@@ -150,6 +150,7 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     events = judged_events(producers.rows, producers.spans, matched, reach=story, whole_logs=whole, clock_offsets=clocks, **known)
     events = warehouse.materialise(events)
     warehouse.overwrite("open_transactions", open_transactions(events))
+    warehouse.overwrite("unmatched", unmatched(events))
     return Judged(events, clocks)
 
 

@@ -243,7 +243,7 @@ def _kind(name: str, head: bytes) -> str:
     if _DUMP_TIMES.fullmatch(name):
         return DUMP_TIMES
     if name == UNFINISHED:
-        raise _NotADump("says that the collection did not finish: the same collect-dumps.sh command goes on where it stopped")
+        raise NotADump("says that the collection did not finish: the same collect-dumps.sh command goes on where it stopped")
     if head.startswith(_UTF16):
         raise NotADump("is UTF-16 text, as PowerShell writes it: save it as UTF-8")
     if b"\0" in head:

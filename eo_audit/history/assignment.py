@@ -11,7 +11,7 @@ The client's time (CreateTime) proves nothing: it chooses between instances that
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.clock_offsets import NEVER_MS
+from eo_audit.history.clock_offsets import NEVER_MS, farthest
 from eo_audit.history.marker_match import INSTANCE_TYPE, MARKER_TYPE
 from eo_audit.model.alignment import ROUNDING_MS
 
@@ -59,8 +59,9 @@ def judged_events(
         while open); marker_before: the producer's previous marker; candidates: the instances that list the partition, from the last one
         that some marker ended before (`before`) up to the one that the next marker ends, which stands at ends_candidate;
         is_ambiguous: the marker cannot be matched; clocklike: the producer's timestamps follow its transactions;
+        why_unknown: why the coordinator log does not tell of it (see the table unmatched); null where it does;
         known: whether the coordinator log tells about the time of the marker, or of the end of the span; allowed: the candidates that time
-        and epoch allow, marker_role and marker_instance of markers; tails_overlap: the coordinator's log was dumped behind it;
+        and epoch allow, marker_role and marker_instance of markers;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
     ahead = clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms", "spread_ms")
@@ -69,11 +70,13 @@ def judged_events(
         *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "coalesce(clean_end, false) AS clean_end"),
         *("broker", "dumped_at_ms"),
     )
-    known = F.broadcast(logs.join(clusters.select("cluster", "skew_ms"), "cluster").join(any_ahead, "replica_log_id", "left"))
+    limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms").join(farthest(clock_offsets), "cluster", "left")
+    known = F.broadcast(logs.join(limits, "cluster").join(any_ahead, "replica_log_id", "left"))
     told = _sides(matched).unionByName(_spans(spans, rows)).join(known, "replica_log_id").join(reach, ["cluster", "producer_id"], "left")
     clocked = told.join(F.broadcast(ahead), ["replica_log_id", "coordinator_log_id"], "left").selectExpr(
         *("*", "coalesce(newest_offset_ms, log_offset_ms, 0L) AS ahead_ms"),
         f"coalesce(spread_ms + {ROUNDING_MS}, skew_ms) AS tolerance_ms",
+        "IF(coalesce(newest_offset_ms, log_offset_ms) IS NULL, skew_ms + coalesce(farthest_ms, 0L), 0L) AS unsure_ms",
     )
     return _judged(_with_candidates(clocked.repartition("replica_log_id", "producer_id")), whole_logs)
 
@@ -102,7 +105,9 @@ def _sides(matched: DataFrame) -> DataFrame:
 
 def _spans(spans: DataFrame, rows: DataFrame) -> DataFrame:
     """Spans stand just before the marker that closes them. Open ones lie between two times that a broker wrote there."""
-    still_open = F.broadcast(spans.where("marker_offset IS NULL").selectExpr("replica_log_id AS of_log", "producer_id AS whose", "span_id AS at"))
+    still_open = F.broadcast(
+        spans.where("marker_offset IS NULL").selectExpr("replica_log_id AS of_log", "producer_id AS whose", "span_id AS at")
+    )
     clocks = rows.where("judged AND (row_kind = 'marker' OR timestamp_type = 'LogAppendTime')").select(
         "replica_log_id", "base_offset", "max_timestamp_ms"
     )
@@ -167,9 +172,10 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     begins = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms"
     dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
         OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
-    told = f"coalesce({begins}, true) AND ({dumped_behind} OR coalesce({sealed} <= known_until_ms, false) OR {_ENDS_CANDIDATE})"
+    behind = f"""{dumped_behind} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
+    told = f"coalesce({begins}, true) AND ({behind})"
     # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
-    in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} <= whole_until_ms, false))"
+    in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
@@ -179,8 +185,12 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + tolerance_ms, known)"
     return events.join(F.broadcast(whole_logs), "cluster", "left").selectExpr(
         "*",
-        f"{dumped_behind} OR coalesce({sealed} <= known_until_ms, false) AS tails_overlap",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
+        f"""CASE WHEN is_ambiguous THEN 'clocks_apart' WHEN known THEN NULL
+            WHEN coalesce(has_story, false) AND NOT coalesce({begins}, true) THEN 'coordinator_compacted'
+            WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
+            WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
+            WHEN {_is_young(sealed)} THEN 'live_tail' ELSE 'dumped_apart' END AS why_unknown""",
         f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
@@ -188,6 +198,13 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
             WHEN marker_role = 'manual' OR match = 'duplicate' THEN first_allowed
             ELSE coalesce(instance, first_allowed) END AS marker_instance""",
     )
+
+
+def _is_young(at: str) -> str:
+    """No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log."""
+    until = "IF(coalesce(has_story, false), known_until_ms, whole_until_ms)"
+    began = "began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms"
+    return f"coalesce({at} - {until} <= max_transaction_timeout_ms, false) OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
 
 
 def _marker_role() -> str:

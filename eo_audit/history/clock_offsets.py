@@ -48,5 +48,14 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
     )
 
 
+def farthest(clock_offsets: DataFrame) -> DataFrame:
+    """cluster and farthest_ms: of a log without a matched marker nobody knows the clock; it may be as far away as any other of the cluster.
+
+    Args:
+        clock_offsets: the table.
+    """
+    return clock_offsets.groupBy("cluster").agg(F.expr("max(abs(newest_offset_ms)) AS farthest_ms"))
+
+
 def _sums(**columns: str) -> list[Column]:
     return [F.expr(f"{sql} AS {name}") for name, sql in columns.items()]

@@ -7,6 +7,7 @@ above the log's start, not in a hole, and not where the cleaner may have removed
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.history.clock_offsets import farthest
 from eo_audit.model.alignment import ROUNDING_MS
 from eo_audit.schemas import schema
 
@@ -63,7 +64,7 @@ def instance_partitions(
         .join(logs, ["cluster", "topic", "partition"], "left")
         .join(coordinators, "coordinator_log_id", "left")
         .join(F.broadcast(_clocks(clock_offsets)), ["replica_log_id", "coordinator_log_id"], "left")
-        .join(F.broadcast(_farthest(clock_offsets)), "cluster", "left")
+        .join(F.broadcast(farthest(clock_offsets)), "cluster", "left")
         .selectExpr("*", "coalesce(of_pair, 0L) AS ahead_ms", "coalesce(pair_spread, skew_ms + coalesce(farthest_ms, 0L)) AS spread_ms")
     )
     # Markers that cannot be matched: one of them may be the one that seems to be missing.
@@ -95,7 +96,17 @@ def _addresses(of: str) -> list[str]:
 def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
     known = clusters.select("cluster", "skew_ms")
     listed = instances.selectExpr(
-        *("instance_id", "replica_log_id AS coordinator_log_id", "cluster", "transactional_id", "producer_id", "decision", "is_last", "last_status", "decided_at_ms"),
+        *(
+            "instance_id",
+            "replica_log_id AS coordinator_log_id",
+            "cluster",
+            "transactional_id",
+            "producer_id",
+            "decision",
+            "is_last",
+            "last_status",
+            "decided_at_ms",
+        ),
         "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
         "explode(partitions) AS listed",
     )
@@ -104,11 +115,6 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
 
 def _clocks(clock_offsets: DataFrame) -> DataFrame:
     return clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms AS of_pair", "spread_ms AS pair_spread")
-
-
-def _farthest(clock_offsets: DataFrame) -> DataFrame:
-    """Of a log without a matched marker nobody knows the clock; it may be as far away as any other of the cluster."""
-    return clock_offsets.groupBy("cluster").agg(F.expr("max(abs(newest_offset_ms)) AS farthest_ms"))
 
 
 def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> DataFrame:

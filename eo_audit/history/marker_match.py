@@ -213,7 +213,9 @@ def _claimed(paired: DataFrame) -> DataFrame:
     of_instance = f"PARTITION BY {_LOG}, coalesce(own.instance_id, found.instance_id)"
     foreign = "coalesce(marker.closes AND marker.data_epoch <> found.data_epoch, false)"
     return (
-        paired.selectExpr("*", "coalesce(found.decision = marker.type, false) AS fits", "coalesce(found.decision <> marker.type, false) AS odd")
+        paired.selectExpr(
+            "*", "coalesce(found.decision = marker.type, false) AS fits", "coalesce(found.decision <> marker.type, false) AS odd"
+        )
         .selectExpr(
             "*",
             # A marker with a wrong epoch may fit an instance whose own marker comes later: that one closes data of the instance's epoch.

@@ -68,7 +68,11 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     return told.selectExpr(
         *("cluster", "producer_id", "true AS has_story", "known_from_ms"),
         "IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms",
-        *("log.coordinator_log_id", "log.coordinator_broker", "IF(to_the_end, log.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms"),
+        *(
+            "log.coordinator_log_id",
+            "log.coordinator_broker",
+            "IF(to_the_end, log.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms",
+        ),
         "log.coordinator_clean_end AND to_the_end AS coordinator_clean_end",
     )
 
@@ -83,10 +87,14 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
         cluster, whole, whole_until_ms, whole_clean_end (all coordinator logs ended with their brokers).
     """
     contiguous = coordinator_history.groupBy("cluster").agg(F.expr("bool_and(log_contiguous AND tail_known) AS contiguous"))
-    of_broker = coordinator_logs(replica_logs, clusters).groupBy("cluster", "coordinator_broker").agg(
-        F.max("told_until_ms").alias("until_ms"), F.expr("bool_and(coordinator_clean_end)").alias("clean_end")
+    of_broker = (
+        coordinator_logs(replica_logs, clusters)
+        .groupBy("cluster", "coordinator_broker")
+        .agg(F.max("told_until_ms").alias("until_ms"), F.expr("bool_and(coordinator_clean_end)").alias("clean_end"))
     )
-    until = of_broker.groupBy("cluster").agg(F.min("until_ms").alias("whole_until_ms"), F.expr("bool_and(clean_end)").alias("whole_clean_end"))
+    until = of_broker.groupBy("cluster").agg(
+        F.min("until_ms").alias("whole_until_ms"), F.expr("bool_and(clean_end)").alias("whole_clean_end")
+    )
     known = clusters.join(contiguous, "cluster", "left").join(until, "cluster", "left")
     return known.selectExpr(
         *("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole", "whole_until_ms"),

@@ -280,7 +280,11 @@ def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, 
             free = story.told is None and producer.older_decided  # the log may begin behind them
             # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
             passed = story.last is None and story.told is not None
-            price += UNSEEN * min(at, 1) if free else (MISSING * at if passed else _missing(at - story.following, producer, after_hole=marker.after_hole))
+            price += (
+                UNSEEN * min(at, 1)
+                if free
+                else (MISSING * at if passed else _missing(at - story.following, producer, after_hole=marker.after_hole))
+            )
             if cap is None or story.cost + price <= cap:
                 yield _matched(story, price, marker, producer, at, clock, skew_ms)
 

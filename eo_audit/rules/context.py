@@ -13,7 +13,8 @@ UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 class Log:
     """One replica log: where it is, its subjects, and what is not covered.
 
-    `numbers` is its row of `visibility`, empty where no batch was read.
+    `numbers` is its row of `visibility`, empty where no batch was read; `unmatched` says why something in it cannot be told by the
+    coordinator's log (the reasons of the table `unmatched`).
     """
 
     log_id: int
@@ -24,6 +25,7 @@ class Log:
     numbers: Row
     subjects: frozenset[str] = frozenset()
     breaks: tuple[Row, ...] = ()
+    unmatched: frozenset[str] = frozenset()
 
     @property
     def place(self) -> tuple[str, str | None, int | None]:
@@ -51,6 +53,7 @@ class Context:
         instances: transactions that cases speak of, by instance id.
         last_of_producer: the last transaction of each producer id that is open somewhere, by (cluster, producer id).
         open_spans: what is open at the end of a log (rows of transaction_spans), by (replica log, producer id).
+        fates: whether anybody will end it (rows of open_transactions), by the same.
         unmarked: partitions that still lack a marker, by instance id.
         data_of: records of an open transaction (C01) in each partition it lists, by instance id; None where the dumps do not show it.
         edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
@@ -64,6 +67,7 @@ class Context:
     instances: Mapping[str, Row] = field(default_factory=dict)
     last_of_producer: Mapping[tuple[str, int], Row] = field(default_factory=dict)
     open_spans: Mapping[tuple[int, int], Row] = field(default_factory=dict)
+    fates: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     data_of: Mapping[str, Mapping[tuple[str, int], int | None]] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
@@ -96,14 +100,6 @@ class Context:
         last = self.unfinished(log.cluster, producer_id)
         return last is not None and (log.topic, log.partition) in last.partitions()
 
-    def knows(self, cluster: str, producer_id: int) -> bool:
-        """The coordinator log shows what became of this producer id: all was dumped, or the partition that holds its entries to its end."""
-        if self.cluster(cluster).flag("coordinator_complete"):
-            return True
-        last = self.last_of_producer.get((cluster, producer_id))
-        log = self.logs.get(last.number("replica_log_id")) if last is not None else None
-        return last is not None and (log is None or log.ends_here)
-
     def version(self, cluster: str) -> tuple[int, ...] | None:
         """The broker version (major, minor), where the manifest says it."""
         parts = (self.cluster(cluster).text("kafka_version") or "").split(".")[:2]
@@ -129,30 +125,29 @@ class Context:
         further = [other for other in self.replicas(log) if other.numbers.number("leo") > end]
         return any((other.log_id, producer_id) not in self.open_spans for other in further)
 
+    def fate(self, log: Log, producer_id: int) -> str | None:
+        """running, decided, nobody or unknown (`open_transactions`); None where nothing of this producer is open here."""
+        row = self.fates.get((log.log_id, producer_id))
+        return row.text("fate") if row is not None else None
+
     def hangs(self, log: Log, producer_id: int) -> bool:
-        """Nobody will end what is open here: the coordinator is known not to list it, and no replica that reaches further shows an end."""
-        still_open = (log.log_id, producer_id) in self.open_spans and log.ends_here
-        if not still_open or not self.knows(log.cluster, producer_id) or self.dumped_apart(log, producer_id):
+        """Nobody will end what is open here: no transaction lists it, or its own is complete and its marker was lost (T05); and no replica
+        that reaches further shows an end."""
+        if not log.ends_here or self.ended_elsewhere(log, producer_id):
             return False
-        return not self.lists(log, producer_id) and not self.ended_elsewhere(log, producer_id)
+        fate = self.fate(log, producer_id)
+        return fate == "nobody" or (fate == "decided" and self.lost_marker(log, producer_id))
 
-    def dumped_apart(self, log: Log, producer_id: int) -> bool:
-        """What is open here began after the dump of the coordinator's log, or the coordinator went on after the dump of this partition."""
-        dumped = self.cluster(log.cluster).maybe("dumped_at_ms")
-        if dumped is None:
-            return False
-        last = self.last_of_producer.get((log.cluster, producer_id))
-        coordinator = self.logs.get(last.number("replica_log_id")) if last is not None else None
-        began = self.open_spans[log.log_id, producer_id].number("first_timestamp_ms", dumped)
-        times = ("start_ms", "decided_at_ms", "completed_at_ms")
-        went_on = max(last.number(name, dumped) for name in times) if last is not None else dumped
-        return began > max(dumped, coordinator.newest_ms if coordinator else dumped) or went_on > max(dumped, log.newest_ms)
+    def lost_marker(self, log: Log, producer_id: int) -> bool:
+        """The transaction of what is open here is complete, and its marker should stand in this log and does not."""
+        row = self.fates.get((log.log_id, producer_id))
+        instance = self.instances.get(row.text("instance_id") or "") if row is not None else None
+        complete = instance is not None and instance.text("last_status") not in UNFINISHED
+        return complete and (log.topic, log.partition) in self.unmarked.get(instance.word("instance_id") if instance else "", ())
 
-    def outlives_coordinator(self, log: Log) -> bool:
-        """Brokers wrote into this log after the coordinator's logs were dumped."""
-        dumped = self.cluster(log.cluster).maybe("dumped_at_ms")
-        told = [other.newest_ms for other in self.logs.values() if other.cluster == log.cluster and other.topic == "__transaction_state"]
-        return dumped is not None and log.newest_ms > max(dumped, min(told, default=dumped))
+    def has_ended(self, log: Log, producer_id: int) -> bool:
+        """The coordinator has decided what is open here: its marker came after this dump was made, or was lost."""
+        return self.fate(log, producer_id) == "decided"
 
     def newest_ms(self, cluster: str) -> int:
         """The newest time that a broker wrote into any dumped log of a cluster, in ms; 0 where none did."""

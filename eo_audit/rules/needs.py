@@ -69,6 +69,18 @@ REASONS: Mapping[str, Reason] = {
         "{places} and __transaction_state were dumped at different times, and transactions went on between",
         "Dump {places} again, and __transaction_state after it: collect-dumps.sh does so.",
     ),
+    "live_tail": Reason(
+        "the newest records of {places} are younger than the dump of __transaction_state, as dumps of a running cluster are",
+        "Nothing now: the next audit judges them. On one broker collect-dumps.sh dumps __transaction_state last.",
+    ),
+    "clocks_apart": Reason(
+        "the brokers' clocks lie so far apart, or moved so much, that the markers of {places} fit the coordinator's decisions in more than one way",
+        "Dump the whole logs, of __transaction_state too, from their beginnings and after the brokers have stopped, and set the clocks (NTP).",
+    ),
+    "other_coordinator": Reason(
+        "{places} hold COMMIT markers of producers that the dumped __transaction_state never knew: it was created anew, or is another cluster's",
+        "Only an older dump of __transaction_state would show their transactions.",
+    ),
     "index_not_dumped": Reason(
         "the aborted index of {places} was not dumped, and nothing says that it does not exist",
         "Dump the .txnindex files of {places}, or add a listing.txt of the log directory: collect-dumps.sh does both.",
@@ -149,14 +161,21 @@ def _end(log: "Log", _context: "Context") -> str | None:
 def _coordinator(log: "Log", context: "Context") -> str | None:
     if not context.cluster(log.cluster).flag("coordinator_complete"):
         return "no_coordinator"
-    open_here = [producer for place, producer in context.open_spans if place == log.log_id]
-    return "dumped_apart" if any(context.dumped_apart(log, producer) for producer in open_here) else None
+    if "clocks_apart" in log.unmatched:
+        return "clocks_apart"
+    open_here = {row.text("why_unknown") for (place, _), row in context.fates.items() if place == log.log_id}
+    return next((why for why in _WHY_UNTOLD if why in open_here), None)
+
+
+def _matched(log: "Log", _context: "Context") -> str | None:
+    return "clocks_apart" if "clocks_apart" in log.unmatched else None
 
 
 def _assigned(log: "Log", context: "Context") -> str | None:
     if "unassigned_batch" not in log.subjects:
-        return None
-    return _coordinator(log, context) or ("dumped_apart" if context.outlives_coordinator(log) else "coordinator_compacted")
+        return _matched(log, context)
+    told = next((why for why in _WHY_UNTOLD if why in log.unmatched), None)
+    return told or _coordinator(log, context) or "coordinator_compacted"
 
 
 def _index(log: "Log", _context: "Context") -> str | None:
@@ -173,6 +192,8 @@ def _payload(log: "Log", _context: "Context") -> str | None:
     return None if "payload_edge" in log.subjects else "payload_not_printed"
 
 
+# The reasons of the table `unmatched`, the gravest first.
+_WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
 _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "supported": _supported,
     "order": _order,
@@ -180,6 +201,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "end": _end,
     "coordinator": _coordinator,
     "assigned": _assigned,
+    "matched": _matched,
     "index": _index,
     "dumped": _dumped,
     "payload": _payload,

@@ -78,7 +78,7 @@ T05 = Rule(
     "transactional_batch registered_partition",
     where="coverage = 'covered' AND marker_match = 'missing'",
     explain=words_of.missing,
-    needs=("order", "past", "end", "coordinator", "dumped"),
+    needs=("order", "past", "end", "matched", "coordinator", "dumped"),
     docs=Docs(
         "The coordinator completed a transaction, the partition was registered in it, the dump reaches past its completion, and "
         "there is no marker.",
@@ -100,7 +100,7 @@ T06 = Rule(
     where="marker_match = 'contradictory'",
     find=contradictions,
     explain=words_of.mixed,
-    needs=("order", "past", "coordinator", "dumped"),
+    needs=("order", "past", "matched", "coordinator", "dumped"),
     docs=Docs(
         "One transaction ended with COMMIT in one place and ABORT in another: atomicity is broken.",
         "The coordinator decided ABORT; orders-0 has the ABORT, orders-1 a COMMIT of the same transaction.",

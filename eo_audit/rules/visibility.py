@@ -45,7 +45,7 @@ L02 = Rule(
     "transactional_batch",
     where=f"{SEEN} AND truth = 'aborted' AND {SOMEBODY_GETS}",
     explain=words_of.aborted_visible,
-    needs=("order", "past", "index"),
+    needs=("order", "past", "matched", "index"),
     docs=Docs(
         "Records of a transaction that was aborted reach read_committed consumers of this replica.",
         "An ABORT marker without its .txnindex entry; aborted data that a later COMMIT closed.",

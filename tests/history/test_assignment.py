@@ -424,7 +424,9 @@ def rows(spark: SparkSession) -> DataFrame:
 @pytest.fixture(scope="module")
 def matched(rows: DataFrame, instances: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
     story = reach(history, replica_logs, clusters)
-    return match_markers(rows, transaction_spans(rows), instances, reach=story, replica_logs=replica_logs, clusters=clusters).localCheckpoint()
+    return match_markers(
+        rows, transaction_spans(rows), instances, reach=story, replica_logs=replica_logs, clusters=clusters
+    ).localCheckpoint()
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
     return Explanation(
         message,
         severity="critical" if age is not None and age > limit else "warning",
-        remedy=abort_remedy(case.log, row.number("first_offset"), row.number("producer_id"), context),
+        remedy=abort_remedy(case.log, row.number("first_offset"), row.number("producer_id"), context, sure=True),
         details=details,
         transactional_id=last.text("transactional_id") if last else None,
         producer_epoch=row.maybe("last_epoch"),
@@ -169,6 +169,10 @@ def _writer(row: Row, context: "Context") -> str:
     return whose(instance.text("transactional_id") if instance else None, row.maybe("producer_id"), row.maybe("producer_epoch"))
 
 
+def _has(case: Case) -> str:
+    return "has" if case.records == 1 else "have"
+
+
 def late(case: Case, context: "Context") -> Explanation:
     """T02: proved by the coordinator log, or suspected from timestamps."""
     row = case.row
@@ -182,11 +186,14 @@ def late(case: Case, context: "Context") -> Explanation:
         f"({decision}): {offsets(case.first, case.last)}, which no transaction of the coordinator covers"
     )
     if not proved:
-        message += "; only their timestamps say so"
+        message = (
+            f"{count(case.records, 'record')} of {_writer(row, context)} at {offsets(case.first, case.last)} {_has(case)} a time from before "
+            f"the marker below {'it' if case.records == 1 else 'them'}: late data of the transaction before, or event time. Clients set that time"
+        )
     return Explanation(
         message,
-        severity="critical" if proved else "warning",
-        certainty="definite" if proved else "likely",
+        severity="critical" if proved else "info",
+        certainty="definite" if proved else "open",
         details={"batches": case.hits, "decision": row.text("instance_decision"), "closed_by": row.text("span_outcome")},
         transactional_id=instance.text("transactional_id") if instance else None,
     )

@@ -23,8 +23,8 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
         return None
     producer = row.number("blocker_producer_id")
     hanging = context.hangs(log, producer)
-    if not hanging and context.ended_elsewhere(log, producer):
-        return None
+    if not hanging and (context.ended_elsewhere(log, producer) or context.has_ended(log, producer)):
+        return None  # its marker came after this dump was made
     known = context.unfinished(log.cluster, producer) or context.last_of_producer.get((log.cluster, producer))
     name = known.text("transactional_id") if known else None
     old = _age(row, log, context)
@@ -103,11 +103,11 @@ def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
         return ""
     producer = row.number("blocker_producer_id")
     if hanging:
-        return transactions.abort_remedy(log, row.number("blocker_first_offset"), producer, context)
+        return transactions.abort_remedy(log, row.number("blocker_first_offset"), producer, context, sure=True)
     if context.lists(log, producer):
         return transactions.wait_remedy(log, producer, context)
     if (log.log_id, producer) not in context.open_spans:
-        asked = commands.describe_producers(log.topic or "", log.partition or 0)
+        asked = commands.describe_producers(log.topic or "", log.partition or 0, context.version(log.cluster))
         return f"Ask the broker whether it is still open, before anything is aborted: {asked}."
     return "Dump __transaction_state to learn whether the coordinator still knows this transaction, before anything is aborted."
 
