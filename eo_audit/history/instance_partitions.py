@@ -18,6 +18,7 @@ _SEEN = {
     "data_first_offset": f"min(IF({_OWN_DATA}, base_offset, NULL))",
     "data_last_offset": f"max(IF({_OWN_DATA}, last_offset, NULL))",
     "data_records": f"sum(IF({_OWN_DATA}, count, NULL))",
+    "data_closed": f"coalesce(bool_or({_OWN_DATA} AND span_outcome <> 'open'), false)",
     "data": f"min_by(struct({_ADDRESS}), IF({_OWN_DATA}, base_offset, NULL))",
     "closing": f"min_by({_MARKER}, IF(marker_role IN ('closing', 'empty'), base_offset, NULL))",
     "contradictory": f"min_by({_MARKER}, IF(marker_role = 'contradictory', base_offset, NULL))",
@@ -140,7 +141,8 @@ def _covered() -> str:
     brokers had been stopped. One time for a whole collection proves nothing: its files were read over minutes.
     """
     margin = f"spread_ms + {ROUNDING_MS}"
-    past_end = f"""coalesce(newest_broker_clock_ms - ahead_ms >= ended_ms + {margin}, false)
+    # Another marker has ended its data: its own can no longer do so.
+    past_end = f"""coalesce(data_closed, false) OR coalesce(newest_broker_clock_ms - ahead_ms >= ended_ms + {margin}, false)
         OR coalesce(clean_end AND coordinator_clean_end, false)
         OR coalesce(broker <=> coordinator_broker AND dumped_at_ms >= coordinator_dumped_at_ms, false)
         OR coalesce(dumped_at_ms - ahead_ms - skew_ms >= ended_ms + {margin}, false)"""

@@ -22,14 +22,15 @@ def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
         clusters: the table, for skew_ms.
 
     Returns:
-        cluster, coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end, tail_intact, told_until_ms (on the
-        coordinator's clock; null for a log without an entry, of unknown dump time).
+        cluster, coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end, tail_intact, is_empty,
+        told_until_ms (on the coordinator's clock; null for a log without an entry, of unknown dump time).
     """
     tolerance = F.broadcast(clusters.select("cluster", "skew_ms"))
     logs = replica_logs.where(f"topic = '{COORDINATOR_TOPIC}'").join(tolerance, "cluster")
     return logs.selectExpr(
         *("cluster", "replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
         *("coalesce(clean_end, false) AS coordinator_clean_end", "coalesce(tail_intact, true) AS tail_intact"),
+        "newest_broker_clock_ms IS NULL AS is_empty",
         f"greatest(newest_broker_clock_ms, {_DUMPED}) AS told_until_ms",
     )
 
@@ -90,7 +91,7 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
     of_broker = (
         coordinator_logs(replica_logs, clusters)
         .groupBy("cluster", "coordinator_broker")
-        .agg(F.max("told_until_ms").alias("until_ms"), F.expr("bool_and(coordinator_clean_end)").alias("clean_end"))
+        .agg(F.max("told_until_ms").alias("until_ms"), F.expr("bool_and(coordinator_clean_end OR is_empty)").alias("clean_end"))
     )
     until = of_broker.groupBy("cluster").agg(
         F.min("until_ms").alias("whole_until_ms"), F.expr("bool_and(clean_end)").alias("whole_clean_end")

@@ -12,7 +12,7 @@
    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
    index of the broker were dumped.
-5. A snapshot or a recovery point at the log end offset: the broker had been stopped, or wrote nothing since its checkpoints were copied.
+5. A snapshot of the producers at the log end offset: the broker had been stopped.
 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
    shows that there are none.
 7. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
@@ -175,8 +175,8 @@ _STEPS = (
             IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL))""",
         "dumped_at_ms": """array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.dumped_at_ms))""",
         "decoded": "NOT exists(read, s -> s.end IS NOT NULL AND coalesce(s.decoder, 'plain') = 'plain')",
-        # Brokers take a snapshot of their producers and flush each log when they stop.
-        "clean_end": "tail_intact AND coalesce(greatest(snapshot.offset, recovery_row) >= leo, false)",
+        # `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
+        "clean_end": "tail_intact AND coalesce(snapshot.offset >= leo OR recovery_row > leo, false)",
         "snapshot_offset": "snapshot.offset",
         "snapshot_section_id": "snapshot.section_id",
         "whole": f"""supported AND tail_intact AND missing_head_from IS NULL AND NOT exists(read, s -> NOT s.tail_intact)
