@@ -28,7 +28,7 @@ _INHERITED = {"last_offset": "BIGINT", "broken": "BOOLEAN", "hole_at": "BIGINT",
 
 _GAP = """
     CASE WHEN NOT coalesce(base_offset > previous_last_offset + 1, false) THEN NULL WHEN base_offset <= cleaned_below THEN 'compacted'
-         WHEN behind_removal AND previous_last_offset < segment_base_offset THEN 'removed' ELSE 'hole' END"""
+         WHEN behind_removal AND base_offset = segment_base_offset THEN 'removed' ELSE 'hole' END"""
 _DISORDER = "coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset"
 _CRC_INVALID = "coalesce(NOT crc_valid, false)"
 _COUNT_SHORT = "coalesce(last_offset >= cleaned_below, true) AND coalesce(count < last_offset - base_offset + 1, false)"
