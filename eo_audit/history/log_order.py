@@ -31,7 +31,7 @@ _INHERITED = {"last_offset": "BIGINT", "broken": "BOOLEAN", "hole_at": "BIGINT",
 _GAP = """
     CASE WHEN base_unknown OR NOT coalesce(base_offset > previous_last_offset + 1, false) THEN NULL
          WHEN base_offset <= cleaned_below THEN 'compacted'
-         WHEN behind_removal AND previous_last_offset < segment_base_offset THEN 'removed' ELSE 'hole' END"""
+         WHEN behind_removal AND base_offset = segment_base_offset THEN 'removed' ELSE 'hole' END"""
 _BASE = "IF(base_unknown, least(coalesce(previous_last_offset + 1, segment_base_offset), base_offset), base_offset)"
 _DISORDER = "coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset"
 _CRC_INVALID = "coalesce(NOT crc_valid, false)"

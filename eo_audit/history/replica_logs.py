@@ -1,10 +1,9 @@
 """What is known of each replica log beside its batches: segments, log start, high watermark, cleaning, which sidecars were dumped.
 
 1. log_start = max(checkpoint row if there is one, lowest segment base of the newest dump, or of its listing): a checkpoint without a row
-   for the log does not say 0. Older dumps may hold segments that retention has deleted since. Where offsets are missing between segments
-   of an older and a newer dump, or below a log start that is known otherwise, nobody lost them: the broker deleted them between the dumps
-   (`UnifiedLog.deleteOldSegments`, from the head on), and the log begins behind them. Where a listing as new still shows an older
-   segment, they are missing from the dumps.
+   for the log does not say 0. Older dumps may hold segments that retention has deleted since. Offsets missing between two segments below
+   that start were lost by nobody: the broker deletes from the head on (`UnifiedLog.deleteOldSegments`), and the log begins behind them.
+   Where a listing as new still shows an older segment, they are missing from the dumps.
 2. HW = checkpoint row, not beyond the log end offset where the dump shows it: no broker keeps one there; without a row, the log end offset.
    For `__transaction_state` a high watermark or recovery point beyond the end says that the dump stops before the log does: nothing else
    shows a cut between two records, and what an id lacks there must not be held against it. In other logs it may be a lost marker (T05).
@@ -31,7 +30,7 @@ COMPACTED_INTERNAL = ("__transaction_state", "__consumer_offsets", "__share_grou
 _KEY = ("cluster", "broker", "replica_log_id", "topic", "partition")
 _WAS_DUMPED = "kind = 'log' AND coalesce(dir_kind, 'normal') = 'normal' AND replica_log_id IS NOT NULL"
 _IS_LOG = f"{_WAS_DUMPED} AND superseded_by IS NULL"
-_SEGMENT = "struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, dumped_at_ms, dump_set)"
+_SEGMENT = "struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder)"
 _CHECKPOINT_FILE = r"(?:\\A|/)(?:replication|recovery-point|log-start)-offset-checkpoint[^/]*\\z"
 _OF_SECTION = {
     "is_log": _IS_LOG,
@@ -113,17 +112,13 @@ _CLEANER = said("broker_config.log.cleaner.enable")
 _JUMPS = "exists(transform(read, (s, i) -> s.end < get(bases, i + 1) AND s.base_offset >= first_offset), jumps -> jumps)"
 _NEXT = "get(read, i + 1)"
 _MISSING_BEFORE_NEXT = f"coalesce(s.end, s.base_offset) < {_NEXT}.base_offset"
-# Retention deletes from the head on: with an older segment, all before it are still there.
-_STILL_LISTED = (
-    f"coalesce(array_min(listed_logs) < {_NEXT}.base_offset AND NOT coalesce(listed_at_ms < {_NEXT}.dumped_at_ms, false), false)"
-)
-_DUMPED_LATER = f"s.dumped_at_ms < {_NEXT}.dumped_at_ms AND s.dump_set <> {_NEXT}.dump_set AND NOT {_STILL_LISTED}"
-_KNOWN_DELETED = f"greatest(start_row, array_min(listed_logs)) >= {_NEXT}.base_offset"
 # Of the newest dump of a log: when, which, its lowest segment. Files of which nobody knows when they were dumped may be of any.
 _NEWEST_DUMP = "IF(exists(dumped, d -> d.dumped_at_ms IS NULL), NULL, array_max(dumped))"
-_LOWEST_THEN = "array_min(transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -> d.base_offset))"
+_DUMPED_THEN = "transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -> d.base_offset)"
+# A dump of a few segments, brought later, does not show the others gone: the newest segment of all is in a whole one.
+_LOWEST_THEN = f"IF(array_max({_DUMPED_THEN}) >= array_max(bases), array_min({_DUMPED_THEN}), NULL)"
 _LISTED_THEN = "coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false)"
-_REMOVED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND coalesce(({_KNOWN_DELETED}) OR ({_DUMPED_LATER}), false)"
+_REMOVED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND coalesce(greatest(start_row, head) >= {_NEXT}.base_offset, false)"
 _STEPS = (
     {
         "bases": "transform(read, s -> s.base_offset)",
@@ -139,9 +134,10 @@ _STEPS = (
             WHEN cleaner_is_off OR (broker_has_checkpoints AND NOT shows_cleaning) THEN false
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning) END""",
     },
+    {"newest": _NEWEST_DUMP},
+    {"head": f"IF({_LISTED_THEN}, array_min(listed_logs), greatest(array_min(listed_logs), {_LOWEST_THEN}))"},
     {"removed_before": f"array_compact(transform(read, (s, i) -> IF({_REMOVED}, {_NEXT}.base_offset, NULL)))"},
-    {"first_offset": "coalesce(array_max(removed_before), array_min(bases))", "newest": _NEWEST_DUMP},
-    {"head": f"CASE WHEN {_LISTED_THEN} THEN array_min(listed_logs) ELSE greatest(array_min(listed_logs), {_LOWEST_THEN}) END"},
+    {"first_offset": "coalesce(array_max(removed_before), array_min(bases))"},
     {
         "log_start": "coalesce(greatest(start_row, head, first_offset), 0L)",
         "log_start_source": """CASE WHEN start_row >= coalesce(greatest(first_offset, head), 0L) THEN 'checkpoint'

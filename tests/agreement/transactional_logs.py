@@ -102,7 +102,10 @@ def _torn(log: TransactionalLog) -> None:
     if len(log.batches) > 8 and not log.uncleaned_from:
         first = log.random.randrange(1, len(log.batches) - 4)
         lost = log.batches[first : first + log.random.randint(1, 3)]
-        log.holes = [(lost[0].base_offset, lost[-1].last_offset)]
+        gone, end = lost[0].base_offset, lost[-1].last_offset + 1
+        if any(gone < base <= min(end, log.log_start) for base in log.segments):
+            return  # between two segments below the log start: those the broker deleted, and nobody lost them
+        log.holes = [(gone, end - 1)]
         log.batches = [batch for batch in log.batches if batch not in lost]
 
 

@@ -267,7 +267,7 @@ def test_a_brokers_own_folder_is_one_sentence(tmp_path: Path) -> None:
     assert problem.text.startswith(
         "holds 9 binary segments and 18 indexes and snapshots (orders-0/00000000000000000000.index, ...): these are"
     )
-    with pytest.raises(InputError, match="holds no dump file .*9 binary segments"):
+    with pytest.raises(InputError, match=r"holds no dump file .*9 binary segments"):
         look_through([tree(tmp_path / "bare", own)])
 
 

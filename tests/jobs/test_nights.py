@@ -16,6 +16,8 @@ MONDAY, WEDNESDAY = 1795234567425, 1795234583156  # offsets 0 to 9 of the log ar
 CUT_OFF = 1795234567440  # offset 10 is there, which ends one of them
 MON = Night(MONDAY, {LOG: (0, 4)})
 WED = Night(WEDNESDAY, {LOG: (18, 44)})
+LACKS = Night(WEDNESDAY, {LOG: (0, 4, 18, 44)}, without={LOG: (4,)})
+BROUGHT = replace(LACKS, at_ms=WEDNESDAY + 60_000, without={LOG: (0, 18, 44)})
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,10 @@ CASES = {
         (replace(MON, at_ms=1795234567200, bases={LOG: (0,)}), Night(MONDAY, {LOG: (6,)}), WED), 18, ("not_observed",) * 2
     ),
     "the log start within a segment": Case((MON, replace(WED, log_start={LOG: 30})), 30, ("not_observed",)),
+    "a segment that one dump lacked is brought later": Case((LACKS, BROUGHT), 0),
     # What no time, no listing and no log start tells may be lost, and so may what one dump lacks.
     "nobody says when": Case((silent(MON), silent(WED)), 0, ("hole",), ("R04",)),
-    "one dump lacks a segment": Case((replace(WED, bases={LOG: (0, 4, 18, 44)}, without={LOG: (4,)}),), 0, ("hole",), ("R04",)),
+    "one dump lacks a segment": Case((LACKS,), 0, ("hole",), ("R04",)),
     "the newer dump lacks a segment above": Case(
         (MON, replace(WED, bases={LOG: (18, 44, 59)}, without={LOG: (44,)})), 18, ("hole", "not_observed"), ("R04",)
     ),
