@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -18,8 +19,10 @@ from eo_audit.config import load
 from eo_audit.session import session
 from tests.cluster.faults import FAULTS
 from tests.cluster.properties import Case, Result, check
-from tests.cluster.shape import DUMPS, FEATURES, draw
-from tests.cluster.shrinking import shrink
+from tests.cluster.shape import DUMPS, FEATURES, STOPPED, draw
+from tests.cluster.shrinking import kinds, shrink
+
+HARD = ("clocks", "drift", "jumps", "client_clocks", "event_times", "append_time", "unheard_ghosts")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,10 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started, results = time.monotonic(), list[Result]()
     try:
         for at in range(first, last, options.lot):
-            cases = [case for seed in range(at, min(at + options.lot, last)) for case in _cases(seed, options)]
+            seeds = range(at, min(at + options.lot, last))
+            cases = [case for seed in seeds for case in (_compared(seed) if options.table else _cases(seed, options))]
             lot = _in_folder(spark, cases, folder / str(at))
             results += lot
             failed = [result for result in lot if result.wrong]
+            if options.table and not options.verbose:
+                continue
             for result in failed:
                 _show(result)
             if options.shrink and failed:
@@ -43,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
     _figures(results, time.monotonic() - started)
+    if options.table:
+        _table(results)
     return 1 if any(result.wrong for result in results) else 0
 
 
@@ -52,6 +60,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--lot", type=int, default=300, help="seeds of one audit")
     parser.add_argument("--faults", nargs="?", const=",".join(FAULTS), default="", help="plant one of these faults in each cluster")
     parser.add_argument("--shrink", action="store_true", help="make failing clusters smaller, as long as they fail")
+    parser.add_argument("--table", action="store_true", help="each seed calm and with one thing that is hard: what fails where")
+    parser.add_argument("--verbose", action="store_true", help="with --table: say what was said")
     parser.add_argument("--most", type=int, default=5, help="of each lot, shrink so many")
     parser.add_argument("--features", default=",".join(FEATURES), help="only these")
     parser.add_argument("--without", default="", help="not these features")
@@ -68,6 +78,18 @@ def _cases(seed: int, options: argparse.Namespace) -> Iterator[Case]:
     shape = draw(seed, features=features, dumps=dumps)
     faults = list(filter(None, options.faults.split(",")))
     yield Case(shape, faults[seed % len(faults)] if faults else None)
+
+
+def _compared(seed: int) -> Iterator[Case]:
+    """A calm cluster, and the same with one thing that is hard to bear."""
+    calm = draw(seed, features=set(FEATURES) - set(HARD), dumps=[STOPPED])
+    calm = replace(calm, brokers=max(calm.brokers, 2))
+    yield Case(calm, label="calm")
+    for feature in HARD:
+        yield Case(replace(calm, features=calm.features | {feature}), label=feature)
+    for dump in DUMPS:
+        yield Case(replace(calm, dump=dump), label=dump)
+        yield Case(replace(calm, dump=dump, features=calm.features | {"clocks"}), label=f"clocks+{dump}")
 
 
 def _in_folder(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Result]:
@@ -105,6 +127,16 @@ def _figures(results: Sequence[Result], seconds: float) -> None:
     rules = Counter(rule for result in failed for rule in {line.split()[0] for line in result.wrong if not result.truth})
     if rules:
         _say("  said of healthy clusters: " + ", ".join(f"{rule} in {count}" for rule, count in rules.most_common()))
+
+
+def _table(results: Sequence[Result]) -> None:
+    for label in dict.fromkeys(result.case.label for result in results):
+        mine = [result for result in results if result.case.label == label]
+        failed = [result for result in mine if result.wrong]
+        said = Counter(kind for result in failed for kind in kinds(result))
+        words = ", ".join(f"{kind} {count}" for kind, count in said.most_common())
+        seeds = " ".join(str(result.case.shape.seed) for result in failed[:6])
+        _say(f"  {label}: {len(failed)} of {len(mine)} fail; {words or 'nothing'}; seeds {seeds}")
 
 
 def _say(line: str) -> None:

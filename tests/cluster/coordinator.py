@@ -169,7 +169,8 @@ class Coordinated:
         if not (self.world.shape.has("unheard_ghosts") and self.rng.random() < 0.15):
             return at
         others = [place for place in self.world.logs if place[0] != COORDINATOR and place not in (self.seen.partitions or ())]
-        if raised == 0 and (self.rng.random() < 0.4 or not others):
+        if raised == 0 and self.timeout_ms < 20_000 and self.rng.random() < 0.6:
+            at = max(at, self.expires(at))
             entry = replace(self.seen, status="PrepareAbort", epoch=self.seen.epoch + 1, last_update_ms=self.now(at))
         elif others:
             entry = replace(self.seen, partitions=(*(self.seen.partitions or ()), self.rng.choice(others)), last_update_ms=self.now(at))

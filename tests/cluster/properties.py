@@ -22,15 +22,16 @@ from tests.cluster.truth import Scene, Truth
 
 @dataclass(frozen=True)
 class Case:
-    """One cluster: its shape, and the fault that is planted in it, if any."""
+    """One cluster: its shape, the fault that is planted in it, if any, and what tells it from others of its seed in one audit."""
 
     shape: Shape
     fault: str | None = None
+    label: str = ""
 
     @property
     def name(self) -> str:
         """Of its folder, and of the cluster."""
-        return f"s{self.shape.seed}" + (f"-{self.fault}" if self.fault else "")
+        return f"s{self.shape.seed}" + "".join(f"-{part}" for part in (self.fault, self.label) if part)
 
 
 @dataclass(frozen=True)

@@ -33,35 +33,21 @@ def shrink(result: Result, checker: Checker) -> Result:
         result: a failing one.
         checker: audits some cases.
     """
-    best, kinds = result, _kinds(result)
+    best, wanted = result, kinds(result)
     for _ in range(ROUNDS):
         shapes_ = list(smaller(best.case.shape))
-        # Each candidate needs a name of its own in one audit; the streams are named after the seed, which stays.
-        failing = [r for r in checker([NumberedCase(shape, best.case.fault, n) for n, shape in enumerate(shapes_)]) if _kinds(r) & kinds]
+        failing = [r for r in checker([Case(shape, best.case.fault, str(n)) for n, shape in enumerate(shapes_)]) if kinds(r) & wanted]
         if not failing:
             return best
         merged = _all_at_once(best.case, failing)
         if merged is not None and len(failing) > 1:
-            again = [r for r in checker([merged]) if _kinds(r) & kinds]
+            again = [r for r in checker([merged]) if kinds(r) & wanted]
             failing += again
         best = min(failing, key=_weight)
     return best
 
 
-class NumberedCase(Case):
-    """A case among others of the same seed."""
-
-    def __init__(self, shape: Shape, fault: str | None, number: int) -> None:
-        super().__init__(shape, fault)
-        object.__setattr__(self, "number", number)
-
-    @property
-    def name(self) -> str:
-        """With its number."""
-        return f"{super().name}-{getattr(self, 'number', 0)}"
-
-
-def _kinds(result: Result) -> set[str]:
+def kinds(result: Result) -> set[str]:
     """What kind of wrong: the rules said, or missed."""
     return {" ".join(line.split()[: 2 if line.startswith(("unknown", "missed")) else 1]) for line in result.wrong}
 
@@ -78,4 +64,4 @@ def _all_at_once(case: Case, failing: Sequence[Result]) -> Case | None:
     least = {name: min(getattr(r.case.shape, name) for r in failing) for name in COUNTS}
     stopped = any(r.case.shape.dump == shapes.STOPPED for r in failing)
     merged = replace(shape, features=shape.features - off, dump=shapes.STOPPED if stopped else shape.dump, **least)
-    return NumberedCase(merged, case.fault, -1)
+    return Case(merged, case.fault, "all")
