@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from eo_audit.config import load
 from eo_audit.session import session
 from tests.cluster.faults import FAULTS
+from tests.cluster.held import held
 from tests.cluster.properties import Case, Result, check
 from tests.cluster.shape import DUMPS, FEATURES, STOPPED, draw
 from tests.cluster.shrinking import kinds, shrink
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for at in range(first, last, options.lot):
             seeds = range(at, min(at + options.lot, last))
-            cases = [case for seed in seeds for case in (_compared(seed) if options.table else _cases(seed, options))]
+            cases = [*held(healthy=True, also_open=True), *held(healthy=False, also_open=True)] if options.held else []
+            cases += [case for seed in seeds for case in (_compared(seed) if options.table else _cases(seed, options))]
             lot = _in_folder(spark, cases, folder / str(at))
             results += lot
             failed = [result for result in lot if result.wrong]
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for result in failed:
                 _show(result)
             if options.shrink and failed:
-                _shrunk(spark, failed[: options.most], folder / "shrink")
+                _shrunk(spark, _different(failed)[: options.most], folder / "shrink")
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
@@ -61,6 +63,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--faults", nargs="?", const=",".join(FAULTS), default="", help="plant one of these faults in each cluster")
     parser.add_argument("--shrink", action="store_true", help="make failing clusters smaller, as long as they fail")
     parser.add_argument("--table", action="store_true", help="each seed calm and with one thing that is hard: what fails where")
+    parser.add_argument("--held", action="store_true", help="the held cases as well, also those that are open")
     parser.add_argument("--verbose", action="store_true", help="with --table: say what was said")
     parser.add_argument("--most", type=int, default=5, help="of each lot, shrink so many")
     parser.add_argument("--features", default=",".join(FEATURES), help="only these")
@@ -101,10 +104,19 @@ def _in_folder(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list
 
 
 def _shrunk(spark: SparkSession, failed: Sequence[Result], folder: Path) -> None:
+    for result in shrink(failed, lambda cases: _in_folder(spark, cases, folder)):
+        _say(f"  smallest: {result.case.shape}")
+        _show(result)
+
+
+def _different(failed: Sequence[Result]) -> list[Result]:
+    """Those first that fail in a way that none before them did."""
+    seen: set[str] = set()
+    first, rest = list[Result](), list[Result]()
     for result in failed:
-        smallest = shrink(result, lambda cases: _in_folder(spark, cases, folder))
-        _say(f"  smallest: {smallest.case.shape}")
-        _show(smallest)
+        (rest if kinds(result) <= seen else first).append(result)
+        seen |= kinds(result)
+    return first + rest
 
 
 def _show(result: Result) -> None:

@@ -2,7 +2,7 @@
 
 import random
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.cluster import printing
@@ -175,6 +175,10 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
         (into / name).mkdir(parents=True, exist_ok=True)
         listed = state_of(world, plan, Copy(copy.place, copy.broker, min(plan.listed_at, copy.moment)), lost_index)
         _write_log(world, plan, into, state)
+        if plan.sidecars:
+            late = world.shape.has("late_sidecars") and not plan.stopped
+            behind = replace(copy, moment=copy.moment + world.shape.stream("sidecars", *copy.place).randrange(5, 300))
+            _write_sidecars(world, plan, into, state_of(world, plan, behind, lost_index) if late else state)
         files[copy.broker] |= _sizes(world, plan, listed)
     for broker, listed_files in files.items():
         into = folder / f"broker-{broker}"
@@ -196,15 +200,19 @@ def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
     for number, base in enumerate(state.bases):
         text, _ = printing.segment_text(state, number, payloads=world.shape.has("payloads"))
         (folder / f"{base:020d}.log.txt").write_text(text)
-        index = printing.index_text(state, number)
-        if plan.sidecars and index is not None:
-            (folder / f"{base:020d}.txnindex.txt").write_text(index)
-    if plan.sidecars:
-        for offset, known in _snapshots(plan, state).items():
-            text = printing.snapshot_text(state, offset, known, world.shape.release)
-            (folder / f"{offset:020d}.snapshot.txt").write_text(text)
     rows = [f"{epoch} {offset}" for epoch, offset in state.epochs]
     (folder / "leader-epoch-checkpoint").write_text(printing.checkpoint_text(rows))
+
+
+def _write_sidecars(world: World, plan: Plan, into: Path, state: State) -> None:
+    folder = into / printing.name_of(state)
+    for number, base in enumerate(state.bases):
+        index = printing.index_text(state, number)
+        if index is not None:
+            (folder / f"{base:020d}.txnindex.txt").write_text(index)
+    for offset, known in _snapshots(plan, state).items():
+        text = printing.snapshot_text(state, offset, known, world.shape.release)
+        (folder / f"{offset:020d}.snapshot.txt").write_text(text)
 
 
 def _sizes(world: World, plan: Plan, state: State) -> dict[str, int]:

@@ -13,7 +13,7 @@ def late_write(scene: Scene, rng: random.Random) -> Planted | None:
     found = [
         (log, t)
         for log, t in with_data(scene)
-        if not t.is_tv2 and scene.listing(log.place, t.producer_id)[-1] is t and len(scene.data(log, t)) > 1
+        if not t.is_tv2 and t.marker_epoch == t.epoch and scene.listing(log.place, t.producer_id)[-1] is t and len(scene.data(log, t)) > 1
     ]
     chosen = pick(rng, found)
     if chosen is None:
@@ -82,7 +82,7 @@ def lost_marker(scene: Scene, rng: random.Random) -> Planted | None:
     if chosen is None:
         return None
     log, t = chosen
-    decidable = scene.is_plain_row(log, t) and scene.is_followed(log, t.ended_at or 0, t)
+    decidable = scene.can_count(log, t) and scene.is_followed(log, t.ended_at or 0, t)
     writes = scene.data(log, t)
     markers = {id(w) for w in scene.markers(log, t)}
     log.writes = [w for w in log.writes if id(w) not in markers]
@@ -99,10 +99,12 @@ def flipped_marker(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, t = chosen
     other = "ABORT" if t.decision == "COMMIT" else "COMMIT"
-    decidable = scene.is_plain_row(log, t) and (t.is_tv2 or scene.plan.stopped)
+    decidable = scene.can_count(log, t) and (t.is_tv2 or scene.plan.stopped)
     log.writes = [replace(w, marker=other) if w.transaction is t and w.marker else w for w in log.writes]
     # An ABORT with the data's epoch and the coordinator epoch before it is what an operator's abort looks like.
     must = rules("T06") if t.is_tv2 or other == "COMMIT" else rules("T06|T13")
+    if not t.is_tv2 and scene.has_empty(log, t):
+        must = (must[0] | {"T15"},)  # or the right marker is missing, and the next one was sent twice
     truth = Truth(f"flipped_marker:{other}", must, VISIBLE | {"T10"}, log.place, t.producer_id, t.transactional_id)
     writes = [w for w in log.writes if w.transaction is t]
     return at_writes(scene, truth, writes, decidable, f"{other} where transaction {t.number} was decided {t.decision}")

@@ -9,21 +9,25 @@ from tests.cluster.properties import Case
 from tests.cluster.shape import DUMPS, FEATURES, STOPPED, draw
 
 # What still fails is left out here; the driver runs everything.
-FAILING_FEATURES: frozenset[str] = frozenset(FEATURES) - {"aborts", "payloads", "empty_partitions"}
+FAILING_FEATURES: frozenset[str] = frozenset({"clocks", "jumps", "event_times", "append_time", "unheard_ghosts"})
 FAILING_DUMPS: frozenset[str] = frozenset(DUMPS) - {STOPPED}
+UNSURE_WITH_FAULTS = frozenset({"cleaned_coordinator"})  # near the first entry that the cleaner left, faults are missed
 SURE_FEATURES = tuple(name for name in FEATURES if name not in FAILING_FEATURES)
 SURE_DUMPS = tuple(name for name in DUMPS if name not in FAILING_DUMPS)
+FIXED = ("dump", "transactions", "ids", "partitions", "brokers", "coordinators", "idempotent", "plain")
 
 
-def held(*, healthy: bool) -> list[Case]:
-    """The cases of `held_seeds.yaml`, with or without a fault."""
+def held(*, healthy: bool, also_open: bool = False) -> list[Case]:
+    """The cases of `held_seeds.yaml`.
+
+    Args:
+        healthy: those without a fault; else those with one.
+        also_open: those that still fail as well.
+    """
     rows = yaml.safe_load((Path(__file__).parent / "held_seeds.yaml").read_text(encoding="utf-8"))
     cases = []
-    for row in rows:
-        shape = draw(row["seed"])
-        if "features" in row:
-            shape = replace(shape, features=frozenset(row["features"]))
-        shape = replace(shape, **{name: row[name] for name in ("dump", "transactions", "ids", "partitions") if name in row})
-        if (row.get("fault") is None) == healthy:
-            cases.append(Case(shape, row.get("fault")))
+    for number, row in enumerate(rows):
+        shape = replace(draw(row["seed"]), features=frozenset(row["features"]), **{name: row[name] for name in FIXED if name in row})
+        if (row.get("fault") is None) == healthy and (also_open or not row.get("open")):
+            cases.append(Case(shape, row.get("fault"), f"held{number}"))
     return cases

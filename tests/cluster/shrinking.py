@@ -26,25 +26,36 @@ def smaller(shape: Shape) -> Iterator[Shape]:
         yield replace(shape, dump=shapes.STOPPED)
 
 
-def shrink(result: Result, checker: Checker) -> Result:
-    """Round by round: of all smaller cases that fail in the same way, the one with the fewest transactions and features.
+def shrink(results: Sequence[Result], checker: Checker) -> list[Result]:
+    """For each failing result the smallest case that fails in the same way; each round of all of them is one audit.
 
     Args:
-        result: a failing one.
+        results: failing ones, of different seeds or faults.
         checker: audits some cases.
     """
-    best, wanted = result, kinds(result)
+    best, going = list(results), set(range(len(results)))
     for _ in range(ROUNDS):
-        shapes_ = list(smaller(best.case.shape))
-        failing = [r for r in checker([Case(shape, best.case.fault, str(n)) for n, shape in enumerate(shapes_)]) if kinds(r) & wanted]
-        if not failing:
-            return best
-        merged = _all_at_once(best.case, failing)
-        if merged is not None and len(failing) > 1:
-            again = [r for r in checker([merged]) if kinds(r) & wanted]
-            failing += again
-        best = min(failing, key=_weight)
+        tried = {n: [*smaller(best[n].case.shape)] for n in going}
+        steps = [Case(shape, best[n].case.fault, f"{n}x{at}") for n in sorted(going) for at, shape in enumerate(tried[n])]
+        failing = _by_number(checker(steps), results)
+        together = [_all_at_once(best[n].case, found, f"{n}xall") for n, found in failing.items() if len(found) > 1]
+        for n, found in _by_number(checker(together) if together else [], results).items():
+            failing[n] += found
+        best = [min(failing.get(n, [result]), key=_weight) for n, result in enumerate(best)]
+        going &= failing.keys()
+        if not going:
+            break
     return best
+
+
+def _by_number(checked: Sequence[Result], wanted: Sequence[Result]) -> dict[int, list[Result]]:
+    """Results that still fail as the one did that they come from."""
+    found: dict[int, list[Result]] = {}
+    for result in checked:
+        number = int(result.case.label.partition("x")[0])
+        if kinds(result) & kinds(wanted[number]):
+            found.setdefault(number, []).append(result)
+    return found
 
 
 def kinds(result: Result) -> set[str]:
@@ -57,11 +68,11 @@ def _weight(result: Result) -> tuple[int, int, int]:
     return result.transactions, len(shape.features), shape.partitions + shape.brokers + shape.coordinators + shape.idempotent + shape.plain
 
 
-def _all_at_once(case: Case, failing: Sequence[Result]) -> Case | None:
+def _all_at_once(case: Case, failing: Sequence[Result], label: str) -> Case:
     """What every single step may leave out, left out together."""
     shape = case.shape
     off = {f for r in failing for f in shape.features - r.case.shape.features}
     least = {name: min(getattr(r.case.shape, name) for r in failing) for name in COUNTS}
     stopped = any(r.case.shape.dump == shapes.STOPPED for r in failing)
     merged = replace(shape, features=shape.features - off, dump=shapes.STOPPED if stopped else shape.dump, **least)
-    return Case(merged, case.fault, "all")
+    return Case(merged, case.fault, label)

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from eo_audit.model.states import partition_for
 from eo_audit.rules.catalogue import BY_CODE
-from tests.cluster.brokers import Log, Place, Transaction, World, Write
+from tests.cluster.brokers import COORDINATOR, Log, Place, Transaction, World, Write
 from tests.cluster.dumping import Copy, Plan, housekeeping, state_of
 from tests.cluster.replay import State
 
@@ -82,9 +83,7 @@ class Scene:
 
     def coordinator(self, transaction: Transaction) -> Place:
         """The partition of `__transaction_state` that tells of a transaction."""
-        from eo_audit.model.states import partition_for
-
-        return "__transaction_state", partition_for(transaction.transactional_id, self.world.shape.coordinators)
+        return COORDINATOR, partition_for(transaction.transactional_id, self.world.shape.coordinators)
 
     def is_told(self, transaction: Transaction) -> bool:
         """The dump of the coordinator's log holds all of its entries."""
@@ -125,13 +124,21 @@ class Scene:
             if w.marker is not None and w.transaction is not None
         )
 
-    def is_plain_row(self, log: Log, transaction: Transaction) -> bool:
-        """Each transaction of the producer has data and one marker in this log, so that markers can be counted. Under TV2 epochs tell."""
+    def can_count(self, log: Log, transaction: Transaction) -> bool:
+        """The producer's markers in this log can be counted against its transactions: none was sent twice, and no head is missing.
+
+        A marker that was sent again looks like that of a transaction without data, and so may stand for one that is missing. Under TV2
+        epochs tell.
+        """
         if transaction.is_tv2:
             return True
         row = self.listing(log.place, transaction.producer_id)
-        counted = all(self.data(log, t) and len(self.markers(log, t)) == 1 for t in row if t.ended_at is not None)
-        return counted and self.whole_head(log.place) and self.whole_head(self.coordinator(transaction))
+        once = all(len(self.markers(log, other)) <= 1 for other in row)
+        return once and self.whole_head(log.place) and self.whole_head(self.coordinator(transaction))
+
+    def has_empty(self, log: Log, transaction: Transaction) -> bool:
+        """Some transaction of the producer has no data in this log."""
+        return any(not self.data(log, other) for other in self.listing(log.place, transaction.producer_id))
 
     def offsets(self, place: Place, writes: Iterable[Write]) -> tuple[int, int]:
         """First and last offset of some writes, as the log is now."""
