@@ -15,10 +15,8 @@ NOT_IN_THE_CATALOGUE = {"fork"}
 
 
 def test_the_fault_is_found_and_nothing_beside_it(spark: SparkSession, tmp_path: Path) -> None:
-    names = list(FAULTS)
-    cases = [
-        Case(draw(seed, features=set(SURE_FEATURES) - UNSURE_WITH_FAULTS, dumps=SURE_DUMPS), names[seed % len(names)]) for seed in SEEDS
-    ]
+    names, features = list(FAULTS), set(SURE_FEATURES) - UNSURE_WITH_FAULTS
+    cases = [Case(draw(seed, features=features, dumps=SURE_DUMPS), names[seed % len(names)]) for seed in SEEDS]
     results = check(spark, [*cases, *held(healthy=False)], tmp_path)
     asked = Counter(result.case.fault for result in results if result.truth and result.truth.demands)
     assert set(FAULTS) - set(asked) <= NOT_IN_THE_CATALOGUE | {"late_write_merged"}, "not planted where they can be decided"
