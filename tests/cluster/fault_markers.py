@@ -43,7 +43,12 @@ def late_write_merged(scene: Scene, rng: random.Random) -> Planted | None:
     at = scene.markers(log, transaction)[-1].at
     write = stamped(scene, log, move(log, scene.data(log, transaction)[-1], min(at + 3, max(before - 1, at))))
     truth = Truth(
-        "late_write:merged", rules("T02|T15"), frozenset({"T07", "L02"}), log.place, transaction.producer_id, transaction.transactional_id
+        "late_write:merged",
+        rules("T02|T15"),
+        frozenset({"T07", "L02", "L03"}),
+        log.place,
+        transaction.producer_id,
+        transaction.transactional_id,
     )
     return at_writes(scene, truth, [write], False, f"data of transaction {transaction.number} stands behind its {transaction.decision}")
 
@@ -70,9 +75,6 @@ def unregistered(scene: Scene, rng: random.Random) -> Planted | None:
     never = not scene.listing(log.place, t.producer_id)
     must = rules("T01", "T07") if never else rules("T01", "T02|T07")
     truth = Truth("unregistered", must, OPEN | {"T02"}, log.place, t.producer_id, t.transactional_id)
-    state = scene.state(log.place)
-    if all(batch.write is not write for batch in state.batches):
-        return None
     return at_writes(scene, truth, [write], scene.is_followed(log, at, t), f"transaction {t.number} does not list the partition")
 
 

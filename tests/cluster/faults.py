@@ -5,13 +5,23 @@ A planter finds all places where its fault can be, takes one, changes the logs a
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from tests.cluster import fault_batches as batches
 from tests.cluster import fault_entries as entries
 from tests.cluster import fault_markers as markers
 from tests.cluster.planting import Planted
+from tests.cluster.shape import STOPPED, Shape
 from tests.cluster.truth import Scene
+
+
+def suited(shape: Shape, fault: str | None) -> Shape:
+    """The shape, with what a fault cannot be without: a fork needs a plain producer, and replicas in step."""
+    if fault != "fork":
+        return shape
+    return replace(shape, features=shape.features | {"replicas"}, dump=STOPPED, brokers=max(shape.brokers, 2), plain=max(shape.plain, 1))
+
 
 Planter = Callable[[Scene, random.Random], Planted | None]
 FAULTS: Final[dict[str, Planter]] = {

@@ -14,10 +14,10 @@ from eo_audit import policy
 from eo_audit.findings import Finding
 from tests.cluster.audit import Said, audit
 from tests.cluster.dumping import plan_of, write_dumps
-from tests.cluster.faults import FAULTS
+from tests.cluster.faults import FAULTS, suited
 from tests.cluster.producers import live
 from tests.cluster.shape import Shape
-from tests.cluster.truth import Scene, Truth
+from tests.cluster.truth import NoPlace, Scene, Truth
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,14 @@ def check(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Resu
 
 def _make(case: Case, folder: Path) -> tuple[Truth | None, int] | None:
     """Live, plant, dump: the truth and the number of transactions."""
-    world = live(case.shape)
+    world = live(suited(case.shape, case.fault))
     plan = plan_of(world)
     truth, lost_index = None, frozenset[tuple[tuple[str, int], int]]()
     if case.fault is not None:
-        planted = FAULTS[case.fault](Scene(world, plan), case.shape.stream("fault", case.fault))
+        try:
+            planted = FAULTS[case.fault](Scene(world, plan), case.shape.stream("fault", case.fault))
+        except NoPlace:
+            return None
         if planted is None:
             return None
         truth, lost_index = planted.truth, planted.lost_index

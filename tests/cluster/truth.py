@@ -48,6 +48,10 @@ class Truth:
         return self.may.union(*self.must)
 
 
+class NoPlace(Exception):
+    """A fault cannot be planted here."""
+
+
 class Scene:
     """A world and its dump plan, with what a planter asks of them."""
 
@@ -141,9 +145,16 @@ class Scene:
         return any(not self.data(log, other) for other in self.listing(log.place, transaction.producer_id))
 
     def offsets(self, place: Place, writes: Iterable[Write]) -> tuple[int, int]:
-        """First and last offset of some writes, as the log is now."""
-        wanted = {id(write) for write in writes}
-        placed = [batch for batch in self.state(place).batches if id(batch.write) in wanted]
+        """First and last offset of some writes, as the log is now.
+
+        Raises:
+            NoPlace: with the fault the log has other segments, and retention or the cleaner took one of the writes.
+        """
+        wanted, state = {id(write) for write in writes}, self.state(place)
+        kept = max(state.log_start, state.cleaned_to or 0)
+        placed = [batch for batch in state.batches if id(batch.write) in wanted and batch.base >= kept]
+        if len(placed) < len(wanted):
+            raise NoPlace
         return min(batch.base for batch in placed), max(batch.last for batch in placed)
 
     def copies(self, place: Place) -> list[Copy]:
