@@ -42,14 +42,8 @@ def late_write_merged(scene: Scene, rng: random.Random) -> Planted | None:
     log, transaction, before = chosen
     at = scene.markers(log, transaction)[-1].at
     write = stamped(scene, log, move(log, scene.data(log, transaction)[-1], min(at + 3, max(before - 1, at))))
-    truth = Truth(
-        "late_write:merged",
-        rules("T02|T15"),
-        frozenset({"T07", "L02", "L03"}),
-        log.place,
-        transaction.producer_id,
-        transaction.transactional_id,
-    )
+    may = frozenset({"T07", "L02", "L03"})
+    truth = Truth("late_write:merged", rules("T02|T15"), may, log.place, transaction.producer_id, transaction.transactional_id)
     return at_writes(scene, truth, [write], False, f"data of transaction {transaction.number} stands behind its {transaction.decision}")
 
 
