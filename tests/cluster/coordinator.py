@@ -1,0 +1,232 @@
+"""The coordinator of one transactional id: its entries, its markers, its failovers, and the entries that nobody acknowledged."""
+
+import json
+import random
+from dataclasses import dataclass, field, replace
+
+from eo_audit.model.states import STATE_OF_ID, partition_for
+from tests.cluster.brokers import COORDINATOR, Log, Place, Record, Transaction, World, Write
+
+ID_OF_STATE = {name: number for number, name in STATE_OF_ID.items()}
+SCAN_MS = 1_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms of these clusters
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The value of one record of `__transaction_state`; `partitions` in the order in which they were added."""
+
+    status: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    partitions: tuple[Place, ...] | None
+    last_update_ms: int
+    start_ms: int
+    client_version: int | None = None
+
+
+def printed_entry(transactional_id: str, entry: Entry | None, release: str) -> tuple[bytes, bytes, tuple[int, int]]:
+    """Key and value as the tool prints them, and their bytes on disk; no entry: a tombstone."""
+    key_size = 4 + len(transactional_id)
+    if release >= "4.1":
+        key = json.dumps({"type": "0", "data": {"transactionalId": transactional_id}}, separators=(",", ":"))
+        value, size = ("<DELETE>", -1) if entry is None else _json(entry)
+    else:
+        key = f"transaction_metadata::transactionalId={transactional_id}"
+        value, size = ("<DELETE>", -1) if entry is None else _text(entry)
+    return key.encode(), value.encode(), (key_size, size)
+
+
+def _topics(entry: Entry) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in entry.partitions or ():
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def _text(entry: Entry) -> tuple[str, int]:
+    listed = ",".join(f"{topic}-{partition}" for topic, partition in entry.partitions or ())
+    text = (
+        f"producerId:{entry.producer_id},producerEpoch:{entry.epoch},state={entry.status},partitions=[{listed}],"
+        f"txnLastUpdateTimestamp={entry.last_update_ms},txnTimeoutMs={entry.timeout_ms}"
+    )
+    return text, 37 + sum(6 + len(topic) + 4 * len(numbers) for topic, numbers in _topics(entry).items())
+
+
+def _json(entry: Entry) -> tuple[str, int]:
+    topics = [{"topic": topic, "partitionIds": numbers} for topic, numbers in _topics(entry).items()]
+    data: dict[str, object] = {
+        "producerId": entry.producer_id,
+        "previousProducerId": entry.producer_id,
+        "producerEpoch": entry.epoch,
+        "transactionTimeoutMs": entry.timeout_ms,
+        "transactionStatus": ID_OF_STATE[entry.status],
+        "transactionPartitions": None if entry.partitions is None else topics,
+        "transactionLastUpdateTimestampMs": entry.last_update_ms,
+        "transactionStartTimestampMs": entry.start_ms,
+    }
+    size = 33 + 1 + 1 + 10 + sum(3 + len(topic) + 4 * len(numbers) for topic, numbers in _topics(entry).items())
+    if entry.client_version:
+        data["clientTransactionVersion"] = entry.client_version
+        size += 4
+    return json.dumps({"version": "1", "data": data}, separators=(",", ":")), size
+
+
+@dataclass
+class Coordinated:
+    """One transactional id in its coordinator's memory. `seen` is the last acknowledged entry."""
+
+    world: World
+    transactional_id: str
+    is_tv2: bool
+    timeout_ms: int
+    producer_id: int
+    rng: random.Random
+    epoch: int = 0
+    seen: Entry | None = None
+    history: list[tuple[int, Entry]] = field(default_factory=list)
+
+    @property
+    def log(self) -> Log:
+        """The partition of `__transaction_state` that holds this id."""
+        return self.world.logs[COORDINATOR, partition_for(self.transactional_id, self.world.shape.coordinators)]
+
+    def now(self, at: int) -> int:
+        """The coordinator's clock."""
+        return self.world.clock(self.log.place, at)
+
+    def write(self, at: int, entry: Entry, *, acknowledged: bool = True) -> int:
+        """Append an entry; an unavailable coordinator takes it later. Returns the true time of the append."""
+        at = self.available(at) + self.rng.choice((0, 0, 1, 2))
+        term = self.log.leadership.term(at)
+        key, value, sizes = printed_entry(self.transactional_id, entry, self.world.shape.release)
+        record = Record(key, value, self.now(at))
+        self.log.writes.append(Write(at, record.timestamp_ms, term.epoch, (record,), entry_sizes=sizes))
+        if acknowledged:
+            self.seen = entry
+            self.history.append((at, entry))
+        return at
+
+    def available(self, at: int) -> int:
+        """The first time from then on at which a coordinator has loaded the partition."""
+        term = self.log.leadership.term(at)
+        loaded = term.at + 150
+        return max(at, loaded) if term is not self.log.leadership.terms[0] else at
+
+    def empty(self, at: int) -> int:
+        """InitProducerId with nothing open."""
+        at = self.available(at)
+        version = 2 if self.is_tv2 and self.history else None
+        return self.write(at, Entry("Empty", self.producer_id, self.epoch, self.timeout_ms, None, self.now(at), -1, version))
+
+    def ongoing(self, at: int, transaction: Transaction, added: tuple[Place, ...]) -> int:
+        """AddPartitionsToTxn, of a client or (TV2) of a partition's leader."""
+        at = self.available(at)
+        running = self.seen is not None and self.seen.status == "Ongoing"
+        partitions = ((self.seen.partitions or ()) if self.seen and running else ()) + added
+        start = self.seen.start_ms if self.seen and running else self.now(at)
+        entry = Entry("Ongoing", self.producer_id, self.epoch, self.timeout_ms, partitions, self.now(at), start, self._version())
+        if self.world.shape.has("ghosts") and self.rng.random() < 0.08:
+            at = self.write(at, entry, acknowledged=False) + 2_600
+            at = self.available(at)
+            entry = replace(entry, last_update_ms=self.now(at), start_ms=entry.start_ms if running else self.now(at))
+        at = self.write(at, entry)
+        transaction.partitions = list(partitions)
+        return at
+
+    def expires(self, at: int) -> int:
+        """When the scan finds the running transaction too old, by the clocks of whoever coordinates then."""
+        assert self.seen is not None
+        tick = at + self.rng.randrange(SCAN_MS)
+        while self.now(tick) <= self.seen.start_ms + self.timeout_ms:
+            tick += SCAN_MS
+        return self.available(tick)
+
+    def end(self, at: int, transaction: Transaction, decision: str, *, raised: int) -> int:
+        """Decide a transaction, write its markers and its last entry. Returns the true time at which the client may begin anew."""
+        assert self.seen is not None
+        at = self.available(at)
+        self.epoch += raised
+        status = "PrepareCommit" if decision == "COMMIT" else "PrepareAbort"
+        at = self._unheard(at, raised)
+        entry = replace(self.seen, status=status, epoch=self.epoch, last_update_ms=self.now(at), client_version=self._version())
+        if self.world.shape.has("ghosts") and self.rng.random() < 0.08:
+            at = self.available(self.write(at, entry, acknowledged=False) + 2_600)
+            entry = replace(entry, last_update_ms=self.now(at))
+        at = self.write(at, entry)
+        transaction.decision, transaction.decided_at, transaction.marker_epoch = decision, at, self.epoch
+        done, reloaded = self._mark(at, transaction)
+        complete = replace(entry, status="Complete" + status.removeprefix("Prepare"), partitions=())
+        updated = self.now(reloaded) if reloaded else min(self.now(at) + 1, self.now(done))
+        transaction.ended_at = self.write(done, replace(complete, last_update_ms=updated))
+        if self.world.shape.has("ghosts") and self.rng.random() < 0.05:
+            transaction.ended_at = self.write(transaction.ended_at + 40, replace(complete, last_update_ms=updated))
+        return transaction.ended_at
+
+    def _unheard(self, at: int, raised: int) -> int:
+        """An entry that nobody acknowledged: the end of the transaction does not go on from its partitions or its epoch."""
+        assert self.seen is not None
+        if not (self.world.shape.has("unheard_ghosts") and self.rng.random() < 0.15):
+            return at
+        others = [place for place in self.world.logs if place[0] != COORDINATOR and place not in (self.seen.partitions or ())]
+        if raised == 0 and self.timeout_ms < 20_000 and self.rng.random() < 0.6:
+            at = max(at, self.expires(at))
+            entry = replace(self.seen, status="PrepareAbort", epoch=self.seen.epoch + 1, last_update_ms=self.now(at))
+        elif others:
+            entry = replace(self.seen, partitions=(*(self.seen.partitions or ()), self.rng.choice(others)), last_update_ms=self.now(at))
+        else:
+            return at
+        return self.available(self.write(at, entry, acknowledged=False) + 2_600)
+
+    def _version(self) -> int | None:
+        return 2 if self.is_tv2 else None
+
+    def _mark(self, at: int, transaction: Transaction) -> tuple[int, int | None]:
+        """Markers to all partitions; a new coordinator sends them all again. Returns when all had them, and the time of the reload."""
+        term = self.log.leadership.term(at)
+        planned = [(at + self._delay(place), place) for place in transaction.partitions]
+        done = max(when for when, _ in planned) + self.rng.randrange(1, 4)
+        change = self.log.leadership.change_between(at, done)
+        for when, place in planned:
+            if change is None or when < change.at:
+                self._marker(when, place, transaction, term.epoch)
+                done = max(done, self._again(when, place, transaction, term.epoch))
+        if change is None or change.at > done:
+            return done, None
+        reloaded = self.available(change.at)
+        again = [(reloaded + self._delay(place), place) for place in transaction.partitions]
+        for when, place in again:
+            self._marker(when, place, transaction, change.epoch)
+        return max(when for when, _ in again) + 2, reloaded
+
+    def _delay(self, place: Place) -> int:
+        slow = self.world.shape.has("slow_markers") and self.rng.random() < 0.06
+        return self.rng.randrange(500, 7_000) if slow else self.rng.choice((1, 2, 3, 5, 8, 20, 60))
+
+    def _again(self, when: int, place: Place, transaction: Transaction, epoch: int) -> int:
+        """A marker whose answer was lost is sent again, above all while the partition's leader changes."""
+        changed = self.world.logs[place].leadership.change_between(when - 300, when + 300)
+        if not (self.world.shape.has("marker_retries") and self.rng.random() < (0.6 if changed else 0.06)):
+            return when
+        later = when + self.rng.choice((30, 100, 400))
+        if self.log.leadership.change_between(when, later):
+            return when
+        self._marker(later, place, transaction, epoch)
+        return later + 1
+
+    def _marker(self, when: int, place: Place, transaction: Transaction, coordinator_epoch: int) -> None:
+        log = self.world.logs[place]
+        stamp = self.world.clock(place, when)
+        log.writes.append(
+            Write(
+                when,
+                stamp,
+                log.leadership.term(when).epoch,
+                (Record(None, None, stamp),),
+                producer_id=transaction.producer_id,
+                epoch=transaction.marker_epoch or 0,
+                marker=transaction.decision,
+                coordinator_epoch=coordinator_epoch,
+                transaction=transaction,
+            )
+        )

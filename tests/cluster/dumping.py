@@ -1,0 +1,262 @@
+"""The dumps of a cluster: each log at its own moment, with or without manifest, listing, checkpoints and sidecars."""
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.cluster import printing
+from tests.cluster import shape as shapes
+from tests.cluster.brokers import COORDINATOR, Log, Place, World
+from tests.cluster.clock import BEGIN_MS
+from tests.cluster.replay import Producer, State, clean, cut_head, replay
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One dump of one log: on which broker, of which true time."""
+
+    place: Place
+    broker: int
+    moment: int
+
+
+@dataclass
+class Plan:
+    """When and how a cluster is dumped. `listed_at` is when listing and checkpoints are copied."""
+
+    begins: int
+    copies: list[Copy] = field(default_factory=list)
+    dumped_at: int | None = None
+    listing: bool = True
+    checkpoints: bool = True
+    sidecars: bool = True
+    stopped: bool = False
+    forked: dict[tuple[Place, int], Log] = field(default_factory=dict)
+
+    @property
+    def listed_at(self) -> int:
+        """All is as it will stay when the brokers are stopped."""
+        return max(copy.moment for copy in self.copies) if self.stopped else self.begins
+
+    def moments(self, place: Place) -> list[int]:
+        """When a log was dumped, on each broker."""
+        return [copy.moment for copy in self.copies if copy.place == place]
+
+
+def plan_of(world: World) -> Plan:
+    """How a cluster is dumped, as its shape says."""
+    shape = world.shape
+    rng = shape.stream("dump")
+    last = max((write.at for log in world.logs.values() for write in log.writes), default=world.end)
+    if shape.dump == shapes.STOPPED:
+        plan = Plan(last + 10, stopped=True)
+        _copy_all(plan, world, dict.fromkeys(world.logs, last + 10))
+        plan.dumped_at = world.clocks[1].read(last + rng.randrange(2_000, 40_000))
+    else:
+        begins = BEGIN_MS + round((last - BEGIN_MS) * rng.uniform(0.4, 1.05))
+        plan = Plan(begins, dumped_at=world.clocks[1].read(begins) // 1000 * 1000)
+        _copy_all(plan, world, _moments(world, begins, rng))
+        _by_hand(plan, world, rng)
+    _replicas(plan, world, rng)
+    return plan
+
+
+def _copy_all(plan: Plan, world: World, moments: dict[Place, int]) -> None:
+    for place, moment in moments.items():
+        plan.copies.append(Copy(place, world.logs[place].leadership.term(plan.begins).broker, moment))
+
+
+def _moments(world: World, begins: int, rng: random.Random) -> dict[Place, int]:
+    data, coordinators = [log.place for log in world.data_logs], [log.place for log in world.coordinator_logs]
+    apart = {shapes.HAND_BEFORE: rng.randrange(1_000, 15_000), shapes.HAND_AFTER: rng.randrange(1_000, 15_000)}.get(world.shape.dump, 0)
+    order = [*coordinators, *data] if world.shape.dump == shapes.HAND_BEFORE else [*data, *coordinators]
+    if world.shape.dump == shapes.MANIFEST_END:
+        rng.shuffle(order)
+    if world.shape.dump == shapes.APART:
+        order.append(order.pop(order.index(rng.choice(data))))
+    moments, at, half = {}, begins, len(coordinators) if world.shape.dump == shapes.HAND_BEFORE else len(data)
+    for number, place in enumerate(order):
+        slow = world.shape.dump == shapes.MANIFEST_END and rng.random() < 0.3
+        at += rng.randrange(2_000, 20_000) if slow else rng.randrange(30, 900)
+        at += apart if number == half else 0
+        moments[place] = at
+    return moments
+
+
+def _by_hand(plan: Plan, world: World, rng: random.Random) -> None:
+    if world.shape.dump in (shapes.HAND_BEFORE, shapes.HAND_AFTER):
+        plan.dumped_at = None
+    if world.shape.dump == shapes.MANIFEST_END:
+        plan.dumped_at = world.clocks[1].read(max(copy.moment for copy in plan.copies) + rng.randrange(200, 5_000))
+    if world.shape.dump in (shapes.HAND_BEFORE, shapes.HAND_AFTER, shapes.MANIFEST_END):
+        plan.listing, plan.checkpoints = rng.random() < 0.3, rng.random() < 0.3
+        plan.sidecars = rng.random() < 0.8
+
+
+def _replicas(plan: Plan, world: World, rng: random.Random) -> None:
+    """Followers beside the leader or in its place; one that is out of the ISR is behind."""
+    for number, copy in enumerate(list(plan.copies)):
+        others = [broker for broker in world.clocks if broker != copy.broker]
+        if not others or copy.place[0] == COORDINATOR:
+            continue
+        behind = Copy(copy.place, rng.choice(others), copy.moment - rng.randrange(300, 30_000))
+        chosen = rng.random() < 0.6
+        if world.shape.dump == shapes.STOPPED and world.shape.has("replicas") and chosen:
+            plan.copies.append(Copy(copy.place, behind.broker, copy.moment))
+        elif world.shape.dump == shapes.FOLLOWER_BESIDE and chosen:
+            plan.copies.append(behind)
+        elif world.shape.dump == shapes.FOLLOWER_ALONE and chosen:
+            plan.copies[number] = behind
+
+
+@dataclass(frozen=True)
+class Housekeeping:
+    """What retention, DeleteRecords and the cleaner had done to a log before anybody dumped it."""
+
+    per_segment: int
+    dirty: tuple[int, ...]
+    cut: int | None
+    deleted_to: int | None
+    active: dict[int, Producer]
+
+
+def housekeeping(world: World, plan: Plan, place: Place) -> Housekeeping:
+    """The same for all copies of a log: it was done before the first of them was made."""
+    log = world.logs[place]
+    rng = world.shape.stream("housekeeping", *place)
+    cleans = world.shape.has("cleaned_coordinator") if log.topic == COORDINATOR else log.compacted
+    per_segment = rng.choice((7, 12, 20)) if world.shape.has("segments") or cleans else 10**9
+    oldest = replay(log, min([plan.begins, *plan.moments(place)]), per_segment=per_segment)
+    borders = [base for base in oldest.bases[1:] if base <= oldest.lso]
+    dirty = tuple(sorted({rng.choice(borders), rng.choice(borders)})) if cleans and borders else ()
+    retained = log.topic != COORDINATOR and not cleans and world.shape.has("retention") and borders
+    deletes = log.topic != COORDINATOR and world.shape.has("delete_records") and oldest.lso > log.first_offset and rng.random() < 0.5
+    return Housekeeping(
+        per_segment,
+        dirty,
+        rng.choice(borders) if retained else None,
+        rng.randrange(log.first_offset, oldest.lso + 1) if deletes else None,
+        oldest.producers,
+    )
+
+
+def state_of(world: World, plan: Plan, copy: Copy, lost_index: frozenset[tuple[Place, int]] = frozenset()) -> State:
+    """What a copy holds, after retention and the cleaner."""
+    log = plan.forked.get((copy.place, copy.broker), world.logs[copy.place])
+    kept = housekeeping(world, plan, copy.place)
+    lost = frozenset(number for place, number in lost_index if place == copy.place)
+    state = replay(log, copy.moment, per_segment=kept.per_segment, lost_index=lost)
+    for dirty in kept.dirty:
+        clean(state, dirty, BEGIN_MS, kept.active)
+    if log.first_offset:
+        state.cleaned_to = max(state.cleaned_to or 0, log.first_offset)
+    if kept.cut is not None:
+        cut_head(state, kept.cut, checkpointed=False)
+    if kept.deleted_to is not None and kept.deleted_to > state.log_start:
+        cut_head(state, kept.deleted_to, checkpointed=True)
+    return state
+
+
+def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tuple[Place, int]] = frozenset()) -> None:
+    """Write all dump files of a cluster below a folder.
+
+    Args:
+        world: what happened.
+        plan: how it is dumped.
+        folder: made here; its name is the cluster's.
+        lost_index: (partition, transaction number) whose index entry is lost.
+    """
+    files: dict[int, dict[str, int]] = defaultdict(dict)
+    for copy in plan.copies:
+        state = state_of(world, plan, copy, lost_index)
+        into = folder / f"broker-{copy.broker}"
+        name = printing.name_of(state)
+        (into / name).mkdir(parents=True, exist_ok=True)
+        listed = state_of(world, plan, Copy(copy.place, copy.broker, min(plan.listed_at, copy.moment)), lost_index)
+        _write_log(world, plan, into, state)
+        if plan.sidecars:
+            late = world.shape.has("late_sidecars") and not plan.stopped
+            behind = replace(copy, moment=copy.moment + world.shape.stream("sidecars", *copy.place).randrange(5, 300))
+            _write_sidecars(world, plan, into, state_of(world, plan, behind, lost_index) if late else state)
+        files[copy.broker] |= _sizes(world, plan, listed)
+    for broker, listed_files in files.items():
+        into = folder / f"broker-{broker}"
+        if plan.listing:
+            (into / "listing.txt").write_text("".join(f"{size} {path}\n" for path, size in sorted(listed_files.items())))
+        if plan.checkpoints:
+            _write_checkpoints(world, plan, into, broker)
+    if plan.dumped_at is not None:
+        (folder / "manifest.yaml").write_text(_manifest(world, plan, folder.name))
+
+
+def _snapshots(plan: Plan, state: State) -> dict[int, dict[int, Producer]]:
+    at_stop = {state.leo: state.producers} if plan.stopped and state.leo else {}
+    return {**state.snapshots, **at_stop}
+
+
+def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
+    folder = into / printing.name_of(state)
+    for number, base in enumerate(state.bases):
+        text, _ = printing.segment_text(state, number, payloads=world.shape.has("payloads"))
+        (folder / f"{base:020d}.log.txt").write_text(text)
+    rows = [f"{epoch} {offset}" for epoch, offset in state.epochs]
+    (folder / "leader-epoch-checkpoint").write_text(printing.checkpoint_text(rows))
+
+
+def _write_sidecars(world: World, plan: Plan, into: Path, state: State) -> None:
+    folder = into / printing.name_of(state)
+    for number, base in enumerate(state.bases):
+        index = printing.index_text(state, number)
+        if index is not None:
+            (folder / f"{base:020d}.txnindex.txt").write_text(index)
+    for offset, known in _snapshots(plan, state).items():
+        text = printing.snapshot_text(state, offset, known, world.shape.release)
+        (folder / f"{offset:020d}.snapshot.txt").write_text(text)
+
+
+def _sizes(world: World, plan: Plan, state: State) -> dict[str, int]:
+    """What a listing of the log's directory shows."""
+    name, sizes = printing.name_of(state), {}
+    for number, base in enumerate(state.bases):
+        sizes[f"{name}/{base:020d}.log"] = printing.segment_text(state, number, payloads=False)[1]
+        entries = sum(entry.segment == number for entry in state.aborted)
+        if entries:
+            sizes[f"{name}/{base:020d}.txnindex"] = 34 * entries
+    for offset, known in _snapshots(plan, state).items():
+        sizes[f"{name}/{offset:020d}.snapshot"] = 10 + 46 * len(known)
+    rows = [f"{epoch} {offset}" for epoch, offset in state.epochs]
+    sizes[f"{name}/leader-epoch-checkpoint"] = len(printing.checkpoint_text(rows))
+    return sizes
+
+
+def _write_checkpoints(world: World, plan: Plan, into: Path, broker: int) -> None:
+    ends, starts, cleaned = [], [], []
+    behind = 0 if plan.stopped else world.shape.stream("hw", broker).randrange(5_000)
+    for copy in plan.copies:
+        if copy.broker == broker:
+            state = state_of(world, plan, copy)
+            at = Copy(copy.place, broker, min(plan.listed_at, copy.moment) - behind)
+            place = f"{copy.place[0]} {copy.place[1]}"
+            ends.append(f"{place} {max(high_watermark(world.logs[copy.place], at), state.log_start)}")
+            starts += [] if state.checkpointed_start is None else [f"{place} {state.checkpointed_start}"]
+            cleaned += [] if state.cleaned_to is None else [f"{place} {state.cleaned_to}"]
+    (into / "replication-offset-checkpoint").write_text(printing.checkpoint_text(ends))
+    (into / "log-start-offset-checkpoint").write_text(printing.checkpoint_text(starts))
+    if cleaned:
+        (into / "cleaner-offset-checkpoint").write_text(printing.checkpoint_text(cleaned))
+
+
+def high_watermark(log: Log, copy: Copy) -> int:
+    """The end of the log at a moment: its high watermark then, or a little later."""
+    return log.first_offset + sum(len(write.records) for write in log.writes if write.at <= copy.moment)
+
+
+def _manifest(world: World, plan: Plan, cluster: str) -> str:
+    version = {"3.9": "3.9.1", "4.3": "4.3.1"}[world.shape.release]
+    lines = [f'cluster: "{cluster}"', f"dumped_at: {plan.dumped_at}"]
+    if world.shape.dump != shapes.MANIFEST_END:
+        lines += [f'kafka_version: "{version}"', f"transaction_state_partitions: {world.shape.coordinators}", "broker_config:"]
+        lines.append(f'  "transaction.state.log.num.partitions": "{world.shape.coordinators}"')
+        lines.append('  "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"')
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,153 @@
+"""Faults of batches: lost, repeated, of a fenced epoch, different on two replicas, unknown to the aborted index."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tests.cluster.brokers import Log, Write
+from tests.cluster.planting import NONE, Planted, at_writes, index_of, pick, rules, with_data
+from tests.cluster.truth import Scene, Truth
+
+
+def _numbered(scene: Scene) -> Iterator[tuple[Log, Write, list[Write]]]:
+    """Data batches with sequence numbers, with those of the same producer and epoch behind them in the log."""
+    for log in scene.world.data_logs:
+        for write in log.writes:
+            if write.marker is None and write.producer_id >= 0 and scene.is_seen(log.place, write):
+                same = [w for w in log.writes if (w.producer_id, w.epoch) == (write.producer_id, write.epoch) and w.marker is None]
+                at = next(n for n, w in enumerate(same) if w is write)
+                yield log, write, [w for w in same[at + 1 :] if scene.is_seen(log.place, w)]
+
+
+def lost_batch(scene: Scene, rng: random.Random) -> Planted | None:
+    """A batch that a leader accepted is gone, and the next ones took its offsets (unclean election)."""
+    return _lost(scene, rng, hole=False)
+
+
+def hole(scene: Scene, rng: random.Random) -> Planted | None:
+    """A batch is gone, and its offsets with it."""
+    return _lost(scene, rng, hole=True)
+
+
+def _lost(scene: Scene, rng: random.Random, *, hole: bool) -> Planted | None:
+    found = [
+        (log, write, after)
+        for log, write, after in _numbered(scene)
+        if after and write.base_sequence > 0 and not log.compacted and _has_predecessor(scene, log, write)
+    ]
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, write, after = chosen
+    at = index_of(log, write)
+    log.writes[at : at + 1] = [replace(write, lost=True)] if hole else []
+    must, decidable = (rules("R04"), scene.plan.checkpoints) if hole else (rules("P04"), True)
+    name = "hole" if hole else "lost_batch"
+    truth = Truth(name, must, frozenset({"P04", "R04", "R07"}), log.place, None if hole else write.producer_id)
+    planted = at_writes(
+        scene, truth, after[:1], decidable, f"sequences from {write.base_sequence} of producer {write.producer_id} are lost"
+    )
+    return replace(planted, truth=replace(planted.truth, offsets=None)) if hole else planted
+
+
+def _has_predecessor(scene: Scene, log: Log, write: Write) -> bool:
+    same = [w for w in log.writes if (w.producer_id, w.epoch) == (write.producer_id, write.epoch) and w.marker is None]
+    before = same[: next(n for n, w in enumerate(same) if w is write)]
+    return bool(before) and scene.is_seen(log.place, before[-1])
+
+
+def duplicate(scene: Scene, rng: random.Random) -> Planted | None:
+    """A retry is appended a second time at once: the leader had forgotten the producer."""
+    chosen = pick(rng, list(_numbered(scene)))
+    if chosen is None:
+        return None
+    log, write, _ = chosen
+    copy = replace(write)
+    at = index_of(log, write)
+    log.writes.insert(at + 1, copy)
+    truth = Truth("duplicate:in_window", rules("P01"), frozenset({"P12"}), log.place, write.producer_id)
+    return at_writes(scene, truth, [write, copy], True, f"sequences from {write.base_sequence} stand twice")
+
+
+def old_duplicate(scene: Scene, rng: random.Random) -> Planted | None:
+    """A batch is appended again five batches later or more, as the last one of its epoch."""
+    found = [(log, write, after) for log, write, after in _numbered(scene) if len(after) >= 5 and _is_last(log, after[-1])]
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, write, after = chosen
+    copy = replace(
+        write, at=after[-1].at, broker_ms=after[-1].broker_ms, leader_epoch=after[-1].leader_epoch, transaction=after[-1].transaction
+    )
+    at = index_of(log, after[-1])
+    log.writes.insert(at + 1, copy)
+    truth = Truth("duplicate:late", rules("P02"), frozenset({"P12", "P04"}), log.place, write.producer_id)
+    return at_writes(scene, truth, [write, copy], True, f"sequences from {write.base_sequence} come back")
+
+
+def _is_last(log: Log, write: Write) -> bool:
+    """No batch of its producer and epoch follows in the log, whether dumped or not."""
+    same = [w for w in log.writes if (w.producer_id, w.epoch) == (write.producer_id, write.epoch) and w.marker is None]
+    return same[-1] is write
+
+
+def zombie(scene: Scene, rng: random.Random) -> Planted | None:
+    """A fenced producer's batch is accepted behind one of the newer epoch."""
+    found = []
+    for log, write, _ in _numbered(scene):
+        older = [
+            w
+            for w in log.writes
+            if w.producer_id == write.producer_id and w.epoch < write.epoch and w.marker is None and scene.is_seen(log.place, w)
+        ]
+        found += [(log, write, older[-1])] if older else []
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, write, stale = chosen
+    late = replace(
+        stale,
+        at=write.at,
+        broker_ms=write.broker_ms,
+        leader_epoch=write.leader_epoch,
+        base_sequence=stale.base_sequence + len(stale.records),
+        records=tuple(replace(r, value=b"zombie", timestamp_ms=write.records[-1].timestamp_ms) for r in stale.records),
+    )
+    at = index_of(log, write)
+    log.writes.insert(at + 1, late)
+    may = frozenset({"T10", "P04", "P06", "P07", "T02", "T07", "T15", "L02", "L03", "P03", "I05"})
+    truth = Truth("zombie", rules("P05"), may, log.place, write.producer_id)
+    return at_writes(scene, truth, [late], True, f"epoch {stale.epoch} behind epoch {write.epoch}")
+
+
+def lost_index_entry(scene: Scene, rng: random.Random) -> Planted | None:
+    """The aborted index of a segment lacks one transaction."""
+    found = [(log, t) for log, t in with_data(scene) if t.decision == "ABORT"] if scene.plan.sidecars else []
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, t = chosen
+    entry = next((e for e in scene.states[log.place].aborted if e.last == scene.offsets(log.place, scene.markers(log, t)[:1])[0]), None)
+    if entry is None:
+        return None
+    others = any(e.segment == entry.segment and e is not entry for e in scene.states[log.place].aborted)
+    must = rules("S02", "L02") if scene.plan.stopped and entry.last < scene.states[log.place].lso else rules("S02")
+    truth = Truth("lost_index_entry", must, frozenset({"L02", "S03"}), log.place, t.producer_id)
+    why = f"no entry for the ABORT of transaction {t.number}"
+    planted = at_writes(scene, truth, scene.data(log, t), others or scene.plan.listing, why)
+    return replace(planted, lost_index=frozenset({(log.place, t.number)}))
+
+
+def fork(scene: Scene, rng: random.Random) -> Planted | None:
+    """Two replicas have other records at the same offsets. No rule compares replicas yet: R01 is asked for once the catalogue has it."""
+    found = [(log, w) for log in scene.world.data_logs for w in log.writes if len(scene.copies(log.place)) > 1 and w.producer_id < 0]
+    chosen = pick(rng, [(log, w) for log, w in found if scene.is_seen(log.place, w)])
+    if chosen is None:
+        return None
+    log, write = chosen
+    other = replace(write, records=tuple(replace(r, key=b"fork", value=b"of another leader") for r in write.records))
+    copy = scene.copies(log.place)[-1]
+    forked = replace(log, writes=[other if w is write else w for w in log.writes])
+    scene.plan.forked[copy.place, copy.broker] = forked
+    truth = Truth("fork", rules("R01"), NONE, log.place)
+    return at_writes(scene, truth, [write], True, f"the replica on broker {copy.broker} differs")

@@ -1,0 +1,77 @@
+"""Faults of the coordinator's log: steps and values that no coordinator writes."""
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tests.cluster.brokers import Log, Transaction, Write
+from tests.cluster.planting import NONE, Planted, index_of, pick, rules
+from tests.cluster.truth import Scene, Truth
+
+
+def _entries(scene: Scene, t: Transaction, status: str) -> list[Write]:
+    """The entries of a transaction with one status, as they are printed."""
+    number = {"Ongoing": 1, "PrepareCommit": 2, "PrepareAbort": 3}[status]
+    wanted = re.compile(rf'state={status},|"transactionStatus":{number},'.encode())
+    name = t.transactional_id.encode()
+    log = scene.world.logs[scene.coordinator(t)]
+    mine = [w for w in log.writes if t.began_at <= w.at <= (t.ended_at or 0) and (w.records[0].key or b"").find(name) >= 0]
+    return [w for w in mine if wanted.search(w.records[0].value or b"")]
+
+
+def _ended(scene: Scene) -> Iterator[tuple[Log, Transaction, Write]]:
+    """Transactions with exactly one Prepare entry, which the dump holds."""
+    for t in scene.world.transactions:
+        if scene.is_told(t) and t.decision is not None:
+            prepared = [w for status in ("PrepareCommit", "PrepareAbort") for w in _entries(scene, t, status)]
+            if len(prepared) == 1:
+                yield scene.world.logs[scene.coordinator(t)], t, prepared[0]
+
+
+def _rewritten(log: Log, write: Write, pattern: str, replacement: str) -> None:
+    record = write.records[0]
+    text = re.sub(pattern, replacement, (record.value or b"").decode(), count=1)
+    changed = replace(write, records=(replace(record, value=text.encode()),))
+    log.writes[index_of(log, write)] = changed
+
+
+def skipped_entry(scene: Scene, rng: random.Random) -> Planted | None:
+    """The Prepare entry is missing: Ongoing is followed by Complete."""
+    chosen = pick(rng, list(_ended(scene)))
+    if chosen is None:
+        return None
+    log, t, write = chosen
+    log.writes = [w for w in log.writes if w is not write]
+    truth = Truth("coordinator:skipped", rules("C03"), NONE, None, None, t.transactional_id, why=f"no Prepare of transaction {t.number}")
+    return Planted(truth)
+
+
+def changed_field(scene: Scene, rng: random.Random) -> Planted | None:
+    """The Prepare entry has another timeout than the transaction."""
+    chosen = pick(rng, list(_ended(scene)))
+    if chosen is None:
+        return None
+    log, t, write = chosen
+    _rewritten(log, write, r'(txnTimeoutMs=|"transactionTimeoutMs":)\d+', r"\g<1>61234")
+    truth = Truth("coordinator:timeout", rules("C08"), NONE, None, None, t.transactional_id, why=f"timeout of transaction {t.number}")
+    return Planted(truth)
+
+
+def entry_epoch(scene: Scene, rng: random.Random) -> Planted | None:
+    """The first Ongoing entry of a transaction has an epoch that lies below the one before it."""
+    found = [(log, t) for log, t, _ in _ended(scene) if t.epoch >= 2 and _entries(scene, t, "Ongoing")]
+    chosen = pick(rng, [(log, t) for log, t in found if _is_preceded(scene, log, t)])
+    if chosen is None:
+        return None
+    log, t = chosen
+    _rewritten(log, _entries(scene, t, "Ongoing")[0], r'(producerEpoch:|"producerEpoch":)\d+', rf"\g<1>{t.epoch - 2}")
+    may = frozenset({"C08", "C03", "T02", "T05", "T06", "T07", "T13", "T15", "T10", "L02", "L03"})
+    truth = Truth("coordinator:epoch", rules("C04"), may, None, t.producer_id, t.transactional_id, why=f"Ongoing of transaction {t.number}")
+    return Planted(truth)
+
+
+def _is_preceded(scene: Scene, log: Log, t: Transaction) -> bool:
+    name = t.transactional_id.encode()
+    mine = [w for w in log.writes if w.at < t.began_at and name in (w.records[0].key or b"")]
+    return bool(mine) and scene.is_seen(log.place, mine[-1])

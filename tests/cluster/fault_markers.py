@@ -1,0 +1,106 @@
+"""Faults of markers and of transactional data: written late, not registered, lost, flipped."""
+
+import random
+from dataclasses import replace
+
+from tests.cluster.brokers import Record, Write
+from tests.cluster.planting import OPEN, VISIBLE, Planted, at_writes, insert, leader, move, pick, rules, stamped, with_data
+from tests.cluster.truth import Scene, Truth
+
+
+def late_write(scene: Scene, rng: random.Random) -> Planted | None:
+    """A produce request of an old client arrives behind the marker; the producer never comes back to the partition (KAFKA-14402)."""
+    found = [
+        (log, t)
+        for log, t in with_data(scene)
+        if not t.is_tv2 and t.marker_epoch == t.epoch and scene.listing(log.place, t.producer_id)[-1] is t and len(scene.data(log, t)) > 1
+    ]
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, transaction = chosen
+    at = scene.markers(log, transaction)[-1].at + rng.randrange(1, 40)
+    if at > min(scene.plan.moments(log.place)):
+        return None
+    write = stamped(scene, log, move(log, scene.data(log, transaction)[-1], at))
+    decidable = scene.plan.stopped or scene.is_followed(log, at, transaction)
+    truth = Truth("late_write:hangs", rules("T01", "T02"), OPEN | {"T07"}, log.place, transaction.producer_id, transaction.transactional_id)
+    return at_writes(scene, truth, [write], decidable, f"data of transaction {transaction.number} stands behind its {transaction.decision}")
+
+
+def late_write_merged(scene: Scene, rng: random.Random) -> Planted | None:
+    """The same, but the next transaction takes it along. Order cannot tell whose it is: only a record's time hints at it."""
+    found = []
+    for log, t in with_data(scene):
+        row = scene.listing(log.place, t.producer_id)
+        after = next((other for other in row[row.index(t) + 1 :] if other.epoch == t.epoch and scene.data(log, other)), None)
+        if not t.is_tv2 and after is not None and row.index(after) == row.index(t) + 1:
+            found.append((log, t, scene.data(log, after)[0].at))
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, transaction, before = chosen
+    at = scene.markers(log, transaction)[-1].at
+    write = stamped(scene, log, move(log, scene.data(log, transaction)[-1], min(at + 3, max(before - 1, at))))
+    may = frozenset({"T07", "L02", "L03"})
+    truth = Truth("late_write:merged", rules("T02|T15"), may, log.place, transaction.producer_id, transaction.transactional_id)
+    return at_writes(scene, truth, [write], False, f"data of transaction {transaction.number} stands behind its {transaction.decision}")
+
+
+def unregistered(scene: Scene, rng: random.Random) -> Planted | None:
+    """A client writes to a partition that the coordinator never heard of, in no later transaction either (verification off)."""
+    found = []
+    for t in scene.world.transactions:
+        for log in scene.world.data_logs:
+            later = [other for other in scene.listing(log.place, t.producer_id) if other.number >= t.number]
+            if not t.is_tv2 and scene.is_told(t) and not later and t.began_at + 1 < min(scene.plan.moments(log.place)):
+                found.append((log, t))
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, t = chosen
+    at = t.began_at + 1
+    broker_ms, leader_epoch = leader(scene, log, at)
+    same = [w for w in log.writes if w.producer_id == t.producer_id and w.epoch == t.epoch and w.marker is None]
+    first = max((w.base_sequence + len(w.records) for w in same), default=0)
+    record = Record(b"unregistered", b"stray", broker_ms if log.append_time else at)
+    write = Write(at, broker_ms, leader_epoch, (record,), t.producer_id, t.epoch, first, transaction=t)
+    insert(log, write)
+    never = not scene.listing(log.place, t.producer_id)
+    must = rules("T01", "T07") if never else rules("T01", "T02|T07")
+    truth = Truth("unregistered", must, OPEN | {"T02"}, log.place, t.producer_id, t.transactional_id)
+    return at_writes(scene, truth, [write], scene.is_followed(log, at, t), f"transaction {t.number} does not list the partition")
+
+
+def lost_marker(scene: Scene, rng: random.Random) -> Planted | None:
+    """A partition never got its marker, or lost it."""
+    chosen = pick(rng, list(with_data(scene)))
+    if chosen is None:
+        return None
+    log, t = chosen
+    decidable = scene.can_count(log, t) and scene.is_followed(log, t.ended_at or 0, t)
+    writes = scene.data(log, t)
+    markers = {id(w) for w in scene.markers(log, t)}
+    log.writes = [w for w in log.writes if id(w) not in markers]
+    truth = Truth("lost_marker", rules("T05|T06|T15"), OPEN | VISIBLE | {"T10", "T02"}, log.place, t.producer_id, t.transactional_id)
+    planted = at_writes(scene, truth, writes, decidable, f"the {t.decision} of transaction {t.number} is missing")
+    # Of equal markers in a row any may be the one that is missing.
+    return planted if t.is_tv2 else replace(planted, truth=replace(planted.truth, offsets=None))
+
+
+def flipped_marker(scene: Scene, rng: random.Random) -> Planted | None:
+    """A partition says COMMIT where the coordinator decided ABORT, or the other way."""
+    chosen = pick(rng, list(with_data(scene)))
+    if chosen is None:
+        return None
+    log, t = chosen
+    other = "ABORT" if t.decision == "COMMIT" else "COMMIT"
+    decidable = scene.can_count(log, t) and (t.is_tv2 or scene.plan.stopped)
+    log.writes = [replace(w, marker=other) if w.transaction is t and w.marker else w for w in log.writes]
+    # An ABORT with the data's epoch and the coordinator epoch before it is what an operator's abort looks like.
+    must = rules("T06") if t.is_tv2 or other == "COMMIT" else rules("T06|T13")
+    if not t.is_tv2 and scene.has_empty(log, t):
+        must = (must[0] | {"T15"},)  # or the right marker is missing, and the next one was sent twice
+    truth = Truth(f"flipped_marker:{other}", must, VISIBLE | {"T10"}, log.place, t.producer_id, t.transactional_id)
+    writes = [w for w in log.writes if w.transaction is t]
+    return at_writes(scene, truth, writes, decidable, f"{other} where transaction {t.number} was decided {t.decision}")

@@ -1,0 +1,81 @@
+"""What all planters of faults share: where a fault can be, and how a log is changed."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from tests.cluster.brokers import Log, Place, Transaction, Write
+from tests.cluster.truth import Scene, Truth
+
+Chosen = TypeVar("Chosen")
+
+NONE: frozenset[str] = frozenset()
+OPEN = frozenset({"T01", "L01"})
+VISIBLE = frozenset({"L02", "L03", "T05", "T06", "T15", "T13", "S02", "S03"})
+
+
+@dataclass
+class Planted:
+    """The truth of a fault, and the index entries that are lost."""
+
+    truth: Truth
+    lost_index: frozenset[tuple[Place, int]] = field(default_factory=frozenset)
+
+
+def rules(*codes: str) -> tuple[frozenset[str], ...]:
+    """`must`: of each word, rules separated by a stroke, one."""
+    return tuple(frozenset(code.split("|")) for code in codes)
+
+
+def pick(rng: random.Random, candidates: list[Chosen]) -> Chosen | None:
+    """One of some places where a fault can be."""
+    return rng.choice(candidates) if candidates else None
+
+
+def with_data(scene: Scene) -> Iterator[tuple[Log, Transaction]]:
+    """Ended transactions whose data and markers all copies of a log hold, and whose entries the coordinator's dump holds."""
+    for log in scene.world.data_logs:
+        for transaction in scene.world.transactions:
+            data, markers = scene.data(log, transaction), scene.markers(log, transaction)
+            if data and markers and all(scene.is_seen(log.place, w) for w in (*data, *markers)) and scene.is_told(transaction):
+                yield log, transaction
+
+
+def move(log: Log, write: Write, at: int) -> Write:
+    """The same batch, appended at another time."""
+    moved = replace(write, at=at)
+    log.writes.remove(write)
+    insert(log, moved)
+    return moved
+
+
+def insert(log: Log, write: Write) -> None:
+    """Behind everything up to its time."""
+    place = sum(other.at <= write.at for other in log.writes)
+    log.writes.insert(place, write)
+
+
+def leader(scene: Scene, log: Log, at: int) -> tuple[int, int]:
+    """The clock and the epoch of the leader at a time."""
+    return scene.world.clock(log.place, at), log.leadership.term(at).epoch
+
+
+def index_of(log: Log, write: Write) -> int:
+    """Where a write stands in its log."""
+    return next(n for n, other in enumerate(log.writes) if other is write)
+
+
+def stamped(scene: Scene, log: Log, write: Write) -> Write:
+    """With the leader's clock and epoch of its time, and with LogAppendTime where the topic has it."""
+    broker_ms, leader_epoch = leader(scene, log, write.at)
+    records = tuple(replace(record, timestamp_ms=broker_ms) if log.append_time else record for record in write.records)
+    stamped = replace(write, broker_ms=broker_ms, leader_epoch=leader_epoch, records=records)
+    log.writes[index_of(log, write)] = stamped
+    return stamped
+
+
+def at_writes(scene: Scene, truth: Truth, writes: list[Write], decidable: bool, why: str) -> Planted:
+    """The truth with the offsets of what was changed."""
+    assert truth.place is not None
+    return Planted(replace(truth, offsets=scene.offsets(truth.place, writes), decidable=decidable, why=why))

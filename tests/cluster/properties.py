@@ -1,0 +1,141 @@
+"""The two properties: a healthy cluster is not accused, and one planted fault is found where it is and nothing else.
+
+1. A healthy cluster has no finding above info, and, when its dumps are complete, no unknown that the default policy minds.
+2. A cluster with one planted fault has that finding at that place, and no other that fails a run.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from eo_audit import policy
+from eo_audit.findings import Finding
+from tests.cluster.audit import Said, audit
+from tests.cluster.dumping import plan_of, write_dumps
+from tests.cluster.faults import FAULTS, suited
+from tests.cluster.producers import live
+from tests.cluster.shape import Shape
+from tests.cluster.truth import NoPlace, Scene, Truth
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cluster: its shape, the fault that is planted in it, if any, and what tells it from others of its seed in one audit."""
+
+    shape: Shape
+    fault: str | None = None
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its folder, and of the cluster."""
+        return f"s{self.shape.seed}" + "".join(f"-{part}" for part in (self.fault, self.label) if part)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is wrong with what the audit says of a case; `truth` is None for a healthy one, `transactions` how many it had."""
+
+    case: Case
+    wrong: tuple[str, ...]
+    transactions: int
+    truth: Truth | None = None
+
+
+def check(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Result]:
+    """Make the clusters, audit them together, and compare. A case whose fault finds no place gives no result.
+
+    Args:
+        spark: a running session.
+        cases: with different names.
+        folder: new; dumps and tables are left there.
+    """
+    made: dict[str, tuple[Case, Truth | None, int]] = {}
+    for case in cases:
+        built = _make(case, folder / "dumps" / case.name)
+        if built is not None:
+            made[case.name] = (case, *built)
+    if not made:
+        return []
+    said = audit(spark, [folder / "dumps" / name for name in made], folder / "out")
+    return [
+        Result(case, tuple(_healthy(case.shape, said[name]) if truth is None else _planted(truth, said[name])), transactions, truth)
+        for name, (case, truth, transactions) in made.items()
+    ]
+
+
+def _make(case: Case, folder: Path) -> tuple[Truth | None, int] | None:
+    """Live, plant, dump: the truth and the number of transactions."""
+    world = live(suited(case.shape, case.fault))
+    plan = plan_of(world)
+    truth, lost_index = None, frozenset[tuple[tuple[str, int], int]]()
+    if case.fault is not None:
+        try:
+            planted = FAULTS[case.fault](Scene(world, plan), case.shape.stream("fault", case.fault))
+        except NoPlace:
+            return None
+        if planted is None:
+            return None
+        truth, lost_index = planted.truth, planted.lost_index
+    folder.mkdir(parents=True)
+    write_dumps(world, plan, folder, lost_index)
+    return truth, len(world.transactions)
+
+
+def told(finding: Finding) -> str:
+    """A finding in a line."""
+    at = f"{finding.topic}-{finding.partition}" if finding.topic else finding.transactional_id
+    who = f"{at} producer {finding.producer_id} {ranges(finding)}"
+    return f"{finding.rule} {finding.severity} {finding.certainty} {who}: {finding.message[:160]}"
+
+
+def ranges(finding: Finding) -> list[tuple[int, int]]:
+    """The offsets that a finding names."""
+    named = [(int(first), int(last)) for first, last in finding.offset_ranges or ()]
+    if not named and finding.first_offset is not None:
+        named = [(finding.first_offset, finding.first_offset if finding.last_offset is None else finding.last_offset)]
+    return named
+
+
+def _healthy(shape: Shape, said: Said) -> Iterable[str]:
+    yield from said.crashed
+    yield from (told(finding) for finding in said.above_info)
+    if shape.is_complete:
+        whys = {(why, place): [code for code, w, p in said.unknowns if (w, p) == (why, place)] for _, why, place in said.unknowns}
+        yield from (f"unknown {why}: {place} ({' '.join(codes)})" for (why, place), codes in whys.items())
+
+
+def _planted(truth: Truth, said: Said) -> Iterable[str]:
+    yield from said.crashed
+    for rules in truth.demands:
+        if not any(finding.rule in rules and _is_at(truth, finding) for finding in said.above_info):
+            where = f"{truth.place} producer {truth.producer_id} {truth.offsets}"
+            yield f"missed {'|'.join(sorted(rules))} of {truth.kind} at {where}: {truth.why}"
+    chosen = policy.load()
+    for finding in said.findings:
+        if chosen.fails(finding.rule, finding.severity) and not (finding.rule in truth.allowed and _is_near(truth, finding)):
+            yield f"beside {truth.kind} ({truth.why}): {told(finding)}"
+
+
+def _is_at(truth: Truth, finding: Finding) -> bool:
+    """The finding names the place of the fault."""
+    wanted: Mapping[str, object] = {
+        "topic": truth.place[0] if truth.place else None,
+        "partition": truth.place[1] if truth.place else None,
+        "producer_id": truth.producer_id,
+        "transactional_id": truth.transactional_id,
+    }
+    if any(getattr(finding, name) not in (None, value) for name, value in wanted.items() if value is not None):
+        return False
+    named = ranges(finding)
+    return truth.offsets is None or not named or any(first <= truth.offsets[1] and truth.offsets[0] <= last for first, last in named)
+
+
+def _is_near(truth: Truth, finding: Finding) -> bool:
+    """The same producer, id or partition: what one fault brings with it."""
+    same_place = truth.place is not None and (finding.topic, finding.partition) == truth.place
+    same_producer = finding.producer_id is not None and finding.producer_id == truth.producer_id
+    same_id = finding.transactional_id is not None and finding.transactional_id == truth.transactional_id
+    return same_place or same_producer or same_id
