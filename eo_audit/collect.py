@@ -187,7 +187,9 @@ def _addresses(prefixes: Iterable[tuple[str, str]], row: Row) -> Iterator[Addres
             yield Address(section, row.number(f"{prefix}byte_offset"), row.number(f"{prefix}length"), row.maybe(offset))
 
 
-def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Mapping[int, Log], *, clusters: Mapping[str, Row], fates: Fates) -> Context:
+def _context(
+    histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Mapping[int, Log], *, clusters: Mapping[str, Row], fates: Fates
+) -> Context:
     """The context of these cases, with what they ask for by id."""
     resends = [case for case in found if case.rule in _RESENDS]
     pairs = {(case.log.log_id, case.row.number(end)) for case in resends if case.log for end in ("earlier", "later")}

@@ -4,8 +4,9 @@ The instance is assigned per batch: one span can hold late data of an earlier in
 producer belongs to the instance that the second one ends, or, where a marker is missing, to one that lists the partition and ended
 between them: the first in whose time it was made, up to the decision, because a client begins anew only after its last one. Data that no
 listed instance can own was written late (behind the marker of its own instance) or on a partition that was never registered.
-Where the coordinator log was not dumped, its head compacted away, or its dump may be older than the data, the answer is unknown, never a guess.
-The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and where it alone speaks the answer is `suspected`.
+Where the coordinator log was not dumped, its head compacted away, or its dump may be older than the data, the answer is unknown, never a
+guess. The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and where it alone speaks the answer
+is `suspected`.
 """
 
 from pyspark.sql import DataFrame
@@ -70,7 +71,8 @@ def judged_events(
         *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "coalesce(clean_end, false) AS clean_end"),
         *("broker", "dumped_at_ms"),
     )
-    limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms").join(farthest(clock_offsets), "cluster", "left")
+    named = ("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms")
+    limits = clusters.select(*named).join(farthest(clock_offsets), "cluster", "left")
     known = F.broadcast(logs.join(limits, "cluster").join(any_ahead, "replica_log_id", "left"))
     told = _sides(matched).unionByName(_spans(spans, rows)).join(known, "replica_log_id").join(reach, ["cluster", "producer_id"], "left")
     clocked = told.join(F.broadcast(ahead), ["replica_log_id", "coordinator_log_id"], "left").selectExpr(
@@ -204,7 +206,8 @@ def _is_young(at: str) -> str:
     """No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log."""
     until = "IF(coalesce(has_story, false), known_until_ms, whole_until_ms)"
     began = "began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms"
-    return f"coalesce({at} - {until} <= max_transaction_timeout_ms, false) OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
+    return f"""coalesce({at} - {until} <= max_transaction_timeout_ms, false)
+        OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"""
 
 
 def _marker_role() -> str:
@@ -256,7 +259,7 @@ def _for_rows(owned: DataFrame) -> DataFrame:
     """What rows need, under the offset by which they find it."""
     return owned.selectExpr(
         *("replica_log_id", "IF(span IS NULL, place, span.span_id) AS at_offset", "skew_ms", "allowed", "before", "owner", "known"),
-        # The least that the log's clock was ahead of the coordinator's when the span was ended; unknown where that marker has no completion.
+        # The least that the log's clock was ahead of the coordinator's when the span was ended; null where that marker has no completion.
         f"IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L, closer.at_ms - instance.until_ms, NULL) AS least_ahead_ms",
         *("clocklike", "marker_role", "marker_instance", f"{_ENDS_CANDIDATE} AS by_marker", "size(candidates) AS listing"),
         "span.hole_at AS hole_at",
