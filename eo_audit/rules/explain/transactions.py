@@ -26,7 +26,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
     if case.log is None or not context.hangs(case.log, case.row.number("producer_id")):
         return None
     row, age, now = case.row, age_ms(case, context), context.now(case.log.cluster)
-    last = context.last_of_producer.get((case.log.cluster, row.number("producer_id")))
+    last = context.owner(case.log, row.number("producer_id"))
     limit = context.cluster(case.log.cluster).number("max_transaction_timeout_ms", 900_000)
     who = whose(last.text("transactional_id") if last else None, row.maybe("producer_id"), row.maybe("last_epoch"))
     status = f"the coordinator's last entry for it is {last.word('last_status')}" if last else "no coordinator entry names it"
