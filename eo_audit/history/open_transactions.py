@@ -40,6 +40,10 @@ def unmatched(events: DataFrame) -> DataFrame:
         events: what `assignment.judged_events` returns.
     """
     untold = events.where(f"why_unknown IS NOT NULL AND NOT ({_OF_OPEN}) AND coalesce(marker_role, 'unknown') = 'unknown'")
-    return untold.groupBy("cluster", "replica_log_id", "why_unknown").agg(
-        F.expr("count(marker) AS markers"), F.expr("count(span) AS spans"), F.expr("min(coalesce(span.span_id, place)) AS first_offset")
-    ).selectExpr("cluster", "replica_log_id", "why_unknown AS why", "markers", "spans", "first_offset")
+    return (
+        untold.groupBy("cluster", "replica_log_id", "why_unknown")
+        .agg(
+            F.expr("count(marker) AS markers"), F.expr("count(span) AS spans"), F.expr("min(coalesce(span.span_id, place)) AS first_offset")
+        )
+        .selectExpr("cluster", "replica_log_id", "why_unknown AS why", "markers", "spans", "first_offset")
+    )
