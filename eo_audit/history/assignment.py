@@ -71,8 +71,9 @@ def judged_events(
         *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "coalesce(clean_end, false) AS clean_end"),
         *("broker", "dumped_at_ms"),
     )
-    named = ("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms")
-    limits = clusters.select(*named).join(farthest(clock_offsets), "cluster", "left")
+    limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms").join(
+        farthest(clock_offsets), "cluster", "left"
+    )
     known = F.broadcast(logs.join(limits, "cluster").join(any_ahead, "replica_log_id", "left"))
     told = _sides(matched).unionByName(_spans(spans, rows)).join(known, "replica_log_id").join(reach, ["cluster", "producer_id"], "left")
     clocked = told.join(F.broadcast(ahead), ["replica_log_id", "coordinator_log_id"], "left").selectExpr(
@@ -146,11 +147,13 @@ def _with_candidates(events: DataFrame) -> DataFrame:
             f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
             f"last(IF(kind = 2, {known}, NULL), true) OVER ({backwards} {_BACK}) AS closing",
         )
-        .drop("match", "found")
+        .withColumnRenamed("match", "own_match")
+        .drop("found")
         .selectExpr(
             *("*", "closing.marker AS closer", "closing.match AS match", "closing.instance AS instance", f"{stale} AS stale"),
             # Where markers can be told in two ways, one of them may have ended what seems to have no marker.
             "IF(of_doubtful AND claims IS NULL, NULL, own) AS candidate",
+            f"min(IF({_SENT}, place, NULL)) OVER (PARTITION BY {_LOG}) AS sent_unseen_from",
             "coalesce(closing.doubtful, of_doubtful AND ends_candidate = " + f"{OPEN_END}L) AS is_ambiguous",
         )
         .selectExpr(
@@ -160,8 +163,13 @@ def _with_candidates(events: DataFrame) -> DataFrame:
             f"2 * count_if(stale) OVER (PARTITION BY {_LOG}) <= count(span) OVER (PARTITION BY {_LOG}) AS clocklike",
         )
         .where("kind > 0")
-        .drop("kind", "own", "closing", "stale", "candidate", "claims", "doubtful", "ambiguous")
+        .drop("kind", "own", "closing", "stale", "candidate", "claims", "doubtful", "ambiguous", "own_match")
     )
+
+
+# A COMMIT, or an ABORT with a raised epoch, that no known transaction sent, behind all that did: only a coordinator writes those.
+_SENT = f"""kind = 2 AND own_match IS NULL AND NOT doubtful AND ends_candidate = {OPEN_END}L
+    AND (marker.type = 'COMMIT' OR coalesce(marker.epoch > marker.data_epoch, false))"""
 
 
 def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
@@ -175,7 +183,8 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
         OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
     behind = f"""{dumped_behind} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
-    told = f"coalesce({begins}, true) AND ({behind})"
+    unseen = "coalesce(place >= sent_unseen_from, false)"
+    told = f"coalesce({begins}, true) AND ({dumped_behind} OR NOT {unseen}) AND ({behind})"
     # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
     in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
@@ -193,7 +202,9 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
             WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
             WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
             WHEN {_is_young(sealed)} THEN 'live_tail' ELSE 'dumped_apart' END AS why_unknown""",
-        f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
+        # What a marker ended that nobody can place is nobody's whom we know.
+        "span IS NOT NULL AND closer IS NOT NULL AND match IS NULL AND NOT known AS is_untold",
+        f"IF(is_untold, slice(candidates, 1, 0), filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span}))) AS allowed",
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
         """CASE WHEN marker_role IN ('unknown', 'unexplained') THEN NULL WHEN marker_role = 'duplicate' THEN coalesce(instance, before)
@@ -206,8 +217,9 @@ def _is_young(at: str) -> str:
     """No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log."""
     until = "IF(coalesce(has_story, false), known_until_ms, whole_until_ms)"
     began = "began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms"
-    return f"""coalesce({at} - {until} <= max_transaction_timeout_ms, false)
-        OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"""
+    return (
+        f"coalesce({at} - {until} <= max_transaction_timeout_ms, false) OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
+    )
 
 
 def _marker_role() -> str:

@@ -8,7 +8,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import farthest
-from eo_audit.model.alignment import ROUNDING_MS
 from eo_audit.schemas import schema
 
 _ADDRESS = "section_id, byte_offset, length"
@@ -66,7 +65,7 @@ def instance_partitions(
         .join(coordinators, "coordinator_log_id", "left")
         .join(F.broadcast(_clocks(clock_offsets)), ["replica_log_id", "coordinator_log_id"], "left")
         .join(F.broadcast(farthest(clock_offsets)), "cluster", "left")
-        .selectExpr("*", "coalesce(of_pair, 0L) AS ahead_ms", "coalesce(pair_spread, skew_ms + coalesce(farthest_ms, 0L)) AS spread_ms")
+        .selectExpr("*", "coalesce(of_pair, 0L) AS ahead_ms", "skew_ms + coalesce(pair_spread, farthest_ms, 0L) AS margin_ms")
     )
     # Markers that cannot be matched: one of them may be the one that seems to be missing.
     unsure = (
@@ -108,14 +107,19 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
             "last_status",
             "decided_at_ms",
         ),
-        "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
+        *(
+            "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
+            "coalesce(complete_offset, prepare_offset) AS ended_at_offset",
+        ),
         "explode(partitions) AS listed",
     )
     return listed.selectExpr("*", "listed.topic", "listed.partition").join(F.broadcast(known), "cluster", "left")
 
 
 def _clocks(clock_offsets: DataFrame) -> DataFrame:
-    return clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms AS of_pair", "spread_ms AS pair_spread")
+    return clock_offsets.selectExpr(
+        "replica_log_id", "coordinator_log_id", "newest_offset_ms AS of_pair", "spread_ms AS pair_spread", "newest_decision_offset"
+    )
 
 
 def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> DataFrame:
@@ -137,15 +141,15 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
 def _covered() -> str:
     """Whether the place of the marker was dumped.
 
-    The log was dumped behind the completion if a broker wrote into it later, if its own dump began later by its broker's clock, or if both
-    brokers had been stopped. One time for a whole collection proves nothing: its files were read over minutes.
+    Order proves it: a marker of a transaction that the same coordinator decided after the completion stands in the log. So does a stop of
+    both brokers, or one broker's clock when it dumped both logs; clocks of two brokers only by more than they may have moved. One time for a
+    whole collection proves nothing: its files were read over minutes.
     """
-    margin = f"spread_ms + {ROUNDING_MS}"
     # Another marker has ended its data: its own can no longer do so.
-    past_end = f"""coalesce(data_closed, false) OR coalesce(newest_broker_clock_ms - ahead_ms >= ended_ms + {margin}, false)
+    past_end = """coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
         OR coalesce(clean_end AND coordinator_clean_end, false)
         OR coalesce(broker <=> coordinator_broker AND dumped_at_ms >= coordinator_dumped_at_ms, false)
-        OR coalesce(dumped_at_ms - ahead_ms - skew_ms >= ended_ms + {margin}, false)"""
+        OR coalesce(of_pair IS NOT NULL AND greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms >= ended_ms + margin_ms, false)"""
     # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
     since_birth = "first_offset = 0 AND (oldest_ms - ahead_ms <= decided_at_ms OR first_leader_epoch > 0)"
     head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_ms - ahead_ms + skew_ms < decided_at_ms"

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
+MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
 MISSING_TOO = 0.01  # and that of the next one neither: a stretch of a log is lost as one
 CONTRADICTION = 1.0  # a marker of the other type
 EXTRA = 2.0  # a marker that ends data and that no coordinator sent: rarer than any clock that was set
@@ -141,7 +142,7 @@ class Clock:
 
 def missing(count: int, producer: Producer, *, after_hole: bool = False) -> float:
     """What it costs that so many transactions in a row lack their markers."""
-    first = UNSEEN if producer.cleaned or after_hole else MISSING
+    first = UNSEEN if after_hole else MISSING_CLEANED if producer.cleaned else MISSING
     return first + MISSING_TOO * (count - 1) if count else 0.0
 
 

@@ -53,6 +53,8 @@ class Context:
         instances: transactions that cases speak of, by instance id.
         last_of_producer: the last transaction of each producer id that is open somewhere, by (cluster, producer id).
         open_spans: what is open at the end of a log (rows of transaction_spans), by (replica log, producer id).
+        farthest_ms: how far apart the brokers' clocks lie, as matched markers tell, by cluster.
+        dumped_at_ms: when the dump of a log began, by its own broker's clock, by log id.
         fates: whether anybody will end it (rows of open_transactions), by the same.
         unmarked: partitions that still lack a marker, by instance id.
         data_of: records of an open transaction (C01) in each partition it lists, by instance id; None where the dumps do not show it.
@@ -68,6 +70,8 @@ class Context:
     last_of_producer: Mapping[tuple[str, int], Row] = field(default_factory=dict)
     open_spans: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     fates: Mapping[tuple[int, int], Row] = field(default_factory=dict)
+    farthest_ms: Mapping[str, int] = field(default_factory=dict)
+    dumped_at_ms: Mapping[int, int] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     data_of: Mapping[str, Mapping[tuple[str, int], int | None]] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
@@ -82,6 +86,15 @@ class Context:
     def now(self, cluster: str) -> int | None:
         """The as-of time of a cluster, in ms."""
         return self.cluster(cluster).maybe("as_of_ms")
+
+    def coordinator_now(self, cluster: str, log_id: int | None) -> int | None:
+        """The as-of time on the clock of a coordinator's log, in ms, and not later: where the audit's now is another machine's, it may be
+        ahead by as much as any two brokers' clocks here are."""
+        now = self.now(cluster)
+        if now is None or self.cluster(cluster).text("as_of_source") == "argument":
+            return now
+        dumped = self.dumped_at_ms.get(log_id) if log_id is not None else None
+        return now - self.farthest_ms.get(cluster, 0) if dumped is None else dumped
 
     def lost_commit(self, log: Log, producer_id: int) -> bool:
         """Whether the coordinator committed what is open here, and its marker is missing in this partition (T05)."""
