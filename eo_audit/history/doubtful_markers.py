@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from eo_audit.model.alignment import Decided, Marker, Match, Producer, align
+from eo_audit.model.alignment import Decided, Distance, Marker, Match, Producer, align, distance_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +30,8 @@ def aligned(paired: DataFrame) -> DataFrame:
         marker of that instance), doubtful (another reading is as good).
     """
     doubtful = paired.where("method IS NULL AND kind = 2").select("replica_log_id").distinct()
-    asked = paired.where("NOT of_tv2").join(doubtful, "replica_log_id", "left_semi")
-    columns = ["replica_log_id", "producer_id", "place", "skew_ms", "open_behind", *_ENDS, *(f"own.{name}" for name in _DECIDED)]
+    asked = paired.join(doubtful, "replica_log_id", "left_semi").where("NOT of_tv2 OR (kind = 2 AND partner.decision = marker.type)")
+    columns = ["replica_log_id", "producer_id", "place", "skew_ms", "open_behind", "coordinator_log_id", "of_tv2", *_ENDS, *(f"coalesce(own, partner).{name}" for name in _DECIDED)]
     told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
 
@@ -41,10 +41,14 @@ def _aligned(log: "pa.Table") -> "pa.Table":
 
     rows = sorted(log.to_pylist(), key=lambda row: row["place"])
     of_producer: dict[int, list[dict[str, object]]] = {}
+    seen: dict[int | None, list[tuple[int, Distance]]] = {}
     for row in rows:
-        of_producer.setdefault(row["producer_id"], []).append(row)
+        if row["of_tv2"]:
+            seen.setdefault(row["coordinator_log_id"], []).append((row["place"], distance_of(_marker(row, None), _decided(row))))
+        else:
+            of_producer.setdefault(row["producer_id"], []).append(row)
     producers = {name: _producer(found) for name, found in of_producer.items()}
-    matches = align(producers, skew_ms=rows[0]["skew_ms"])
+    matches = align(producers, skew_ms=rows[0]["skew_ms"], seen=seen)
     answers = [
         _answer(rows[0]["replica_log_id"], producer, marker, match)
         for name, producer in producers.items()
@@ -68,7 +72,8 @@ def _producer(rows: list[dict[str, object]]) -> Producer:
             before = row["its_coordinator_epoch"]
     decided = [_decided(row) for row in rows if row["its_type"] is None and row["decision"] and row["decided_at_ms"] is not None]
     running = any(row["its_type"] is None and not row["decision"] for row in rows)
-    return Producer(markers, decided, open_behind=bool(rows[0]["open_behind"]) and not running, **{n: bool(rows[0][n]) for n in _ENDS})
+    open_behind, ends = bool(rows[0]["open_behind"]) and not running, {name: bool(rows[0][name]) for name in _ENDS}
+    return Producer(markers, decided, open_behind=open_behind, coordinator=rows[0]["coordinator_log_id"], **ends)
 
 
 def _marker(row: dict[str, object], coordinator_epoch_before: object) -> Marker:

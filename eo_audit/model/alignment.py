@@ -12,6 +12,8 @@ tells of a clock that was set, or of a wrong pair. Other producers of the same l
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
@@ -79,7 +81,7 @@ class Marker:
 class Producer:
     """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
 
-    `cleaned`: the cleaner may have removed markers; `open_behind`: data stands behind the last marker, and no transaction is running.
+    `coordinator`: names the coordinator's log, whose clock wrote the decisions. `cleaned`: the cleaner may have removed markers; `open_behind`: data stands behind the last marker, and no transaction is running.
     """
 
     markers: Sequence[Marker]
@@ -90,6 +92,7 @@ class Producer:
     newer_decided: bool = True
     cleaned: bool = False
     open_behind: bool = False
+    coordinator: int | None = None
 
     @property
     def anchored(self) -> bool:
@@ -141,7 +144,7 @@ class Clock:
         seen = slice(max(0, bisect_right(self.offsets, after) - 1), bisect_left(self.offsets, up_to) + 1)
         inside = self.distances[seen]
         even = len(inside) >= 2 and self.offsets[seen.start] <= after and self.offsets[min(seen.stop, len(self.offsets)) - 1] >= up_to
-        return STEP_DENIED if even and all(_gap(a, b) == 0 for a, b in zip(inside, inside[1:], strict=False)) else STEP
+        return STEP_DENIED if even and all(_gap(a, b) == 0 for a, b in pairwise(inside)) else STEP
 
     def near(self, offset: int) -> Distance | None:
         """The distance at the matched marker next to an offset."""
@@ -174,12 +177,15 @@ class _Story:
         return said[::-1]
 
 
-def align(producers: Mapping[int, Producer], *, skew_ms: int) -> dict[int, list[Match]]:
+def align(
+    producers: Mapping[int, Producer], *, skew_ms: int, seen: Mapping[int | None, Sequence[tuple[int, Distance]]] = MappingProxyType({})
+) -> dict[int, list[Match]]:
     """Match the markers of one log with the transactions of their producers.
 
     Args:
         producers: the sequences of each producer id, markers in the order of the log, transactions in that of the coordinator's log.
         skew_ms: how far clocks may lie apart before that alone is odd.
+        seen: by coordinator, the distances of clocks at offsets of the log that pairs tell which need no alignment (TV2).
 
     Returns:
         For each producer id one `Match` a marker.
@@ -188,8 +194,9 @@ def align(producers: Mapping[int, Producer], *, skew_ms: int) -> dict[int, list[
     told = {}
     for name, producer in producers.items():
         others = {other: found for other, found in alone.items() if other != name and found}
-        asked = bool(others) and _needs_witnesses(alone[name])
-        stories = _stories(producer, _clock(producers, others, alone[name][0]), skew_ms) if asked else alone[name]
+        told_else = seen.get(producer.coordinator, ())
+        asked = bool(others or told_else) and _needs_witnesses(alone[name])
+        stories = _stories(producer, _clock(producers, others, (producer, alone[name][0]), told_else), skew_ms) if asked else alone[name]
         told[name] = _with_doubts(stories)
     return told
 
@@ -202,18 +209,24 @@ def _needs_witnesses(stories: Sequence[_Story]) -> bool:
     return bool(stories) and (stories[0].cost >= BY_TIME_ALONE or not _is_firm(stories))
 
 
-def _clock(producers: Mapping[int, Producer], others: Mapping[int, Sequence[_Story]], own: _Story) -> Clock:
+def _clock(
+    producers: Mapping[int, Producer],
+    others: Mapping[int, Sequence[_Story]],
+    own: tuple[Producer, _Story],
+    told_else: Sequence[tuple[int, Distance]],
+) -> Clock:
     """What the stories of other producers say of the clock: where it stood if they are firm, where it was set if one saw the same step."""
-    seen = sorted(
+    seen = [
         (marker.offset, distance_of(marker, producers[name].decided[match.decided]))
         for name, stories in others.items()
-        if _is_firm(stories)
+        if _is_firm(stories) and producers[name].coordinator == own[0].coordinator
         for marker, match in zip(producers[name].markers, stories[0].matches(), strict=True)
         if match.decided is not None and not match.again
-    )
+    ]
+    seen = sorted([*seen, *told_else])
     agreed = [
         (max(step.after, other.after), min(step.up_to, other.up_to))
-        for step in own.steps
+        for step in own[1].steps
         for stories in others.values()
         for other in stories[0].steps
         if step.after < other.up_to and other.after < step.up_to and abs(step.by_ms - other.by_ms) <= 2 * ROUNDING_MS
