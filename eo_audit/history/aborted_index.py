@@ -2,9 +2,9 @@
 
 An ABORT marker that closes data has an entry (producer id, first offset, marker offset) in the index of its segment, and every entry has
 such a marker (`ProducerStateManager`, `TransactionIndex`). Where that cannot be said, the row is `not_judged`, with the reason:
-index_not_dumped (or dumped before its log, which went on); compacted (entries outlive their data, and data its entries); below_start (the transaction began before the first
-dumped offset, or ended before the log start); hole; uncovered (behind a bad checksum, or beyond the end of the dump); empty_abort
-(before 2.8, KAFKA-10702, an ABORT that closes nothing has an entry too, with first = last).
+index_not_dumped (or dumped before its log, which went on); compacted (entries outlive their data, and data its entries); below_start (the
+transaction began before the first dumped offset, or ended before the log start); hole; uncovered (behind a bad checksum, or beyond the end
+of the dump); empty_abort (before 2.8, KAFKA-10702, an ABORT that closes nothing has an entry too, with first = last).
 A broker's look-up ends at an entry whose lastStableOffset is too high (`model.visibility.look_up_ends_before`): entries behind it are in
 the file, and yet not found.
 """

@@ -4,8 +4,9 @@ The instance is assigned per batch: one span can hold late data of an earlier in
 producer belongs to the instance that the second one ends, or, where a marker is missing, to one that lists the partition and ended
 between them: the first in whose time it was made, up to the decision, because a client begins anew only after its last one. Data that no
 listed instance can own was written late (behind the marker of its own instance) or on a partition that was never registered.
-Where the coordinator log was not dumped, its head compacted away, or its dump may be older than the data, the answer is unknown, never a guess.
-The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and where it alone speaks the answer is `suspected`.
+Where the coordinator log was not dumped, its head compacted away, or its dump may be older than the data, the answer is unknown, never a
+guess. The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and where it alone speaks the answer
+is `suspected`.
 """
 
 from pyspark.sql import DataFrame
@@ -276,7 +277,7 @@ def _for_rows(owned: DataFrame) -> DataFrame:
     """What rows need, under the offset by which they find it."""
     return owned.selectExpr(
         *("replica_log_id", "IF(span IS NULL, place, span.span_id) AS at_offset", "skew_ms", "allowed", "before", "owner", "known"),
-        # The least that the log's clock was ahead of the coordinator's when the span was ended; unknown where that marker has no completion.
+        # The least that the log's clock was ahead of the coordinator's when the span was ended; null where that marker has no completion.
         f"IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L, closer.at_ms - instance.until_ms, NULL) AS least_ahead_ms",
         *("clocklike", "marker_role", "marker_instance", f"{_ENDS_CANDIDATE} AS by_marker", "size(candidates) AS listing"),
         "span.hole_at AS hole_at",

@@ -3,7 +3,7 @@
 One task sees all producers of such a log, because they have seen the same clocks; logs whose markers match plainly never come here.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import DataFrame
 
@@ -19,6 +19,35 @@ _ANSWER = "replica_log_id long, at_marker long, at_entry long, again boolean, do
 _NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
 
 
+class _Row(TypedDict):
+    """An instance, or a marker (`its_type`), of one producer."""
+
+    replica_log_id: int
+    producer_id: int
+    place: int
+    skew_ms: int
+    open_behind: bool | None
+    older_markers: bool | None
+    older_decided: bool | None
+    newer_markers: bool | None
+    newer_decided: bool | None
+    cleaned: bool | None
+    marker_epoch: int | None
+    decision: str | None
+    decided_at_ms: int | None
+    until_ms: int
+    prepare_leader_epoch: int | None
+    complete_leader_epoch: int | None
+    its_type: str | None
+    its_epoch: int
+    its_at_ms: int
+    its_closes: bool | None
+    its_data_epoch: int | None
+    its_coordinator_epoch: int | None
+    its_leader_epoch: int | None
+    its_after_hole: bool | None
+
+
 def aligned(paired: DataFrame) -> DataFrame:
     """Markers of the logs in which `method` is missing somewhere, with what the law says of them.
 
@@ -31,7 +60,17 @@ def aligned(paired: DataFrame) -> DataFrame:
     """
     doubtful = paired.where("method IS NULL AND kind = 2").select("replica_log_id").distinct()
     asked = paired.join(doubtful, "replica_log_id", "left_semi").where("NOT of_tv2 OR (kind = 2 AND partner.decision = marker.type)")
-    columns = ["replica_log_id", "producer_id", "place", "skew_ms", "open_behind", "coordinator_log_id", "of_tv2", *_ENDS, *(f"coalesce(own, partner).{name}" for name in _DECIDED)]
+    columns = [
+        "replica_log_id",
+        "producer_id",
+        "place",
+        "skew_ms",
+        "open_behind",
+        "coordinator_log_id",
+        "of_tv2",
+        *_ENDS,
+        *(f"coalesce(own, partner).{name}" for name in _DECIDED),
+    ]
     told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
 
@@ -39,8 +78,8 @@ def aligned(paired: DataFrame) -> DataFrame:
 def _aligned(log: "pa.Table") -> "pa.Table":
     import pyarrow as pa
 
-    rows = sorted(log.to_pylist(), key=lambda row: row["place"])
-    of_producer: dict[int, list[dict[str, object]]] = {}
+    rows: list[_Row] = sorted(log.to_pylist(), key=lambda row: row["place"])
+    of_producer: dict[int, list[_Row]] = {}
     seen: dict[int | None, list[tuple[int, Distance]]] = {}
     for row in rows:
         if row["of_tv2"]:
@@ -64,20 +103,34 @@ def _answer(log: int, producer: Producer, marker: Marker, match: Match) -> tuple
     return log, marker.offset, entry, match.again, match.doubtful
 
 
-def _producer(rows: list[dict[str, object]]) -> Producer:
-    markers, before = [], None
+def _producer(rows: list[_Row]) -> Producer:
+    markers: list[Marker] = []
+    before: int | None = None
     for row in rows:
-        if row["its_type"] is not None:
-            markers.append(_marker(row, before))
+        if (marker := _marker(row, before)) is not None:
+            markers.append(marker)
             before = row["its_coordinator_epoch"]
-    decided = [_decided(row) for row in rows if row["its_type"] is None and row["decision"] and row["decided_at_ms"] is not None]
+    decided = [one for row in rows if (one := _decided(row)) is not None]
     running = any(row["its_type"] is None and not row["decision"] for row in rows)
-    open_behind, ends = bool(rows[0]["open_behind"]) and not running, {name: bool(rows[0][name]) for name in _ENDS}
-    return Producer(markers, decided, open_behind=open_behind, coordinator=rows[0]["coordinator_log_id"], **ends)
+    ends = rows[0]
+    return Producer(
+        markers,
+        decided,
+        older_markers=bool(ends["older_markers"]),
+        older_decided=bool(ends["older_decided"]),
+        newer_markers=bool(ends["newer_markers"]),
+        newer_decided=bool(ends["newer_decided"]),
+        cleaned=bool(ends["cleaned"]),
+        open_behind=bool(ends["open_behind"]) and not running,
+        coordinator=ends["coordinator_log_id"],
+    )
 
 
-def _marker(row: dict[str, object], coordinator_epoch_before: object) -> Marker:
-    """The abort tool writes the data's epoch, and the coordinator epoch of the producer's last marker, or 0 where it has none."""
+def _marker(row: _Row, coordinator_epoch_before: int | None) -> Marker | None:
+    """None for an instance. The abort tool writes the data's epoch, and the coordinator epoch of the producer's last marker,
+    or 0 where it has none."""
+    if row["its_type"] is None:
+        return None
     known = row["its_coordinator_epoch"] in (0, coordinator_epoch_before)
     return Marker(
         offset=row["place"],
@@ -92,7 +145,10 @@ def _marker(row: dict[str, object], coordinator_epoch_before: object) -> Marker:
     )
 
 
-def _decided(row: dict[str, object]) -> Decided:
+def _decided(row: _Row) -> Decided | None:
+    """None for a marker, and for an instance without a decision, or whose time nobody knows."""
+    if row["its_type"] is not None or not row["decision"] or row["decided_at_ms"] is None:
+        return None
     until = row["until_ms"]
     return Decided(
         place=row["place"],

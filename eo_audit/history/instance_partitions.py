@@ -141,9 +141,9 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
 def _covered() -> str:
     """Whether the place of the marker was dumped.
 
-    Order proves it: a marker of a transaction that the same coordinator decided after the completion stands in the log. So does a stop of both
-    brokers, or one broker's clock when it dumped both logs; clocks of two brokers only by more than they may have moved. One time for a whole
-    collection proves nothing: its files were read over minutes.
+    Order proves it: a marker of a transaction that the same coordinator decided after the completion stands in the log. So does a stop of
+    both brokers, or one broker's clock when it dumped both logs; clocks of two brokers only by more than they may have moved. One time for a
+    whole collection proves nothing: its files were read over minutes.
     """
     # Another marker has ended its data: its own can no longer do so.
     past_end = """coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)

@@ -1,7 +1,7 @@
 """open_transactions: what is open at the end of each log, and whether anybody will end it (KIP-664 calls it hanging if nobody does).
 
-Not the producer's last transaction is asked but the one that order gives the span: a producer may be busy elsewhere while its data hangs here,
-and a transaction that ended after the dump of this partition hangs nowhere.
+Not the producer's last transaction is asked but the one that order gives the span: a producer may be busy elsewhere while its data hangs
+here, and a transaction that ended after the dump of this partition hangs nowhere.
 """
 
 from pyspark.sql import DataFrame

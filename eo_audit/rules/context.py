@@ -99,11 +99,9 @@ class Context:
         return now - self.farthest_ms.get(cluster, 0) if dumped is None else dumped
 
     def lost_commit(self, log: Log, producer_id: int) -> bool:
-        """Whether the coordinator committed the producer's last transaction, and its marker is missing in this partition (T05)."""
-        last = self.last_of_producer.get((log.cluster, producer_id))
-        if last is None or last.text("decision") != "COMMIT":
-            return False
-        return (log.topic, log.partition) in self.unmarked.get(last.word("instance_id"), ())
+        """Whether the coordinator committed what is open here, and its marker is missing in this partition (T05)."""
+        owner = self.owner(log, producer_id)
+        return self.lost_marker(log, producer_id) and owner is not None and owner.text("decision") == "COMMIT"
 
     def unfinished(self, cluster: str, producer_id: int) -> Row | None:
         """The transaction that the coordinator still holds open for a producer id."""
@@ -153,12 +151,19 @@ class Context:
         fate = self.fate(log, producer_id)
         return fate == "nobody" or (fate == "decided" and self.lost_marker(log, producer_id))
 
+    def owner(self, log: Log, producer_id: int) -> Row | None:
+        """The transaction of what is open here, whatever its producer did since; the producer's last one where none is known."""
+        row = self.fates.get((log.log_id, producer_id))
+        own = self.instances.get(row.word("instance_id")) if row is not None else None
+        return own if own is not None else self.last_of_producer.get((log.cluster, producer_id))
+
     def lost_marker(self, log: Log, producer_id: int) -> bool:
         """The transaction of what is open here is complete, and its marker should stand in this log and does not."""
         row = self.fates.get((log.log_id, producer_id))
-        instance = self.instances.get(row.text("instance_id") or "") if row is not None else None
-        complete = instance is not None and instance.text("last_status") not in UNFINISHED
-        return complete and (log.topic, log.partition) in self.unmarked.get(instance.word("instance_id") if instance else "", ())
+        instance = self.instances.get(row.word("instance_id")) if row is not None else None
+        if instance is None or instance.text("last_status") in UNFINISHED:
+            return False
+        return (log.topic, log.partition) in self.unmarked.get(instance.word("instance_id"), ())
 
     def has_ended(self, log: Log, producer_id: int) -> bool:
         """The coordinator has decided what is open here: its marker came after this dump was made, or was lost."""

@@ -74,11 +74,14 @@ REASONS: Mapping[str, Reason] = {
         "Nothing now: the next audit judges them. On one broker collect-dumps.sh dumps __transaction_state last.",
     ),
     "clocks_apart": Reason(
-        "the brokers' clocks lie so far apart, or moved so much, that the markers of {places} fit the coordinator's decisions in more than one way",
-        "Dump the whole logs, of __transaction_state too, from their beginnings and after the brokers have stopped, and set the clocks (NTP).",
+        "the brokers' clocks lie so far apart, or moved so much, that the markers of {places} fit the coordinator's decisions in more than "
+        "one way",
+        "Dump the whole logs, of __transaction_state too, from their beginnings and after the brokers have stopped, and set the clocks "
+        "(NTP).",
     ),
     "other_coordinator": Reason(
-        "{places} hold COMMIT markers of producers that the dumped __transaction_state never knew: it was created anew, or is another cluster's",
+        "{places} hold COMMIT markers of producers that the dumped __transaction_state never knew: it was created anew, or is another "
+        "cluster's",
         "Only an older dump of __transaction_state would show their transactions.",
     ),
     "index_not_dumped": Reason(
