@@ -121,9 +121,10 @@ def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[l
 
 @dataclass(frozen=True)
 class _Clocks:
-    """What explanations know of clocks: how far they lie apart, and when each log was dumped."""
+    """What explanations know of clocks and moments: how far clocks lie apart, which clusters had stopped, and when each log was dumped."""
 
     farthest_ms: Mapping[str, int]
+    stopped: frozenset[str]
     dumped_at_ms: Mapping[int, int]
 
 
@@ -131,8 +132,9 @@ def _clocks(tables: Tables) -> _Clocks:
     farthest: dict[str, int] = defaultdict(int)
     for row in tables.arrow("clock_offsets").to_pylist():
         farthest[row["cluster"]] = max(farthest[row["cluster"]], abs(row["newest_offset_ms"]))
-    dumped = {row["replica_log_id"]: row["dumped_at_ms"] for row in tables.arrow("replica_logs").to_pylist()}
-    return _Clocks(farthest, {log: at for log, at in dumped.items() if at is not None})
+    logs = tables.arrow("replica_logs").to_pylist()
+    stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
+    return _Clocks(farthest, stopped, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None})
 
 
 def _fates(tables: Tables) -> Fates:
@@ -234,6 +236,7 @@ def _context(
         last_of_producer=_last_of_producers(histories["transaction_instances"], producers),
         open_spans=open_spans,
         farthest_ms=clocks.farthest_ms,
+        stopped=clocks.stopped,
         dumped_at_ms=clocks.dumped_at_ms,
         fates=fates,
         data_of=_data_of(histories["instance_partitions"], {c.row.word("instance_id") for c in found if c.rule == "C01"}, logs),

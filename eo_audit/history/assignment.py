@@ -61,6 +61,7 @@ def judged_events(
         that some marker ended before (`before`) up to the one that the next marker ends, which stands at ends_candidate;
         is_ambiguous: the marker cannot be matched; clocklike: the producer's timestamps follow its transactions;
         why_unknown: why the coordinator log does not tell of it (see the table unmatched); null where it does;
+        known_to_the_end: whether the coordinator log tells what became of it, be its transaction still in that log or not;
         known: whether the coordinator log tells about the time of the marker, or of the end of the span; allowed: the candidates that time
         and epoch allow, marker_role and marker_instance of markers;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
@@ -184,7 +185,8 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
     behind = f"""{dumped_behind} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
     unseen = "coalesce(place >= sent_unseen_from, false)"
-    told = f"coalesce({begins}, true) AND ({dumped_behind} OR NOT {unseen}) AND ({behind})"
+    to_the_end = f"({dumped_behind} OR NOT {unseen}) AND ({behind})"
+    told = f"(before IS NOT NULL OR coalesce({begins}, true)) AND {to_the_end}"
     # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
     in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
@@ -198,10 +200,12 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         "*",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
         f"""CASE WHEN is_ambiguous THEN 'clocks_apart' WHEN known THEN NULL
-            WHEN coalesce(has_story, false) AND NOT coalesce({begins}, true) THEN 'coordinator_compacted'
+            WHEN coalesce(has_story, false) AND before IS NULL AND NOT coalesce({begins}, true) THEN 'coordinator_compacted'
             WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
             WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
             WHEN {_is_young(sealed)} THEN 'live_tail' ELSE 'dumped_apart' END AS why_unknown""",
+        # An older transaction, of which the coordinator's log tells no more, would have ended what is open here.
+        f"NOT is_ambiguous AND IF(coalesce(has_story, false), {to_the_end}, known) AS known_to_the_end",
         # What a marker ended that nobody can place is nobody's whom we know.
         "span IS NOT NULL AND closer IS NOT NULL AND match IS NULL AND NOT known AS is_untold",
         f"IF(is_untold, slice(candidates, 1, 0), filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span}))) AS allowed",
@@ -256,7 +260,9 @@ def _with_unlisted(judged: DataFrame, instances: DataFrame) -> DataFrame:
         *("cluster AS owner_cluster", "producer_id AS owner_producer", "instance_id", "protocol", "data_epoch", "decision", "start_ms"),
         *("decided_at_ms", "partitions", f"{before} AS free_from_ms"),
     )
-    ownerless = "span IS NOT NULL AND first_allowed IS NULL AND known"
+    # Older than the marker before it, as its client says: then it is late data of that transaction, whoever was running.
+    is_late = "coalesce(before.data_epoch = span.first_epoch AND span.first_ms <= marker_before.at_ms, false)"
+    ownerless = f"span IS NOT NULL AND first_allowed IS NULL AND known AND NOT {is_late}"
     in_time = """coalesce(span.first_ms >= free_from_ms, true) AND coalesce(span.first_ms < decided_at_ms, true)
         AND span.first_ms >= start_ms - skew_ms AND coalesce(start_ms <= closer.at_ms - ahead_ms + tolerance_ms, true)"""
     on = f"""owner_cluster = cluster AND owner_producer = IF({ownerless}, producer_id, -2 - place)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import DataFrame
 
-from eo_audit.model.alignment import Decided, Marker, Match, Producer, align
+from eo_audit.model.alignment import Decided, Distance, Marker, Match, Producer, align, distance_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,8 +59,18 @@ def aligned(paired: DataFrame) -> DataFrame:
         marker of that instance), doubtful (another reading is as good).
     """
     doubtful = paired.where("method IS NULL AND kind = 2").select("replica_log_id").distinct()
-    asked = paired.where("NOT of_tv2").join(doubtful, "replica_log_id", "left_semi")
-    columns = ["replica_log_id", "producer_id", "place", "skew_ms", "open_behind", *_ENDS, *(f"own.{name}" for name in _DECIDED)]
+    asked = paired.join(doubtful, "replica_log_id", "left_semi").where("NOT of_tv2 OR (kind = 2 AND partner.decision = marker.type)")
+    columns = [
+        "replica_log_id",
+        "producer_id",
+        "place",
+        "skew_ms",
+        "open_behind",
+        "coordinator_log_id",
+        "of_tv2",
+        *_ENDS,
+        *(f"coalesce(own, partner).{name}" for name in _DECIDED),
+    ]
     told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
 
@@ -70,10 +80,14 @@ def _aligned(log: "pa.Table") -> "pa.Table":
 
     rows: list[_Row] = sorted(log.to_pylist(), key=lambda row: row["place"])
     of_producer: dict[int, list[_Row]] = {}
+    seen: dict[int | None, list[tuple[int, Distance]]] = {}
     for row in rows:
-        of_producer.setdefault(row["producer_id"], []).append(row)
+        if row["of_tv2"]:
+            seen.setdefault(row["coordinator_log_id"], []).append((row["place"], distance_of(_marker(row, None), _decided(row))))
+        else:
+            of_producer.setdefault(row["producer_id"], []).append(row)
     producers = {name: _producer(found) for name, found in of_producer.items()}
-    matches = align(producers, skew_ms=rows[0]["skew_ms"])
+    matches = align(producers, skew_ms=rows[0]["skew_ms"], seen=seen)
     answers = [
         _answer(rows[0]["replica_log_id"], producer, marker, match)
         for name, producer in producers.items()
@@ -108,6 +122,7 @@ def _producer(rows: list[_Row]) -> Producer:
         newer_decided=bool(ends["newer_decided"]),
         cleaned=bool(ends["cleaned"]),
         open_behind=bool(ends["open_behind"]) and not running,
+        coordinator=ends["coordinator_log_id"],
     )
 
 

@@ -11,7 +11,7 @@ from eo_audit.schemas import schema
 
 _RUNNING = "exists(allowed, c -> c.decision IS NULL)"
 _FATE = f"""CASE WHEN is_ambiguous THEN 'unknown' WHEN {_RUNNING} THEN 'running' WHEN size(allowed) > 0 THEN 'decided'
-    WHEN known THEN 'nobody' ELSE 'unknown' END"""
+    WHEN known_to_the_end THEN 'nobody' ELSE 'unknown' END"""
 _MADE = {
     "first_offset": "span.span_id",
     "fate": _FATE,

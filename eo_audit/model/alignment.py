@@ -14,6 +14,7 @@ the two it was.
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from eo_audit.model.marker_prices import (
     BY_TIME_ALONE,
@@ -80,12 +81,15 @@ class _Story:
         return said[::-1]
 
 
-def align(producers: Mapping[int, Producer], *, skew_ms: int) -> dict[int, list[Match]]:
+def align(
+    producers: Mapping[int, Producer], *, skew_ms: int, seen: Mapping[int | None, Sequence[tuple[int, Distance]]] = MappingProxyType({})
+) -> dict[int, list[Match]]:
     """Match the markers of one log with the transactions of their producers.
 
     Args:
         producers: the sequences of each producer id, markers in the order of the log, transactions in that of the coordinator's log.
         skew_ms: how far clocks may lie apart before that alone is odd.
+        seen: by coordinator, the distances of clocks at offsets of the log that pairs tell which need no alignment (TV2).
 
     Returns:
         For each producer id one `Match` a marker.
@@ -94,8 +98,9 @@ def align(producers: Mapping[int, Producer], *, skew_ms: int) -> dict[int, list[
     told = {}
     for name, producer in producers.items():
         others = {other: found for other, found in alone.items() if other != name and found}
-        asked = bool(others) and _needs_witnesses(alone[name])
-        stories = _stories(producer, _clock(producers, others, alone[name][0]), skew_ms) if asked else alone[name]
+        told_else = seen.get(producer.coordinator, ())
+        asked = bool(others or told_else) and _needs_witnesses(alone[name])
+        stories = _stories(producer, _clock(producers, others, (producer, alone[name][0]), told_else), skew_ms) if asked else alone[name]
         told[name] = _with_doubts(stories)
     return told
 
@@ -108,18 +113,24 @@ def _needs_witnesses(stories: Sequence[_Story]) -> bool:
     return bool(stories) and (stories[0].cost >= BY_TIME_ALONE or not _is_firm(stories))
 
 
-def _clock(producers: Mapping[int, Producer], others: Mapping[int, Sequence[_Story]], own: _Story) -> Clock:
+def _clock(
+    producers: Mapping[int, Producer],
+    others: Mapping[int, Sequence[_Story]],
+    own: tuple[Producer, _Story],
+    told_else: Sequence[tuple[int, Distance]],
+) -> Clock:
     """What the stories of other producers say of the clock: where it stood if they are firm, where it was set if one saw the same step."""
-    seen = sorted(
+    seen = [
         (marker.offset, distance_of(marker, producers[name].decided[match.decided]))
         for name, stories in others.items()
-        if _is_firm(stories)
+        if _is_firm(stories) and producers[name].coordinator == own[0].coordinator
         for marker, match in zip(producers[name].markers, stories[0].matches(), strict=True)
         if match.decided is not None and not match.again
-    )
+    ]
+    seen = sorted([*seen, *told_else])
     agreed = [
         (max(step.after, other.after), min(step.up_to, other.up_to))
-        for step in own.steps
+        for step in own[1].steps
         for stories in others.values()
         for other in stories[0].steps
         if step.after < other.up_to and other.after < step.up_to and abs(step.by_ms - other.by_ms) <= 2 * ROUNDING_MS

@@ -68,7 +68,8 @@ class Marker:
 class Producer:
     """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
 
-    `cleaned`: the cleaner may have removed markers; `open_behind`: data stands behind the last marker, and no transaction is running.
+    `cleaned`: the cleaner may have removed markers; `open_behind`: data stands behind the last marker, and no transaction is running;
+    `coordinator` names the log whose leader's clock wrote the decisions.
     """
 
     markers: Sequence[Marker]
@@ -79,6 +80,7 @@ class Producer:
     newer_decided: bool = True
     cleaned: bool = False
     open_behind: bool = False
+    coordinator: int | None = None
 
     @property
     def anchored(self) -> bool:

@@ -54,6 +54,7 @@ class Context:
         last_of_producer: the last transaction of each producer id that is open somewhere, by (cluster, producer id).
         open_spans: what is open at the end of a log (rows of transaction_spans), by (replica log, producer id).
         farthest_ms: how far apart the brokers' clocks lie, as matched markers tell, by cluster.
+        stopped: clusters of which a log shows that its broker had been stopped when it was dumped.
         dumped_at_ms: when the dump of a log began, by its own broker's clock, by log id.
         fates: whether anybody will end it (rows of open_transactions), by the same.
         unmarked: partitions that still lack a marker, by instance id.
@@ -71,6 +72,7 @@ class Context:
     open_spans: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     fates: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     farthest_ms: Mapping[str, int] = field(default_factory=dict)
+    stopped: frozenset[str] = frozenset()
     dumped_at_ms: Mapping[int, int] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     data_of: Mapping[str, Mapping[tuple[str, int], int | None]] = field(default_factory=dict)

@@ -157,8 +157,13 @@ def _past(log: "Log", _context: "Context") -> str | None:
     return "shallow" if _has(log, "shallow") else None
 
 
-def _end(log: "Log", _context: "Context") -> str | None:
-    return "cut_off" if _has(log, "truncated") else None
+def _end(log: "Log", context: "Context") -> str | None:
+    if not _has(log, "truncated"):
+        return None
+    cut = [part for part in log.breaks if part.text("state") == "truncated"]
+    later = all((part.text("reason") or "").startswith(LONGER) for part in cut) and log.cluster not in context.stopped
+    # Of a running broker the files beside the log were dumped later, and tell of what came since.
+    return "live_tail" if later and log.topic != COORDINATOR_TOPIC else "cut_off"
 
 
 def _coordinator(log: "Log", context: "Context") -> str | None:
@@ -195,6 +200,8 @@ def _payload(log: "Log", _context: "Context") -> str | None:
     return None if "payload_edge" in log.subjects else "payload_not_printed"
 
 
+COORDINATOR_TOPIC = "__transaction_state"
+LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
 # The reasons of the table `unmatched`, the gravest first.
 _WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
 _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
