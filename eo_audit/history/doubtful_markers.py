@@ -26,6 +26,8 @@ class _Row(TypedDict):
     producer_id: int
     place: int
     skew_ms: int
+    of_tv2: bool
+    coordinator_log_id: int | None
     open_behind: bool | None
     older_markers: bool | None
     older_decided: bool | None
@@ -69,7 +71,7 @@ def aligned(paired: DataFrame) -> DataFrame:
         "coordinator_log_id",
         "of_tv2",
         *_ENDS,
-        *(f"coalesce(own, partner).{name}" for name in _DECIDED),
+        *(f"coalesce(own, partner).{name} AS {name}" for name in _DECIDED),
     ]
     told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
@@ -83,7 +85,9 @@ def _aligned(log: "pa.Table") -> "pa.Table":
     seen: dict[int | None, list[tuple[int, Distance]]] = {}
     for row in rows:
         if row["of_tv2"]:
-            seen.setdefault(row["coordinator_log_id"], []).append((row["place"], distance_of(_marker(row, None), _decided(row))))
+            marker, one = _marker(row, None), _decided(row)
+            if marker is not None and one is not None:
+                seen.setdefault(row["coordinator_log_id"], []).append((row["place"], distance_of(marker, one)))
         else:
             of_producer.setdefault(row["producer_id"], []).append(row)
     producers = {name: _producer(found) for name, found in of_producer.items()}
@@ -110,7 +114,7 @@ def _producer(rows: list[_Row]) -> Producer:
         if (marker := _marker(row, before)) is not None:
             markers.append(marker)
             before = row["its_coordinator_epoch"]
-    decided = [one for row in rows if (one := _decided(row)) is not None]
+    decided = [one for row in rows if row["its_type"] is None and (one := _decided(row)) is not None]
     running = any(row["its_type"] is None and not row["decision"] for row in rows)
     ends = rows[0]
     return Producer(
@@ -139,15 +143,22 @@ def _marker(row: _Row, coordinator_epoch_before: int | None) -> Marker | None:
         at_ms=row["its_at_ms"],
         closes=bool(row["its_closes"]),
         by_tool=row["its_type"] == "ABORT" and row["its_epoch"] == row["its_data_epoch"] and known,
+        odd=bool(row["its_closes"]) and _is_odd(row),
         coordinator_epoch=row["its_coordinator_epoch"],
         leader_epoch=row["its_leader_epoch"],
         after_hole=bool(row["its_after_hole"]),
     )
 
 
+def _is_odd(row: _Row) -> bool:
+    """A COMMIT has the epoch of its data, or one more (KIP-890); an ABORT up to two more."""
+    raised = None if row["its_data_epoch"] is None else row["its_epoch"] - row["its_data_epoch"]
+    return raised is not None and raised not in (range(2) if row["its_type"] == "COMMIT" else range(3))
+
+
 def _decided(row: _Row) -> Decided | None:
-    """None for a marker, and for an instance without a decision, or whose time nobody knows."""
-    if row["its_type"] is not None or not row["decision"] or row["decided_at_ms"] is None:
+    """The instance of a row, or the partner of a marker; None without a decision, or where nobody knows its time."""
+    if not row["decision"] or row["decided_at_ms"] is None:
         return None
     until = row["until_ms"]
     return Decided(

@@ -16,6 +16,7 @@ MISSING_TOO = 0.01  # and that of the next one neither: a stretch of a log is lo
 CONTRADICTION = 1.0  # a marker of the other type
 EXTRA = 2.0  # a marker that ends data and that no coordinator sent: rarer than any clock that was set
 EXTRA_BY_TOOL = 1.2  # the same, as `kafka-transactions.sh abort` writes it: an operator's hand is no fault of Kafka's
+ODD_EPOCH = 0.4  # a marker that stands where that of the next transaction should, with an epoch that no protocol version writes there
 EXTRA_EMPTY = 0.9  # a marker that ends nothing and belongs to no transaction
 RETRY = 0.05  # the same marker again: a coordinator that was elected sends what its predecessor may have sent
 FOREIGN_COORDINATOR = 0.6  # right in every other way, but its coordinator epoch is that of no leader from PrepareX to CompleteX
@@ -50,8 +51,8 @@ class Decided:
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `after_hole`:
-    offsets are missing between it and the producer's marker before."""
+    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `odd`: no protocol
+    version ends the data before it with that epoch; `after_hole`: offsets are missing between it and the producer's marker before."""
 
     offset: int
     type: str
@@ -59,6 +60,7 @@ class Marker:
     at_ms: int
     closes: bool
     by_tool: bool = False
+    odd: bool = False
     coordinator_epoch: int | None = None
     leader_epoch: int | None = None
     after_hole: bool = False
