@@ -69,7 +69,7 @@ def aligned(paired: DataFrame) -> DataFrame:
         "coordinator_log_id",
         "of_tv2",
         *_ENDS,
-        *(f"coalesce(own, partner).{name}" for name in _DECIDED),
+        *(f"coalesce(own, partner).{name} AS {name}" for name in _DECIDED),
     ]
     told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
@@ -83,7 +83,7 @@ def _aligned(log: "pa.Table") -> "pa.Table":
     seen: dict[int | None, list[tuple[int, Distance]]] = {}
     for row in rows:
         if row["of_tv2"]:
-            seen.setdefault(row["coordinator_log_id"], []).append((row["place"], distance_of(_marker(row, None), _decided(row))))
+            seen.setdefault(row["coordinator_log_id"], []).extend(_seen(row))
         else:
             of_producer.setdefault(row["producer_id"], []).append(row)
     producers = {name: _producer(found) for name, found in of_producer.items()}
@@ -103,6 +103,12 @@ def _answer(log: int, producer: Producer, marker: Marker, match: Match) -> tuple
     return log, marker.offset, entry, match.again, match.doubtful
 
 
+def _seen(row: _Row) -> list[tuple[int, Distance]]:
+    """What the pair of a marker and the instance that its epoch names tells of the clocks."""
+    marker, one = _marker(row, None), _decided(row)
+    return [(marker.offset, distance_of(marker, one))] if marker is not None and one is not None else []
+
+
 def _producer(rows: list[_Row]) -> Producer:
     markers: list[Marker] = []
     before: int | None = None
@@ -110,7 +116,7 @@ def _producer(rows: list[_Row]) -> Producer:
         if (marker := _marker(row, before)) is not None:
             markers.append(marker)
             before = row["its_coordinator_epoch"]
-    decided = [one for row in rows if (one := _decided(row)) is not None]
+    decided = [one for row in rows if row["its_type"] is None and (one := _decided(row)) is not None]
     running = any(row["its_type"] is None and not row["decision"] for row in rows)
     ends = rows[0]
     return Producer(
@@ -146,8 +152,8 @@ def _marker(row: _Row, coordinator_epoch_before: int | None) -> Marker | None:
 
 
 def _decided(row: _Row) -> Decided | None:
-    """None for a marker, and for an instance without a decision, or whose time nobody knows."""
-    if row["its_type"] is not None or not row["decision"] or row["decided_at_ms"] is None:
+    """The instance of a row, be it its own or the one its marker was matched with; None without a decision, or where its time is not known."""
+    if not row["decision"] or row["decided_at_ms"] is None:
         return None
     until = row["until_ms"]
     return Decided(
