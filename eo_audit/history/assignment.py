@@ -66,21 +66,31 @@ def judged_events(
         and epoch allow, marker_role and marker_instance of markers;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
-    ahead = clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms", "spread_ms")
-    any_ahead = clock_offsets.groupBy("replica_log_id").agg(F.expr("max_by(newest_offset_ms, pairs) AS log_offset_ms"))
+    told_by = ("newest_offset_ms", "spread_ms", "newest_leader_epoch", "told_up_to_offset")
+    ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by))
     logs = replica_logs.selectExpr(
         *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "coalesce(clean_end, false) AS clean_end"),
         *("broker", "dumped_at_ms"),
     )
-    limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms").join(
-        farthest(clock_offsets), "cluster", "left"
-    )
-    known = F.broadcast(logs.join(limits, "cluster").join(any_ahead, "replica_log_id", "left"))
-    told = _sides(matched).unionByName(_spans(spans, rows)).join(known, "replica_log_id").join(reach, ["cluster", "producer_id"], "left")
-    clocked = told.join(F.broadcast(ahead), ["replica_log_id", "coordinator_log_id"], "left").selectExpr(
-        *("*", "coalesce(newest_offset_ms, log_offset_ms, 0L) AS ahead_ms"),
-        f"coalesce(spread_ms + {ROUNDING_MS}, skew_ms) AS tolerance_ms",
-        "IF(coalesce(newest_offset_ms, log_offset_ms) IS NULL, skew_ms + coalesce(farthest_ms, 0L), 0L) AS unsure_ms",
+    limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms")
+    known = F.broadcast(logs.join(limits.join(farthest(clock_offsets), "cluster", "left"), "cluster"))
+    leaders = F.broadcast(rows.groupBy("replica_log_id").agg(F.max("partition_leader_epoch").alias("leader_epoch")))
+    clocked = (
+        _sides(matched)
+        .unionByName(_spans(spans, rows))
+        .join(known, "replica_log_id")
+        .join(leaders, "replica_log_id", "left")
+        .join(reach, ["cluster", "producer_id"], "left")
+        .join(ahead, ["replica_log_id", "coordinator_log_id"], "left")
+        # Pairs tell of the clock that wrote them: a leader that came later has its own.
+        .selectExpr(
+            "*", "coalesce(newest_leader_epoch = leader_epoch, newest_offset_ms IS NOT NULL AND leader_epoch IS NULL) AS is_clocked"
+        )
+        .selectExpr(
+            *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),
+            f"IF(is_clocked, spread_ms + {ROUNDING_MS}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms",
+            "IF(is_clocked, 0L, skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms",
+        )
     )
     return _judged(_with_candidates(clocked.repartition("replica_log_id", "producer_id")), whole_logs)
 
@@ -182,12 +192,13 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     that place or behind it, on the coordinator's clock; or both brokers had been stopped.
     """
     sealed = "IF(marker IS NULL AND closer IS NULL, sealed_ms, coalesce(marker.at_ms, closer.at_ms)) - ahead_ms"
-    begins = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms"
+    begins = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unsure_ms"
     dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
         OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
-    behind = f"""{dumped_behind} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
+    by_order = "coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false)"
+    behind = f"""{dumped_behind} OR {by_order} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
     unseen = "coalesce(place >= sent_unseen_from, false)"
-    to_the_end = f"({dumped_behind} OR NOT {unseen}) AND ({behind})"
+    to_the_end = f"({dumped_behind} OR {by_order} OR NOT {unseen}) AND ({behind})"
     told = f"(before IS NOT NULL OR coalesce({begins}, true)) AND {to_the_end}"
     # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
     in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"

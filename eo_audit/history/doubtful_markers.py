@@ -85,9 +85,7 @@ def _aligned(log: "pa.Table") -> "pa.Table":
     seen: dict[int | None, list[tuple[int, Distance]]] = {}
     for row in rows:
         if row["of_tv2"]:
-            marker, one = _marker(row, None), _decided(row)
-            if marker is not None and one is not None:
-                seen.setdefault(row["coordinator_log_id"], []).append((row["place"], distance_of(marker, one)))
+            seen.setdefault(row["coordinator_log_id"], []).extend(_seen(row))
         else:
             of_producer.setdefault(row["producer_id"], []).append(row)
     producers = {name: _producer(found) for name, found in of_producer.items()}
@@ -105,6 +103,12 @@ def _aligned(log: "pa.Table") -> "pa.Table":
 def _answer(log: int, producer: Producer, marker: Marker, match: Match) -> tuple[object, ...]:
     entry = None if match.decided is None else producer.decided[match.decided].place
     return log, marker.offset, entry, match.again, match.doubtful
+
+
+def _seen(row: _Row) -> list[tuple[int, Distance]]:
+    """What the pair of a marker and the instance that its epoch names tells of the clocks."""
+    marker, one = _marker(row, None), _decided(row)
+    return [(marker.offset, distance_of(marker, one))] if marker is not None and one is not None else []
 
 
 def _producer(rows: list[_Row]) -> Producer:
@@ -157,7 +161,8 @@ def _is_odd(row: _Row) -> bool:
 
 
 def _decided(row: _Row) -> Decided | None:
-    """The instance of a row, or the partner of a marker; None without a decision, or where nobody knows its time."""
+    """The instance of a row, be it its own or the one its marker was matched with; None without a decision, or where nobody knows its
+    time."""
     if not row["decision"] or row["decided_at_ms"] is None:
         return None
     until = row["until_ms"]

@@ -110,6 +110,7 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
         *(
             "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
             "coalesce(complete_offset, prepare_offset) AS ended_at_offset",
+            "coalesce(prepare_offset, complete_offset) AS decided_at_offset",
         ),
         "explode(partitions) AS listed",
     )
@@ -118,7 +119,13 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
 
 def _clocks(clock_offsets: DataFrame) -> DataFrame:
     return clock_offsets.selectExpr(
-        "replica_log_id", "coordinator_log_id", "newest_offset_ms AS of_pair", "spread_ms AS pair_spread", "newest_decision_offset"
+        "replica_log_id",
+        "coordinator_log_id",
+        "newest_offset_ms AS of_pair",
+        "spread_ms AS pair_spread",
+        "newest_decision_offset",
+        "oldest_completion_offset",
+        "newest_leader_epoch AS pair_leader_epoch",
     )
 
 
@@ -127,7 +134,10 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
     gaps = coverage.groupBy("replica_log_id").agg(
         F.expr(f"bool_or({_BROKEN}) AS broken"), F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap")
     )
-    oldest = {"oldest_ms": "min(IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL))"}
+    oldest = {
+        "leader_epoch": "max(partition_leader_epoch)",
+        "oldest_ms": "min(IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL))",
+    }
     ages = rows.groupBy("replica_log_id").agg(*_named(oldest))
     kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "uncleaned_from")
     told = ("newest_broker_clock_ms", "dumped_at_ms", "clean_end", "first_leader_epoch")
@@ -148,15 +158,16 @@ def _covered() -> str:
     # Another marker has ended its data: its own can no longer do so.
     past_end = """coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
         OR coalesce(clean_end AND coordinator_clean_end, false)
-        OR coalesce(broker <=> coordinator_broker AND dumped_at_ms >= coordinator_dumped_at_ms, false)
-        OR coalesce(of_pair IS NOT NULL AND greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms >= ended_ms + margin_ms, false)"""
+        OR coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms, false)
+        OR coalesce(pair_leader_epoch = leader_epoch
+            AND greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms >= ended_ms + margin_ms, false)"""
     # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
-    since_birth = "first_offset = 0 AND (oldest_ms - ahead_ms <= decided_at_ms OR first_leader_epoch > 0)"
-    head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_ms - ahead_ms + skew_ms < decided_at_ms"
+    since_birth = "first_offset = 0 AND (oldest_ms - ahead_ms + margin_ms < decided_at_ms OR first_leader_epoch > 0)"
+    head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_completion_offset < decided_at_offset"
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'
-        WHEN coalesce(broken OR unsure_ms - ahead_ms >= decided_at_ms - skew_ms, false) THEN 'not_judged'
+        WHEN coalesce(broken OR unsure_ms - ahead_ms >= decided_at_ms - margin_ms, false) THEN 'not_judged'
         WHEN NOT (tail_intact AND ({past_end})) THEN 'tail'
         WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
         WHEN NOT coalesce({head_seen}, false) THEN 'below_start'

@@ -24,10 +24,10 @@ _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_
     'start_ms', IF(start_source = 'upper_bound', NULL, start_ms), 'decided_at_ms', decided_at_ms,
     'until_ms', coalesce(completed_at_ms, next_at_ms, 4611686018427387904L),
     'prepare_leader_epoch', prepare_leader_epoch, 'complete_leader_epoch', complete_leader_epoch,
-    'decided_at_offset', coalesce(prepare_offset, complete_offset))"""
+    'decided_at_offset', coalesce(prepare_offset, complete_offset), 'complete_offset', complete_offset)"""
 INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, marker_epoch: int,
     decision: string, start_ms: bigint, decided_at_ms: bigint, until_ms: bigint, prepare_leader_epoch: int, complete_leader_epoch: int,
-    decided_at_offset: bigint>"""
+    decided_at_offset: bigint, complete_offset: bigint>"""
 _MARKER = """named_struct('type', marker_type, 'epoch', producer_epoch, 'coordinator_epoch', marker_coordinator_epoch,
     'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch, 'leader_epoch', partition_leader_epoch,
     'after_hole', predecessor = 'hole' OR coalesce(hole_at IS NOT NULL, false))"""
@@ -122,7 +122,7 @@ def _ends() -> list[str]:
         "known_from_ms IS NOT NULL AS older_markers",
         "first_offset > 0 OR cleaned AS older_decided",
         f"NOT ({stopped} OR coalesce({one_clock} AND coordinator_dumped_at_ms >= dumped_at_ms, false)) AS newer_markers",
-        f"NOT ({stopped} OR coalesce({one_clock} AND dumped_at_ms >= coordinator_dumped_at_ms, false)) AS newer_decided",
+        f"NOT ({stopped} OR coalesce({one_clock} AND dumped_at_ms > coordinator_dumped_at_ms, false)) AS newer_decided",
     ]
 
 
