@@ -179,7 +179,9 @@ def _with_candidates(events: DataFrame) -> DataFrame:
 
 
 # A COMMIT, or an ABORT with a raised epoch, that no known transaction sent, behind all that did: only a coordinator writes those.
+# With an epoch that no protocol version writes (T10) it tells of nothing.
 _SENT = f"""kind = 2 AND own_match IS NULL AND NOT doubtful AND ends_candidate = {OPEN_END}L
+    AND NOT coalesce(marker.closes AND marker.epoch - marker.data_epoch NOT BETWEEN 0 AND IF(marker.type = 'COMMIT', 1, 2), false)
     AND (marker.type = 'COMMIT' OR coalesce(marker.epoch > marker.data_epoch, false))"""
 
 

@@ -26,6 +26,8 @@ class _Row(TypedDict):
     producer_id: int
     place: int
     skew_ms: int
+    of_tv2: bool
+    coordinator_log_id: int | None
     open_behind: bool | None
     older_markers: bool | None
     older_decided: bool | None
@@ -145,14 +147,21 @@ def _marker(row: _Row, coordinator_epoch_before: int | None) -> Marker | None:
         at_ms=row["its_at_ms"],
         closes=bool(row["its_closes"]),
         by_tool=row["its_type"] == "ABORT" and row["its_epoch"] == row["its_data_epoch"] and known,
+        odd=bool(row["its_closes"]) and _is_odd(row),
         coordinator_epoch=row["its_coordinator_epoch"],
         leader_epoch=row["its_leader_epoch"],
         after_hole=bool(row["its_after_hole"]),
     )
 
 
+def _is_odd(row: _Row) -> bool:
+    """A COMMIT has the epoch of its data, or one more (KIP-890); an ABORT up to two more."""
+    raised = None if row["its_data_epoch"] is None else row["its_epoch"] - row["its_data_epoch"]
+    return raised is not None and raised not in (range(2) if row["its_type"] == "COMMIT" else range(3))
+
+
 def _decided(row: _Row) -> Decided | None:
-    """The instance of a row, be it its own or the one its marker was matched with; None without a decision, or where its time is not known."""
+    """The instance of a row, or the partner of a marker; None without a decision, or where nobody knows its time."""
     if not row["decision"] or row["decided_at_ms"] is None:
         return None
     until = row["until_ms"]

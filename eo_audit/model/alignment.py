@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from eo_audit.model.marker_prices import (
     BY_TIME_ALONE,
+    CONTRADICTION,
     DRIFT,
     EXTRA,
     EXTRA_BY_TOOL,
@@ -26,6 +27,7 @@ from eo_audit.model.marker_prices import (
     FROM_BEFORE,
     LATE,
     MISSING,
+    ODD_EPOCH,
     RETRY,
     ROUNDING_MS,
     STEP,
@@ -175,6 +177,8 @@ def _ended(story: _Story, producer: Producer) -> _Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
     left = len(producer.decided) - story.following
     price = UNSEEN * min(left, 1) if producer.newer_decided else missing(left, producer)
+    if story.strained and story.last is None:
+        price += FROM_BEFORE
     if producer.open_behind and not left and not producer.newer_markers:
         price += LATE
     return replace(story, cost=story.cost + price, faults=story.faults + price)
@@ -183,6 +187,8 @@ def _ended(story: _Story, producer: Producer) -> _Story:
 def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None) -> Iterable[_Story]:
     """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions."""
     yield _passed_over(story, marker, producer, skew_ms)
+    if marker.odd and story.following < len(producer.decided):
+        yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
     if last is not None and one is not None and not marker.closes and (marker.type, marker.epoch) == (last.type, one.epoch):
         match = Match(story.following - 1, again=True, doubtful=False)
@@ -225,11 +231,18 @@ def _passed_over(story: _Story, marker: Marker, producer: Producer, skew_ms: int
     if story.last is None and producer.older_markers:
         price = UNSEEN if story.told is None else 0.0
         if producer.decided and not strained and marker.at_ms > producer.decided[0].decided_ms + skew_ms:
-            price, strained = price + FROM_BEFORE, True
+            strained = True
     elif story.following >= len(producer.decided) and producer.newer_markers:
         price = UNSEEN
     told = (story, Match(None, again=False, doubtful=False))
     return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
+
+
+def _in_place_of_next(story: _Story, marker: Marker, producer: Producer) -> _Story:
+    """The next transaction lacks its marker, and this one stands there."""
+    price = ODD_EPOCH + (0.0 if marker.type == producer.decided[story.following].decision else CONTRADICTION)
+    told = (story, Match(None, again=False, doubtful=False))
+    return replace(story, cost=story.cost + price, faults=story.faults + price, following=story.following + 1, told=told)
 
 
 def _matched(story: _Story, price: float, marker: Marker, producer: Producer, at: int, clock: Clock, skew_ms: int) -> _Story:

@@ -13,9 +13,10 @@ from typing import NamedTuple
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
 MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
 MISSING_TOO = 0.01  # and that of the next one neither: a stretch of a log is lost as one
-CONTRADICTION = 1.0  # a marker of the other type
+CONTRADICTION = 1.5  # a marker of the other type: rarer than one that was lost
 EXTRA = 2.0  # a marker that ends data and that no coordinator sent: rarer than any clock that was set
 EXTRA_BY_TOOL = 1.2  # the same, as `kafka-transactions.sh abort` writes it: an operator's hand is no fault of Kafka's
+ODD_EPOCH = 0.4  # a marker that stands where that of the next transaction should, with an epoch that no protocol version writes there
 EXTRA_EMPTY = 0.9  # a marker that ends nothing and belongs to no transaction
 RETRY = 0.05  # the same marker again: a coordinator that was elected sends what its predecessor may have sent
 FOREIGN_COORDINATOR = 0.6  # right in every other way, but its coordinator epoch is that of no leader from PrepareX to CompleteX
@@ -25,10 +26,11 @@ STEP_LIKE_A_PERIOD = 1.0  # the same, where transactions follow each other so fa
 STEP_DENIED = 3.0  # the same, where another producer saw the clock go on evenly
 STEP_OF_LEADERS = 0.5  # another leader has another clock
 BY_TIME_ALONE = 0.3  # the whole of what is asked for a distance of clocks within the tolerance, where nothing but time anchors a story
+AGAINST_WITNESSES = 0.6  # other producers saw another distance, where the places anchor the story
 TOO_FAR = 0.5  # and for one beyond it
 TOO_FAR_IN_PLACE = 0.2  # the same, where the places anchor it
 LATE = 1.0  # data that is open behind the last marker, and no transaction is left that it could belong to
-FROM_BEFORE = 1.5  # a marker that looks younger than the first transaction the coordinator still tells of, and is yet held to be older
+FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
 DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
@@ -50,8 +52,8 @@ class Decided:
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `after_hole`:
-    offsets are missing between it and the producer's marker before."""
+    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `odd`: no protocol
+    version ends the data before it with that epoch; `after_hole`: offsets are missing between it and the producer's marker before."""
 
     offset: int
     type: str
@@ -59,6 +61,7 @@ class Marker:
     at_ms: int
     closes: bool
     by_tool: bool = False
+    odd: bool = False
     coordinator_epoch: int | None = None
     leader_epoch: int | None = None
     after_hole: bool = False
@@ -163,7 +166,7 @@ def price_of(marker: Marker, one: Decided) -> float | None:
 def first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored: bool) -> float:
     """The first pair of a story: beside what others saw, or, where nothing but time anchors it, beside clocks that agree."""
     if seen is not None:
-        return 0.0 if not gap(seen, here) else (BY_TIME_ALONE if anchored else STEP)
+        return 0.0 if not gap(seen, here) else (AGAINST_WITNESSES if anchored else STEP)
     apart = max(here.least, -here.most, 0)
     return BY_TIME_ALONE * min(1.0, apart / skew_ms) + ((TOO_FAR_IN_PLACE if anchored else TOO_FAR) if apart > skew_ms else 0.0)
 

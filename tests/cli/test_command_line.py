@@ -118,6 +118,7 @@ def dumps_of(kind: str, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("spark")  # a step starts one in the background, which the tests behind it share
 @pytest.mark.parametrize(
     ("kind", "why"), [("checkpoint", "there is no text of kafka-dump-log"), ("no dump at all", "nothing in broker-1/a-0/")]
 )
@@ -128,6 +129,7 @@ def test_nothing_that_could_be_read_is_bad_input(tmp_path: Path, kind: str, why:
     assert cli.run_command(["rebuild", "--out", str(tmp_path / "out")]) == 11  # nothing was added
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_checkpoint_may_be_added_to_logs(tmp_path: Path) -> None:
     for dumps in (CLEAN, str(dumps_of("checkpoint", tmp_path / "more"))):
         assert cli.run_command(["ingest", dumps, "--out", str(tmp_path / "out")]) == 0
