@@ -305,7 +305,7 @@ STORIES = [
         ABORT_THEN_COMMIT,
         "0 data e0 @110\n9 data e0 @210 hole\n10 COMMIT e0 @255",
         {0: (None, None, "unknown"), 9: (2, *GENUINE), 10: "closing"},
-        {1: ("tail", "unknown"), 2: ("covered", "closing")},
+        {1: ("below_start", "unknown"), 2: ("covered", "closing")},
         stopped=False,
     ),
     Story(
