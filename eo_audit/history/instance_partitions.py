@@ -164,7 +164,8 @@ def _covered() -> str:
     past_end = """coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
         OR coalesce(clean_end AND coordinator_clean_end, false)
         OR coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms, false)
-        OR coalesce(pair_leader_epoch = leader_epoch AND greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms >= ended_ms + margin_ms, false)"""
+        OR coalesce(pair_leader_epoch = leader_epoch
+            AND greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms >= ended_ms + margin_ms, false)"""
     # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
     since_birth = "first_offset = 0 AND (oldest_ms - ahead_ms + margin_ms < decided_at_ms OR first_leader_epoch > 0)"
     head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_completion_offset < decided_at_offset"
