@@ -161,8 +161,7 @@ def _is_odd(row: _Row) -> bool:
 
 
 def _decided(row: _Row) -> Decided | None:
-    """The instance of a row, be it its own or the one its marker was matched with; None without a decision, or where nobody knows its
-    time."""
+    """The instance of a row, or the partner of a marker; None without a decision, or where nobody knows its time."""
     if not row["decision"] or row["decided_at_ms"] is None:
         return None
     until = row["until_ms"]

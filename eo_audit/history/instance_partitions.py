@@ -33,6 +33,7 @@ def instance_partitions(
     instances: DataFrame,
     rows: DataFrame,
     *,
+    events: DataFrame,
     coverage: DataFrame,
     replica_logs: DataFrame,
     clock_offsets: DataFrame,
@@ -43,6 +44,7 @@ def instance_partitions(
     Args:
         instances: the table transaction_instances.
         rows: what `assign_instances` returns (the table producer_history will do).
+        events: what `judged_events` returns, for the producers whose markers can be told in more than one way.
         coverage: the table.
         replica_logs: the table.
         clock_offsets: the table.
@@ -69,7 +71,9 @@ def instance_partitions(
     )
     # Markers that cannot be matched: one of them may be the one that seems to be missing.
     unsure = (
-        rows.where("marker_role = 'unknown'").groupBy("replica_log_id", "producer_id").agg(F.max("max_timestamp_ms").alias("unsure_ms"))
+        events.where("marker IS NOT NULL AND why_unknown = 'clocks_apart'")
+        .selectExpr("replica_log_id", "producer_id", "true AS is_doubtful")
+        .distinct()
     )
     found = expected.join(unsure, ["replica_log_id", "producer_id"], "left").join(seen, ["instance_id", "replica_log_id"], "left")
     renamed = {name: f"{of}.{name.removeprefix(of + '_')}" for of in ("data", "marker") for name in _addresses(of)}
@@ -102,6 +106,7 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
             "cluster",
             "transactional_id",
             "producer_id",
+            "protocol",
             "decision",
             "is_last",
             "last_status",
@@ -167,7 +172,7 @@ def _covered() -> str:
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'
-        WHEN coalesce(broken OR unsure_ms - ahead_ms >= decided_at_ms - margin_ms, false) THEN 'not_judged'
+        WHEN coalesce(broken, false) OR coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
         WHEN NOT (tail_intact AND ({past_end})) THEN 'tail'
         WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
         WHEN NOT coalesce({head_seen}, false) THEN 'below_start'

@@ -177,6 +177,8 @@ def _ended(story: _Story, producer: Producer) -> _Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
     left = len(producer.decided) - story.following
     price = UNSEEN * min(left, 1) if producer.newer_decided else missing(left, producer)
+    if story.strained and story.last is None:
+        price += FROM_BEFORE
     if producer.open_behind and not left and not producer.newer_markers:
         price += LATE
     return replace(story, cost=story.cost + price, faults=story.faults + price)
@@ -229,7 +231,7 @@ def _passed_over(story: _Story, marker: Marker, producer: Producer, skew_ms: int
     if story.last is None and producer.older_markers:
         price = UNSEEN if story.told is None else 0.0
         if producer.decided and not strained and marker.at_ms > producer.decided[0].decided_ms + skew_ms:
-            price, strained = price + FROM_BEFORE, True
+            strained = True
     elif story.following >= len(producer.decided) and producer.newer_markers:
         price = UNSEEN
     told = (story, Match(None, again=False, doubtful=False))

@@ -26,10 +26,11 @@ STEP_LIKE_A_PERIOD = 1.0  # the same, where transactions follow each other so fa
 STEP_DENIED = 3.0  # the same, where another producer saw the clock go on evenly
 STEP_OF_LEADERS = 0.5  # another leader has another clock
 BY_TIME_ALONE = 0.3  # the whole of what is asked for a distance of clocks within the tolerance, where nothing but time anchors a story
+AGAINST_WITNESSES = 0.6  # other producers saw another distance, where the places anchor the story
 TOO_FAR = 0.5  # and for one beyond it
 TOO_FAR_IN_PLACE = 0.2  # the same, where the places anchor it
 LATE = 1.0  # data that is open behind the last marker, and no transaction is left that it could belong to
-FROM_BEFORE = 1.5  # a marker that looks younger than the first transaction the coordinator still tells of, and is yet held to be older
+FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
 DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
@@ -165,7 +166,7 @@ def price_of(marker: Marker, one: Decided) -> float | None:
 def first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored: bool) -> float:
     """The first pair of a story: beside what others saw, or, where nothing but time anchors it, beside clocks that agree."""
     if seen is not None:
-        return 0.0 if not gap(seen, here) else (BY_TIME_ALONE if anchored else STEP)
+        return 0.0 if not gap(seen, here) else (AGAINST_WITNESSES if anchored else STEP)
     apart = max(here.least, -here.most, 0)
     return BY_TIME_ALONE * min(1.0, apart / skew_ms) + ((TOO_FAR_IN_PLACE if anchored else TOO_FAR) if apart > skew_ms else 0.0)
 
