@@ -190,7 +190,7 @@ def texts() -> Iterator[tuple[str, str]]:
     own_folders = {".ci", "benchmarks", "conf", "eo_audit", "examples", "jobs", "notebooks", "schemas", "tests"}
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
-        ours = len(parts) == 1 or parts[0] in own_folders
+        ours = (len(parts) == 1 and parts[0] != ".git") or parts[0] in own_folders  # in a work tree .git is a file, and git's own
         skipped = {"data", "dumps", "__pycache__"} & set(parts) or any(part.startswith("broker-") for part in parts)
         if ours and not skipped and path.is_file() and path.suffix in TEXT_FILES:
             yield name_of(path), path.read_text(encoding="utf-8")
