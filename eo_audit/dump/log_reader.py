@@ -14,9 +14,11 @@ from eo_audit.dump.log_sections import (
     kind_without_path,
     learned_section,
     looks_like_log,
+    may_hold_records,
     new_section,
     profile,
     unsupported,
+    went_on,
 )
 from eo_audit.dump.log_state import FileContext, Ledger, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
@@ -239,9 +241,11 @@ class Reader:
         return behind
 
     def _group(self, at: int, line: BatchLine, section: Section) -> int:
+        section = went_on(section)
         taken = self.fast.take(at, self._stop, section) if self.fast and not self.unproven else None
         if taken is not None:
             self._close_unread(at)
+            self.section = section
             end, self.position = taken
             self.facts.own("facts", at, end)
             return end
@@ -325,6 +329,6 @@ class Reader:
         if found is None:
             return None
         self._close_unread(at)
-        self.facts.message(at, found[0], section=section, message=found[1])
+        self.facts.message(at, found[0], section=section, message=found[1], among_records=may_hold_records(section))
         self.section = heard(section, found[1])
         return found[0]
