@@ -34,8 +34,8 @@ _NOT_MEANT = re.compile(
     r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state"
 )  # hidden files, what people write beside dumps, what brokers keep beside logs
 _DUMP_LINE = re.compile(
-    rb"^(?:\xef\xbb\xbf)?(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: |timestamp: \d+ offset: "
-    rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
+    rb"^(?:\xef\xbb\xbf)?(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: "
+    rb"|timestamp: \d+ offset: |producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
     re.MULTILINE,
 )
 

@@ -13,7 +13,9 @@ BOM = b"\xef\xbb\xbf"
 INDEX = b"Dumping /data/orders-0/00000000000000000000.txnindex\nversion: 0 producerId: 1 firstOffset: 0 lastOffset: 3 lastStableOffset: 4\n"
 
 
-@pytest.mark.parametrize("text", [dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style()), INDEX, INDEX.partition(b"\n")[0] + b"\n"])
+@pytest.mark.parametrize(
+    "text", [dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style()), INDEX, INDEX.partition(b"\n")[0] + b"\n"]
+)
 @pytest.mark.parametrize("name", ["loose.txt", "broker-1/orders-0/00000000000000000000.err.txt"])
 def test_a_byte_order_mark_costs_nothing(text: bytes, name: str, tmp_path: Path) -> None:
     path = tmp_path / name

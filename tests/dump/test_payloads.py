@@ -110,7 +110,9 @@ def test_the_same_segment_printed_with_and_without_payloads(version: str) -> Non
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_release_with_and_without_payloads(release: str) -> None:
-    batches = [Batch([Rec(b"k%d" % index, None if index % 5 == 4 else b"v" * index), Rec(None, b"x\ny")], 5, 2 * index) for index in range(9)]
+    batches = [
+        Batch([Rec(b"k%d" % index, None if index % 5 == 4 else b"v" * index), Rec(None, b"x\ny")], 5, 2 * index) for index in range(9)
+    ]
     batches.insert(4, Batch([Rec(b"", b"")], producer_id=5, transactional=True, marker="COMMIT"))
     with_them, without = (facts(read(dump(batches, Style(release, printed=printed)))) for printed in (True, False))
     assert with_them == without and len(with_them["batches"]) == 10

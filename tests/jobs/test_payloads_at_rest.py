@@ -1,4 +1,4 @@
-"""What somebody wrote into a record is in no file that an audit leaves, scratch included: after a kill, after a crash, after a whole run."""
+"""What somebody wrote into a record is in no file that an audit leaves, scratch included: after a kill, a crash, a whole run."""
 
 import gzip
 import os
@@ -47,9 +47,13 @@ def dumps(tmp_path: Path) -> Path:
     folder = tmp_path / "dumps"
     shutil.copytree(ROOT / "examples/hanging-transaction/dumps", folder)
     said = [line.replace(b"%s", CANARY) for line in DISGUISES]
-    records = [rec for line in said for rec in (Rec(b"k", line), Rec(line, None), Rec(b"k", b"v", ((b"h", 3), (line, 3), (b"h]\n" + line, 3))))]
+    records = [
+        rec for line in said for rec in (Rec(b"k", line), Rec(line, None), Rec(b"k", b"v", ((b"h", 3), (line, 3), (b"h]\n" + line, 3))))
+    ]
     for partition, style in enumerate((Style(), Style(printed=False), Style(ascii=True))):
-        batches = [Batch([Rec(b"k", b"v"), record], 5, 2 * number, codec=("none", "gzip")[number % 2]) for number, record in enumerate(records)]
+        batches = [
+            Batch([Rec(b"k", b"v"), record], 5, 2 * number, codec=("none", "gzip")[number % 2]) for number, record in enumerate(records)
+        ]
         text = dump(batches, style, path=f"/data/pay-{partition}/00000000000000000000.log")
         log = folder / f"broker-1/pay-{partition}/00000000000000000000.log.txt"
         log.parent.mkdir()
