@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
-from eo_audit.dump.not_dumps import KafkaFile, NotADump, archive, by_name, is_kafka_file, told_together, unpacking
+from eo_audit.dump.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
 from eo_audit.dump.printed import text
 from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times
 from eo_audit.errors import InputError
@@ -25,7 +25,6 @@ from eo_audit.places import refuse_scheme
 HEAD_BYTES = 64 << 10
 UNFINISHED = "unfinished.txt"  # what collect-dumps.sh removes at its end
 _GZIP = b"\x1f\x8b"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHECKPOINT = re.compile(f"({'|'.join(CHECKPOINT_KINDS)})-checkpoint")
 _MANIFEST = re.compile(r"manifest\.ya?ml(\.gz)?")
 _LISTING = re.compile(r"(.*[._-])?listing\.txt(\.gz)?")
@@ -35,8 +34,8 @@ _NOT_MEANT = re.compile(
     r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state"
 )  # hidden files, what people write beside dumps, what brokers keep beside logs
 _DUMP_LINE = re.compile(
-    rb"^(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: |timestamp: \d+ offset: "
-    rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
+    rb"^(?:\xef\xbb\xbf)?(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: "
+    rb"|timestamp: \d+ offset: |producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
     re.MULTILINE,
 )
 
@@ -232,7 +231,9 @@ def _kind(name: str, head: bytes) -> str:
     """What a file is, by its name where its text does not say otherwise."""
     if is_kafka_file(name, head):
         raise KafkaFile
-    if _MESSAGES.fullmatch(name) and not re.search(rb"^Dumping \S", head, re.MULTILINE):
+    if is_utf16(head) and not _DUMP_LINE.search(head):
+        raise in_utf16(name)
+    if _MESSAGES.fullmatch(name) and not re.search(rb"^(?:\xef\xbb\xbf)?Dumping \S", head, re.MULTILINE):
         return "tool_messages"
     if _DUMP_LINE.search(head):
         return "text"
@@ -244,8 +245,6 @@ def _kind(name: str, head: bytes) -> str:
         return DUMP_TIMES
     if name == UNFINISHED:
         raise NotADump("says that the collection did not finish: the same collect-dumps.sh command goes on where it stopped")
-    if head.startswith(_UTF16):
-        raise NotADump("is UTF-16 text, as PowerShell writes it: save it as UTF-8")
     if b"\0" in head:
         raise NotADump("is a binary file: print segments with kafka-dump-log first")
     if parse_path(name).kind != "unknown":

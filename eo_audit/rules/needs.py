@@ -42,7 +42,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "missing_segments": Reason(
         "offsets are missing from the dumps of {places}",
-        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --print-data-log --files $(ls *.log | paste -sd,)`",
+        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --files $(ls *.log | paste -sd,)`",
     ),
     "unexplained_gaps": Reason(
         "offsets are missing in {places}, and nothing says whether the cleaner works there",
@@ -90,7 +90,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "payload_not_printed": Reason(
         "keys and values of {places} were not printed",
-        "Dump {places} with --print-data-log (payloads are hashed, never stored).",
+        "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",
     ),
     "partition_not_dumped": Reason(
         "transactions list {places}, of which no replica was dumped",

@@ -91,7 +91,8 @@ def test_names_and_content_decide_together(tmp_path: Path) -> None:
         "notes.txt": "does not look like a dump",
         "dumps": "holds 1 binary segment (orders-0/00000000000000000000.log): these are Kafka's own files; print them with kafka-dump-log, "
         "or collect-dumps.sh does",
-        "powershell.txt": "is UTF-16 text, as PowerShell writes it: save it as UTF-8",
+        "powershell.txt": "is UTF-16 text, as PowerShell's > writes it: print the dump again from cmd.exe, or convert it with "
+        "`iconv -f UTF-16 -t UTF-8 powershell.txt > utf8-powershell.txt`",
     }
 
 
