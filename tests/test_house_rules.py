@@ -29,7 +29,7 @@ FORBIDDEN_IMPORTS = {
 }
 # Import -> the only modules that may have it.
 RESERVED_IMPORTS = {
-    "deltalake": {"eo_audit/tables.py"},
+    "deltalake": {"eo_audit/delta_table.py"},
     "delta": {"eo_audit/tables.py", "eo_audit/session.py"},
     "great_expectations": {"eo_audit/gate.py"},
 }
