@@ -42,7 +42,8 @@ def walk(root: Path, told: Callable[[str, str], object], hidden: Callable[[str],
         subfolders[:] = [name for name in sorted(subfolders) if kept(folder, name)]
         for name in sorted(names):
             path = Path(folder, name)
-            why = outside(os.path.realpath(path), real_root) if path.is_symlink() and not hidden(name) else None
+            is_link = path.is_symlink() and path.exists() and not hidden(name)  # a dead one is said to be dead
+            why = outside(os.path.realpath(path), real_root) if is_link else None
             if why is not None:
                 told(str(path), why)
             elif not hidden(name):
