@@ -138,21 +138,30 @@ class Table:
             Bytes that were freed.
         """
         with self._told():
-            newest = self.version()
-            oldest = min([*kept, newest])
-            needed = self._needed({*kept, newest}, oldest, newest, since_ms=time.time_ns() // 1_000_000 - grace_ms)
+            newest, since_ms = self.version(), time.time_ns() // 1_000_000 - grace_ms
+            oldest = self._before(min([*kept, newest]), since_ms)
+            needed = self._needed({*kept, newest}, oldest, newest, since_ms=since_ms)
             freed = sum(_removed(path) for path in self._data_files() if path.relative_to(self.folder).as_posix() not in needed)
             for folder in self.folder.iterdir():  # Spark writes into folders of its own
                 if folder.is_dir() and folder.name.startswith("part-") and not any(folder.iterdir()):
                     folder.rmdir()
             return freed + self._shorten_log(oldest, grace_ms)
 
+    def _before(self, version: int, since_ms: int) -> int:
+        """The version that was the newest at a moment, if that is an older one: readers may have opened it then, or a later one."""
+        while version > 0 and self._json(version - 1).is_file() and self._json(version).stat().st_mtime_ns // 1_000_000 >= since_ms:
+            version -= 1
+        return version
+
+    def _json(self, version: int) -> Path:
+        return self.folder / "_delta_log" / f"{version:020}.json"
+
     def _needed(self, kept: set[int], oldest: int, newest: int, *, since_ms: int) -> set[str]:
         """Data files that a kept version names, or that were part of the table after a moment: by going through the log."""
         live = {path.relative_to(self.folder).as_posix() for path, _ in self.files(oldest)}
         needed = set(live)
         for version in range(oldest + 1, newest + 1):
-            for line in (self.folder / "_delta_log" / f"{version:020}.json").read_text(encoding="utf-8").splitlines():
+            for line in self._json(version).read_text(encoding="utf-8").splitlines():
                 action = json.loads(line)
                 if "remove" in action:
                     path = unquote(action["remove"]["path"])
