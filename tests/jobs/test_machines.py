@@ -212,11 +212,11 @@ def test_a_warehouse_does_not_grow_for_ever(spark: SparkSession, tmp_path: Path)
     (tmp_path / "warehouse" / "batches" / f"part-{'0' * 32}-00000000.parquet").write_bytes(b"of a run that was killed")
     (tmp_path / "warehouse" / "batches" / f"_part-{'0' * 32}.parquet.part").write_bytes(b"of a run that was killed")
     sizes, expected = [], Warehouse(tmp_path).arrow("findings").to_pylist()
-    for number in range(1, 3 * LONG_LOG):
+    for number in range(1, 4 * LONG_LOG):
         warehouse = audited(spark, tmp_path, number)
         sizes.append((warehouse.stored_bytes(), len([*everything(warehouse.folder)])))
         assert len(finding_history(Warehouse(tmp_path))) == min(number + 1, 5)
-    middle, end = sizes[LONG_LOG : 2 * LONG_LOG], sizes[2 * LONG_LOG :]
+    middle, end = sizes[LONG_LOG : 5 * LONG_LOG // 2], sizes[5 * LONG_LOG // 2 :]
     assert max(stored for stored, _ in end) < 1.1 * max(stored for stored, _ in middle)
     assert max(files for _, files in end) < 1.1 * max(files for _, files in middle)
     assert len([*(tmp_path / "warehouse" / "batches").glob("*part*")]) == 1
