@@ -7,7 +7,6 @@ on. The order is that of cluster and path, whatever the order of arguments and o
 import gzip
 import os
 import re
-import stat
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
 from eo_audit.dump.printed import text
 from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times
+from eo_audit.dump.walk import check_file, outside, walk
 from eo_audit.errors import InputError
 from eo_audit.places import refuse_scheme
 
@@ -148,6 +148,8 @@ def _look_into(root: Path, problems: list[Problem]) -> list[_Found]:
         if not root.is_dir():
             return [_look_at(root, root)]
         os.scandir(root).close()
+        if why := outside(os.path.realpath(root), os.path.realpath(root)):
+            raise NotADump(why)
     except NotADump as problem:
         raise InputError(f"{root} {problem}") from None
     except OSError as error:
@@ -171,7 +173,7 @@ def _dumps_below(root: Path, problems: list[Problem]) -> Iterator[_Found]:
 
 
 def _taken(root: Path, problems: list[Problem], own: list[Path]) -> Iterator[_Found]:
-    for path in _walk(root, problems):
+    for path in walk(root, lambda path, why: problems.append(Problem(path, why)), _NOT_MEANT.fullmatch):
         try:
             yield _look_at(root, path)
         except KafkaFile:
@@ -182,30 +184,8 @@ def _taken(root: Path, problems: list[Problem], own: list[Path]) -> Iterator[_Fo
             problems.append(Problem(str(path), f"cannot be read: {error.strerror}"))
 
 
-def _walk(root: Path, problems: list[Problem]) -> Iterator[Path]:
-    """Files below a folder that may be dumps, links followed, each folder once."""
-
-    def unreadable(error: OSError) -> None:
-        problems.append(Problem(str(error.filename), f"cannot be read: {error.strerror}"))
-
-    visited = {os.path.realpath(root)}
-    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=unreadable):
-        kept = []
-        for name in sorted(subfolders):
-            real = os.path.realpath(os.path.join(folder, name))
-            if real in visited:
-                problems.append(Problem(os.path.join(folder, name), "leads to a folder that is read already"))
-            elif not name.startswith("."):
-                visited.add(real)
-                kept.append(name)
-        subfolders[:] = kept
-        yield from (Path(folder, name) for name in sorted(names) if not _NOT_MEANT.fullmatch(name))
-
-
 def _look_at(root: Path, path: Path) -> _Found:
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise NotADump("is neither a file nor a folder")
+    status = check_file(path)
     with path.open("rb") as file:
         stored = file.read(HEAD_BYTES)
     compression, head = ("gzip", _unzip(stored)) if stored.startswith(_GZIP) else ("none", stored)
