@@ -290,8 +290,10 @@ def _for_rows(owned: DataFrame) -> DataFrame:
     """What rows need, under the offset by which they find it."""
     return owned.selectExpr(
         *("replica_log_id", "IF(span IS NULL, place, span.span_id) AS at_offset", "skew_ms", "allowed", "before", "owner", "known"),
-        # The least that the log's clock was ahead of the coordinator's when the span was ended; null where that marker has no completion.
-        f"IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L, closer.at_ms - instance.until_ms, NULL) AS least_ahead_ms",
+        # The least that the log's clock was ahead of the coordinator's, at the marker before the span and at the one that ended it: it may
+        # have been set between. Null where one of them has no completion.
+        f"""IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L AND before.until_ms < {NEVER_MS}L,
+            least(closer.at_ms - instance.until_ms, marker_before.at_ms - before.until_ms), NULL) AS least_ahead_ms""",
         *("clocklike", "marker_role", "marker_instance", f"{_ENDS_CANDIDATE} AS by_marker", "size(candidates) AS listing"),
         "span.hole_at AS hole_at",
     )
