@@ -108,7 +108,9 @@ class Table:
                 )
             else:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                create_table_with_add_actions(str(self.folder), _delta_schema(self.name), added, commit_properties=properties)
+                create_table_with_add_actions(
+                    str(self.folder), _delta_schema(self.name), added, configuration=_KEEP_LOG, commit_properties=properties
+                )
             return self.version()
 
     def restore(self, version: int) -> int:
@@ -200,6 +202,8 @@ class Table:
             raise DamagedError(self.name, self.folder, error) from error
 
 
+# The same for whoever else writes a checkpoint; and how long it remembers files that are gone.
+_KEEP_LOG = {"delta.logRetentionDuration": "interval 36500 days", "delta.deletedFileRetentionDuration": "interval 1 days"}
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)  # versions that `runs` pins stay: see `sweep`
 
 

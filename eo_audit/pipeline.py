@@ -254,7 +254,7 @@ def _need(warehouse: Warehouse, step: str) -> None:
     command = f"run `eo-audit {step} --out {warehouse.out}` first"
     if step not in done:
         raise WarehouseError(f"{warehouse.out} has no finished {step}: {command}")
-    if step == "rebuild" and not all(warehouse.exists(name) for name in table_names("histories")):
-        raise WarehouseError(f"histories in {warehouse.out} were damaged and are gone: {command}")
     if done[-1] != step:
         raise WarehouseError(f"the histories in {warehouse.out} are older than the facts: {command}")
+    if step == "rebuild" and not all(warehouse.exists(name) for name in table_names("histories")):
+        raise WarehouseError(f"histories in {warehouse.out} were damaged and are gone: {command}")

