@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from tests.cluster.properties import Case
-from tests.cluster.shape import DUMPS, FEATURES, STOPPED, draw
+from tests.cluster.shape import DUMPS, FEATURES, draw
 
 # What still fails is left out here; the driver runs everything.
 FAILING_FEATURES: frozenset[str] = frozenset()
