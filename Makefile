@@ -32,6 +32,10 @@ bench: $(CLASSES) ## the figures of benchmarks/, side by side with what a user w
 fuzz: $(PACKAGES) ## thousands of lying and damaged dumps: nothing lost, nothing invented, all readers agree (SEED=, COUNT=)
 	@$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT))
 
+cluster: $(JARS) ## model clusters, healthy and with one planted fault each (SEEDS=0:300; minutes for each thousand)
+	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300)
+	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300) --faults
+
 lint: $(PACKAGES) ## ruff, strict mypy, shellcheck
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
