@@ -103,7 +103,7 @@ def align(
         told_else = seen.get(producer.coordinator, ())
         asked = bool(others or told_else) and _needs_witnesses(alone[name])
         stories = _stories(producer, _clock(producers, others, (producer, alone[name][0]), told_else), skew_ms) if asked else alone[name]
-        told[name] = _with_doubts(stories, producer)
+        told[name] = _with_doubts(stories)
     return told
 
 
@@ -140,17 +140,11 @@ def _clock(
     return Clock([offset for offset, _ in seen], [distance for _, distance in seen], agreed)
 
 
-def _with_doubts(stories: Sequence[_Story], producer: Producer) -> list[Match]:
-    """The cheapest story; where it has a fault, markers that a story of nearly the same price tells otherwise are doubtful.
-
-    Where no end anchors it, passing over costs nothing: a story that passes over most of both sides has found nothing.
-    """
+def _with_doubts(stories: Sequence[_Story]) -> list[Match]:
+    """The cheapest story; where it has a fault, markers that a story of nearly the same price tells otherwise are doubtful."""
     if not stories:
         return []
     best = stories[0].matches()
-    matched = sum(match.decided is not None for match in best)
-    if not producer.anchored and 2 * matched < min(len(best), len(producer.decided)):
-        return [match._replace(doubtful=True) for match in best]
     if stories[0].faults <= LITTLE:
         return best
     rivals = [story.matches() for story in stories[1:] if story.cost - stories[0].cost < MARGIN]
