@@ -30,7 +30,7 @@ DIES = """
 import sys
 from eo_audit import cli
 from eo_audit.tables import Warehouse
-commit, left = Warehouse._commit, [30]
+commit, left = Warehouse._commit, [10]
 def commit_or_die(self, *arguments, **named):
     left[0] -= 1
     if left[0] == 0:
