@@ -54,10 +54,12 @@ __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Ma
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
 MOST_MISSING = 12  # transactions passed over at once, but for those that time passes over
-STORIES = 4  # kept for each place in the sequence of transactions
+STORIES = 4  # kept for each last pair
 MOST_STORIES = 256
 CAPS = (0.6, 1.6, 3.2)  # what a story may cost: most are told for nothing, and are found at once where no dear ones are followed
 TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by more than this
+LITTLE_TOLD = 2  # where no end anchors them, a story that matches so many times fewer markers than another one has told little ...
+FOR_LITTLE = STEP + MARGIN  # ... and is held to be as good as that one up to this difference: one clock that was set
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def align(
         told_else = seen.get(producer.coordinator, ())
         asked = bool(others or told_else) and _needs_witnesses(alone[name])
         stories = _stories(producer, _clock(producers, others, (producer, alone[name][0]), told_else), skew_ms) if asked else alone[name]
-        told[name] = _with_doubts(stories)
+        told[name] = _with_doubts(stories, producer)
     return told
 
 
@@ -140,15 +142,27 @@ def _clock(
     return Clock([offset for offset, _ in seen], [distance for _, distance in seen], agreed)
 
 
-def _with_doubts(stories: Sequence[_Story]) -> list[Match]:
-    """The cheapest story; where it has a fault, markers that a story of nearly the same price tells otherwise are doubtful."""
+def _with_doubts(stories: Sequence[_Story], producer: Producer) -> list[Match]:
+    """The cheapest story; where it has a fault, markers that a story of nearly the same price tells otherwise are doubtful.
+
+    Loose ends cost next to nothing, so where no end is anchored the cheapest story may be that both sequences hardly overlap. One that
+    pairs far more of them has the evidence, and may cost what a clock that was set costs.
+    """
     if not stories:
         return []
     best = stories[0].matches()
-    if stories[0].faults <= LITTLE:
-        return best
-    rivals = [story.matches() for story in stories[1:] if story.cost - stories[0].cost < MARGIN]
+    pairs = [_pairs(story) for story in stories] if not producer.anchored else [0] * len(stories)
+    rivals = [
+        story.matches()
+        for story, paired in zip(stories[1:], pairs[1:], strict=True)
+        if (stories[0].faults > LITTLE and story.cost - stories[0].cost < MARGIN)
+        or (paired > LITTLE_TOLD * pairs[0] + LITTLE_TOLD and story.cost - stories[0].cost < FOR_LITTLE)
+    ]
     return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in rivals)) for at, m in enumerate(best)]
+
+
+def _pairs(story: _Story) -> int:
+    return len({match.decided for match in story.matches()} - {None})
 
 
 def _stories(producer: Producer, clock: Clock, skew_ms: int) -> list[_Story]:
@@ -158,16 +172,16 @@ def _stories(producer: Producer, clock: Clock, skew_ms: int) -> list[_Story]:
         for marker in producer.markers:
             alive = _cheapest((after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap)), cap)
         told = sorted((_ended(story, producer) for story in alive), key=lambda story: (story.cost, -story.following))
-        if cap is None or (told and told[0].cost + MARGIN <= cap):
+        if cap is None or (told and told[0].cost + (MARGIN if producer.anchored else FOR_LITTLE) <= cap):
             return told
     return []
 
 
 def _cheapest(told: Iterable[_Story], cap: float | None) -> list[_Story]:
     ordered = sorted((story for story in told if cap is None or story.cost <= cap), key=lambda story: story.cost)
-    at: dict[tuple[int, bool], list[_Story]] = {}
-    for story in ordered:
-        kept = at.setdefault((story.following, story.last is None), [])
+    at: dict[tuple[int, int | None], list[_Story]] = {}
+    for story in ordered:  # those that agree on the last pair have the same clock and the same choices before them
+        kept = at.setdefault((story.following, story.last.offset if story.last else None), [])
         if len(kept) < STORIES and story.cost <= ordered[0].cost + TOO_DEAR:
             kept.append(story)
     return sorted((story for kept in at.values() for story in kept), key=lambda story: story.cost)[:MOST_STORIES]
