@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from eo_audit.model.marker_prices import (
+    AGAINST_WITNESSES,
+    APART,
     BY_TIME_ALONE,
     CONTRADICTION,
     DRIFT,
@@ -26,6 +28,7 @@ from eo_audit.model.marker_prices import (
     FAST_MS,
     FROM_BEFORE,
     LATE,
+    LATE_OR_NEWER,
     MISSING,
     ODD_EPOCH,
     RETRY,
@@ -43,6 +46,7 @@ from eo_audit.model.marker_prices import (
     Step,
     distance_of,
     first_price,
+    foreign,
     gap,
     missing,
     narrowed,
@@ -110,7 +114,9 @@ def align(
 
 
 def _is_firm(stories: Sequence[_Story]) -> bool:
-    return len(stories) == 1 or stories[1].cost - stories[0].cost >= MARGIN
+    near = [story for story in stories[1:] if story.cost - stories[0].cost < MARGIN]
+    best = stories[0].matches() if near else []
+    return all(story.matches() == best for story in near)
 
 
 def _needs_witnesses(stories: Sequence[_Story]) -> bool:
@@ -193,9 +199,19 @@ def _ended(story: _Story, producer: Producer) -> _Story:
     price = UNSEEN * min(left, 1) if producer.newer_decided else missing(left, producer)
     if story.strained and story.last is None:
         price += FROM_BEFORE
-    if producer.open_behind and not left and not producer.newer_markers:
-        price += LATE
-    return replace(story, cost=story.cost + price, faults=story.faults + price)
+    if producer.open_behind and not left:
+        price += LATE_OR_NEWER if producer.newer_markers else LATE
+    apart = APART * _apart(story, left)
+    return replace(story, cost=story.cost + price + apart, faults=story.faults + price)
+
+
+def _apart(story: _Story, left: int) -> int:
+    """How many markers, but the first, are held to be of another time than as many transactions: a strange dump, if they are many."""
+    told = [match.decided for match in story.matches()]
+    first = next((at for at, one in enumerate(told) if one is not None), len(told))
+    behind = next((at for at, one in enumerate(reversed(told)) if one is not None), 0)
+    skipped = (told[first] or 0) if first < len(told) else 0
+    return max(min(first, left) - 1, min(skipped, behind) - 1, 0)
 
 
 def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None) -> Iterable[_Story]:
@@ -206,7 +222,7 @@ def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, 
     last, one = story.last, story.last_decided
     if last is not None and one is not None and not marker.closes and (marker.type, marker.epoch) == (last.type, one.epoch):
         match = Match(story.following - 1, again=True, doubtful=False)
-        yield replace(story, cost=story.cost + RETRY, told=(story, match))
+        yield replace(story, cost=story.cost + RETRY + foreign(marker, one), told=(story, match))
     for at in _next(story, marker, producer, cap):
         price = price_of(marker, producer.decided[at])
         if price is not None:
@@ -219,7 +235,7 @@ def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, 
                 else (MISSING * at if passed else missing(at - story.following, producer, after_hole=marker.after_hole))
             )
             if cap is None or story.cost + price <= cap:
-                yield _matched(story, price, marker, producer, at, clock, skew_ms)
+                yield from _matched(story, price, marker, producer, at, clock, skew_ms)
 
 
 def _next(story: _Story, marker: Marker, producer: Producer, cap: float | None) -> Iterable[int]:
@@ -259,26 +275,31 @@ def _in_place_of_next(story: _Story, marker: Marker, producer: Producer) -> _Sto
     return replace(story, cost=story.cost + price, faults=story.faults + price, following=story.following + 1, told=told)
 
 
-def _matched(story: _Story, price: float, marker: Marker, producer: Producer, at: int, clock: Clock, skew_ms: int) -> _Story:
-    """The story in which a marker ends a transaction: what that says of the clocks has its price, too."""
+def _matched(story: _Story, price: float, marker: Marker, producer: Producer, at: int, clock: Clock, skew_ms: int) -> Iterable[_Story]:
+    """The story in which a marker ends a transaction: what that says of the clocks has its price, too. Two, where the leader is another."""
     one = producer.decided[at]
-    here, before, steps = distance_of(marker, one), story.distance, story.steps
-    faults = story.faults + price
-    if before is None or story.last is None:
-        price += first_price(here, clock.near(marker.offset), skew_ms, anchored=producer.anchored)
-    elif jump := gap(before, here):
-        if _led_by_others(story, marker, one):
-            price += STEP_OF_LEADERS
-        else:
-            step = Step(story.last.offset, marker.offset, jump)
-            steps = (*steps, step)
-            asked = clock.price(step.after, step.up_to)
-            fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
-            price += STEP_LIKE_A_PERIOD if fast and asked == STEP else asked
-    else:
-        here = narrowed(before, here)
+    here, before = distance_of(marker, one), story.distance
     told = (story, Match(at, again=False, doubtful=False))
-    return _Story(story.cost + price, faults, at + 1, here, marker, one, told, steps, story.strained)
+
+    def told_with(cost: float, distance: Distance, steps: tuple[Step, ...] = story.steps) -> _Story:
+        return _Story(story.cost + price + cost, story.faults + price, at + 1, distance, marker, one, told, steps, story.strained)
+
+    if before is None or story.last is None:
+        yield told_with(first_price(here, clock.near(marker.offset), skew_ms, anchored=producer.anchored), here)
+        return
+    jump = gap(before, here)
+    if not jump:
+        yield told_with(0.0, narrowed(before, here))
+    if _led_by_others(story, marker, one):
+        seen = clock.behind(marker.offset)
+        agreed = seen is not None and not gap(seen, here)
+        against = 0.0 if seen is None or agreed else AGAINST_WITNESSES
+        yield told_with(STEP_OF_LEADERS + against, narrowed(seen, here) if seen is not None and agreed else here)
+    elif jump:
+        step = Step(story.last.offset, marker.offset, jump)
+        asked = clock.price(step.after, step.up_to)
+        fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
+        yield told_with(STEP_LIKE_A_PERIOD if fast and asked == STEP else asked, here, (*story.steps, step))
 
 
 def _led_by_others(story: _Story, marker: Marker, one: Decided) -> bool:

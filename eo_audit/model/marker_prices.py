@@ -30,6 +30,8 @@ AGAINST_WITNESSES = 0.6  # other producers saw another distance, where the place
 TOO_FAR = 0.5  # and for one beyond it
 TOO_FAR_IN_PLACE = 0.2  # the same, where the places anchor it
 LATE = 1.0  # data that is open behind the last marker, and no transaction is left that it could belong to
+LATE_OR_NEWER = 0.1  # the same, where that transaction may be younger than what the coordinator's log still tells
+APART = 0.05  # for each marker, but the first, that is held to be older than all transactions of a log that has as many: or the other way
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
@@ -144,6 +146,11 @@ class Clock:
         at = min(bisect_left(self.offsets, offset), len(self.offsets) - 1)
         return self.distances[at]
 
+    def behind(self, offset: int) -> Distance | None:
+        """The distance at the first matched marker at an offset or behind it: of the same leader, or a later one."""
+        at = bisect_left(self.offsets, offset)
+        return self.distances[at] if at < len(self.offsets) else None
+
 
 def missing(count: int, producer: Producer, *, after_hole: bool = False) -> float:
     """What it costs that so many transactions in a row lack their markers."""
@@ -155,12 +162,16 @@ def price_of(marker: Marker, one: Decided) -> float | None:
     """What it costs to believe that a marker ended a transaction; None where the epochs rule it out."""
     if one.epoch is not None and marker.epoch != one.epoch:
         return None
-    price = 0.0 if marker.type == one.decision else CONTRADICTION
+    return (0.0 if marker.type == one.decision else CONTRADICTION) + foreign(marker, one)
+
+
+def foreign(marker: Marker, one: Decided) -> float:
+    """What it costs that the coordinator epoch of a marker is that of no leader from the decision to the completion."""
     if marker.coordinator_epoch is None:
-        return price
+        return 0.0
     early = one.first_leader_epoch is not None and marker.coordinator_epoch < one.first_leader_epoch
     late = one.last_leader_epoch is not None and marker.coordinator_epoch > one.last_leader_epoch
-    return price + (FOREIGN_COORDINATOR if early or late else 0.0)
+    return FOREIGN_COORDINATOR if early or late else 0.0
 
 
 def first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored: bool) -> float:
