@@ -1,12 +1,35 @@
 """What `explain` may ask beyond its own case: logs, clusters, transactions by id, and who still lists a partition."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Never
 
 from eo_audit.rules.row import Row
 
 ONGOING = "Ongoing"
 UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+# What the context holds only of those cases whose rules ask for it (`Rule.asks`): fields of `Context`.
+ASKED = ("last_of_producer", "open_spans", "unmarked", "data_of", "edges", "spans", "missed_entries")
+
+
+class NotAsked(LookupError):
+    """A rule's words looked into a part of the context that the rule did not ask for: it knows nothing of the rule's cases."""
+
+
+class _Closed(Mapping[object, Never]):
+    """A part of the context that a rule did not ask for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getitem__(self, key: object) -> Never:
+        raise NotAsked(f"the rule looks into {self._name} and does not ask for it")
+
+    def __iter__(self) -> Iterator[object]:
+        raise NotAsked(f"the rule looks into {self._name} and does not ask for it")
+
+    def __len__(self) -> int:
+        raise NotAsked(f"the rule looks into {self._name} and does not ask for it")
 
 
 @dataclass(frozen=True)
@@ -80,6 +103,10 @@ class Context:
     spans: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     missed_entries: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     siblings: Mapping[tuple[str, str | None, int | None], list[Log]] = field(default_factory=dict)
+
+    def limited_to(self, asks: tuple[str, ...]) -> "Context":
+        """The context as a rule sees it: what it did not ask for raises `NotAsked`."""
+        return replace(self, **{name: _Closed(name) for name in ASKED if name not in asks})  # type: ignore[arg-type]
 
     def cluster(self, name: str) -> Row:
         """What is known of a cluster; an empty row for one that is not known."""
