@@ -16,6 +16,7 @@ from eo_audit.rules.words import count, duration
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
+# What the client did not do itself; how the causes are told apart is in `eo_audit/model/abort_cause.py`.
 SERVER_SIDE = "('fenced_by_init', 'coordinator_timeout', 'timeout_or_fence')"
 CAUSES = {
     "fenced_by_init": "a new producer with the same id took over (initTransactions)",
@@ -39,7 +40,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """C12: aborts of one id by the server side, with the cause of the most recent ones."""
+    """Aborts of one id by the server side, with the cause of the most recent ones."""
     row = case.row
     causes = [example.row.word("abort_cause") for example in case.examples]
     counted = {cause: causes.count(cause) for cause in sorted(set(causes))}

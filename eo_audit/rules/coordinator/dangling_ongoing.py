@@ -43,7 +43,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """C01: open past the timeout, two scans and the tolerance for clocks; never for a two-phase transaction.
+    """Open past the timeout, two scans and the tolerance for clocks; never for a two-phase transaction.
 
     An Ongoing entry need not have counted: where the partitions it lists hold no data of it, nobody waits for it.
     """
@@ -55,6 +55,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     start, timeout = row.maybe("start_ms"), row.maybe("timeout_ms")
     if now is None or start is None or start < 0 or timeout is None or timeout == NEVER_TIMES_OUT:
         return None
+    # Two scans: one may have begun just before the timeout passed (`TransactionStateManager.timedOutTransactions`).
     over = now - start - timeout - 2 * cluster.number("abort_scan_interval_ms", 10_000) - cluster.number("skew_ms", 2_000)
     if over <= 0:
         return None
@@ -65,8 +66,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     holds_back = f": it holds back {partitions(blocks)}" if blocks else ""
     silence = "; no broker wrote anything after its deadline, so the brokers may have been stopped before it" if stopped else ""
     message = (
-        f"The transaction of {name_of(row)} (producer {row.maybe('producer_id')}{owner.hint}) has been Ongoing for {duration(now - start)} "
-        f"with a timeout of {duration(timeout)}{holds_back}{data.words}{silence}"
+        f"The transaction of {name_of(row)} (producer {row.maybe('producer_id')}{owner.hint}) has been Ongoing for "
+        f"{duration(now - start)} with a timeout of {duration(timeout)}{holds_back}{data.words}{silence}"
     )
     unsure = stopped or not (data.records or blocks) or cluster.text("as_of_source") == "newest_broker_clock"
     return Explanation(
@@ -130,7 +131,6 @@ def _restart_owner(row: Row, context: "Context", owner: Owner, data: _Data) -> s
     return (
         f"Check first that it is still Ongoing with producer {row.maybe('producer_id')}: {asked(row, context)}. If nobody answers, "
         f"move the leader of {coordinator}: {commands.describe_topic('__transaction_state')}. {owner.first}. "
-        f"Only if the owner is gone for good: {fence}. That aborts the {records} of this transaction in "
-        f"{partitions(row.partitions())}; what it costs: {owner.lost}. "
-        "Do not use the abort tool: the coordinator still lists the partitions."
+        f"Only if the owner is gone for good: {fence}. That aborts the {records} of this transaction in {partitions(row.partitions())}; "
+        f"what it costs: {owner.lost}. Do not use the abort tool: the coordinator still lists the partitions."
     )

@@ -32,14 +32,14 @@ RULE = Rule(
     informs=True,
     cause="the coordinator partition lacked in-sync replicas or was slow at that moment",
     remedy=(
-        "Nothing to repair; safe to leave. Check min.insync.replicas and the in-sync replicas of this partition of "
-        "__transaction_state at that time."
+        "Nothing to repair; safe to leave. Check min.insync.replicas and the in-sync replicas of this partition of __transaction_state "
+        "at that time."
     ),
 )
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """C09: names the entries that did not count, and where the coordinator really went on."""
+    """Names the entries that did not count, and where the coordinator really went on."""
     row = case.examples[-1].row
     lost = sorted({offset for example in case.examples for offset in _uncounted(example.row)})
     more = "at least " if case.hits > len(case.examples) else ""
@@ -48,9 +48,9 @@ def explain(case: Case, _context: "Context") -> Explanation:
     before = "the state before them" if origin is None else f"offset {origin} ({row.word('origin_status')})"
     one = len(lost) == 1 and not more
     message = (
-        f"{more}{count(len(lost), 'entry', 'entries')} of {name_of(row)} in the coordinator log {'was' if one else 'were'} written without "
-        f"being acknowledged in time and did not count ({'offset' if one else 'offsets'} {some([str(offset) for offset in lost])}): "
-        f"{step} goes on from {before}"
+        f"{more}{count(len(lost), 'entry', 'entries')} of {name_of(row)} in the coordinator log {'was' if one else 'were'} written "
+        f"without being acknowledged in time and did not count ({'offset' if one else 'offsets'} "
+        f"{some([str(offset) for offset in lost])}): {step} goes on from {before}"
     )
     return Explanation(message, details={**step_details(case), "uncounted": lost}, producer_epoch=row.maybe("producer_epoch"))
 

@@ -36,7 +36,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """C08."""
+    """The first change speaks, with both values."""
     row = case.row
     changed = row.word("field_change")
     before, after = _field_values(row, changed)

@@ -29,14 +29,14 @@ RULE = Rule(
     proves_delivery_wrong=False,
     cause="a segment of the coordinator log is missing, the log was truncated or forked, or something else wrote to it",
     remedy=(
-        "Compare the replicas of this coordinator partition; check who may write to __transaction_state. Verify the markers of the "
-        "transaction (T05, T06)."
+        "Compare the replicas of this coordinator partition; check who may write to __transaction_state. "
+        "Verify the markers of the transaction (T05, T06)."
     ),
 )
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """C03."""
+    """The first such step speaks."""
     row = case.row
     before, after = row.maybe("previous_epoch"), row.maybe("producer_epoch")
     step = f"{row.text('previous_status') or 'nothing'} to {'a tombstone' if row.flag('tombstone') else row.word('status')}"

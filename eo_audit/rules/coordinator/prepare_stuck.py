@@ -19,6 +19,7 @@ from eo_audit.rules.words import duration, partitions
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
+# A leader change takes seconds, and markers are sent again and again (`TransactionMarkerChannelManager`): minutes are no delay any more.
 PREPARE_WARNING_MS, PREPARE_ERROR_MS = 60_000, 300_000
 
 RULE = Rule(
@@ -39,7 +40,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """C02: a decision without its completion for more than a minute."""
+    """A decision without its completion for more than a minute."""
     if case.log is not None and not case.log.ends_here:
         return None
     row = case.row

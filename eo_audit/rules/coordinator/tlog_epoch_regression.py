@@ -36,7 +36,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """C04."""
+    """The first such entry speaks."""
     row = case.row
     if row.text("epoch_step") == "pid_change_epoch_not_zero":
         what = (

@@ -32,7 +32,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """C11."""
+    """The first such entry speaks."""
     row = case.row
     message = (
         f"The entry of {name_of(row)} at offset {row.maybe('entry_offset')} of the coordinator log has state {row.word('status')}, "

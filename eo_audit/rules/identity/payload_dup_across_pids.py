@@ -18,8 +18,8 @@ from eo_audit.rules.words import count, duration, offsets
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
-SURE_RUN = 3
-NOBODY = -1
+SURE_RUN = 3  # different records in a row that two jobs do not write by accident
+NOBODY = -1  # records without a producer id
 
 RULE = Rule(
     code="P12",
@@ -42,7 +42,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """P12: what one producer wrote last, another wrote first, soon after."""
+    """What one producer wrote last, another wrote first, soon after."""
     earlier, later = case.row.number("earlier"), case.row.number("later")
     run = resent(case, context)
     if run is None:

@@ -21,7 +21,7 @@ from eo_audit.rules.words import shown
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
-SHARED_KEYS = 0.5
+SHARED_KEYS = 0.5  # of the keys of the one that wrote fewer
 ABANDONED = "one abandoned its transaction"
 _VARIABLE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]*\d[0-9a-f]*")
 # From how many ids with plain numbers on they are taken for shards: an old and a new owner are two.
@@ -42,15 +42,14 @@ RULE = Rule(
     producers=("earlier", "later"),
     cause="the transactional.id does not name the unit of work (it names a host or is random), so a new owner does not fence the old one",
     remedy=(
-        "Nothing to abort. Use one transactional.id per input partition, or a stable instance id together with "
-        "sendOffsetsToTransaction and the consumer "
-        "group's metadata (brokers and clients from 2.5 on)."
+        "Nothing to abort. Use one transactional.id per input partition, or a stable instance id together with sendOffsetsToTransaction "
+        "and the consumer group's metadata (brokers and clients from 2.5 on)."
     ),
 )
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """I06: two transactional writers of one partition at the same time, with signs that they are one job."""
+    """Two transactional writers of one partition at the same time, with signs that they are one job."""
     earlier, later = case.row.number("earlier"), case.row.number("later")
     if case.log is None or not _overlap(case, context, earlier, later):
         return None

@@ -34,7 +34,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """P06."""
+    """The most telling new epoch speaks: its first sequence is the number of records that are missing."""
     row = case.row
     message = (
         f"Epoch {row.maybe('producer_epoch')} of producer {row.maybe('producer_id')} starts at sequence {row.maybe('base_sequence')} "

@@ -27,6 +27,7 @@ RULE = Rule(
     subject="sequenced_batch",
     needs=("order",),
     where=f"label = 'duplicate' AND data_batches_since_same < {WINDOW}",
+    # The closest copies tell most: the broker had the least excuse to have forgotten the first.
     weight="same_identity_timestamp_ms - max_timestamp_ms",
     columns=(
         "data_batches_since_same same_identity_leader_epoch partition_leader_epoch base_offset last_offset same_identity_offset "
@@ -34,10 +35,9 @@ RULE = Rule(
     ),
     cause=STATE_LOST,
     remedy=(
-        "Nothing to repair in the log; safe to leave. Downstream, keep the copy with the lowest offset. Set "
-        "producer.id.expiration.ms above delivery.timeout.ms and above the age of the oldest record sent, "
-        "use message.timestamp.type=LogAppendTime on topics that are back-filled, and upgrade brokers "
-        "older than 2.8 (KAFKA-9892)."
+        "Nothing to repair in the log; safe to leave. Downstream, keep the copy with the lowest offset. "
+        "Set producer.id.expiration.ms above delivery.timeout.ms and above the age of the oldest record sent, "
+        "use message.timestamp.type=LogAppendTime on topics that are back-filled, and upgrade brokers older than 2.8 (KAFKA-9892)."
     ),
 )
 

@@ -22,15 +22,12 @@ RULE = Rule(
     needs=("order",),
     where=f"label = 'duplicate' AND data_batches_since_same >= {WINDOW}",
     weight="same_identity_timestamp_ms - max_timestamp_ms",
-    columns=(
-        "data_batches_since_same same_identity_leader_epoch partition_leader_epoch base_offset last_offset same_identity_offset "
-        "max_timestamp_ms same_identity_timestamp_ms base_sequence last_sequence"
-    ),
+    columns=dup_seq_in_window.RULE.columns,
     cause=STATE_LOST,
     remedy=(
-        "Nothing to repair in the log; safe to leave. Downstream, keep the copy with the lowest offset. Set "
-        "producer.id.expiration.ms above the longest time a producer may retry "
-        "(delivery.timeout.ms) and look for producers that retry longer."
+        "Nothing to repair in the log; safe to leave. Downstream, keep the copy with the lowest offset. "
+        "Set producer.id.expiration.ms above the longest time a producer may retry (delivery.timeout.ms) and look for producers that "
+        "retry longer."
     ),
 )
 

@@ -27,14 +27,14 @@ RULE = Rule(
     columns="row_kind base_offset last_offset max_epoch_before",
     cause="the leader had forgotten the fencing epoch: KAFKA-9144 up to 2.4.0, an expired producer state, an unclean election",
     remedy=(
-        "Find the producer that still ran with the old epoch and stop it; treat its records as unfenced duplicates. Brokers older "
-        "than 2.4.1 need an upgrade."
+        "Find the producer that still ran with the old epoch and stop it; treat its records as unfenced duplicates. "
+        "Brokers older than 2.4.1 need an upgrade."
     ),
 )
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """P05."""
+    """The first batch or marker speaks, and the epoch that the log had by then."""
     row = case.row
     what = "marker" if row.text("row_kind") == "marker" else "batch"
     message = (

@@ -34,7 +34,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """P08."""
+    """Likely at most: one marker that was not dumped makes a legal batch look like this."""
     row = case.row
     message = (
         f"A batch without the transactional flag stands at {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} inside the open "

@@ -28,19 +28,18 @@ RULE = Rule(
     weight="skipped_sequences",
     columns="skipped_sequences leader_epoch_before partition_leader_epoch base_offset base_sequence expected_sequence",
     cause=(
-        "records that an earlier leader accepted were lost (unclean election, truncation), or a broker from 2.5 on accepted any "
-        "sequence after it had forgotten the producer"
+        "records that an earlier leader accepted were lost (unclean election, truncation), or a broker from 2.5 on accepted any sequence "
+        "after it had forgotten the producer"
     ),
     remedy=(
         "The records are not in this log: send them again from the source, by the range in details. Then check "
-        "unclean.leader.election.enable=false, min.insync.replicas, "
-        "and whether the leader changed at that offset."
+        "unclean.leader.election.enable=false, min.insync.replicas, and whether the leader changed at that offset."
     ),
 )
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """P04: the largest gap speaks."""
+    """The largest gap speaks."""
     row = case.row
     skipped = row.number("skipped_sequences")
     leader = leader_changed(row.maybe("leader_epoch_before"), row.maybe("partition_leader_epoch"))

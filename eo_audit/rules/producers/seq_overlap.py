@@ -27,14 +27,14 @@ RULE = Rule(
     columns="base_offset last_offset overlaps_offset base_sequence last_sequence",
     cause="a client re-batched its retry after the leader had lost the producer's state, or a client library numbers its retries wrongly",
     remedy=(
-        "Nothing to repair in the log; safe to leave. De-duplicate downstream by sequence number per record, and find the client's "
-        "library and version."
+        "Nothing to repair in the log; safe to leave. De-duplicate downstream by sequence number per record, "
+        "and find the client's library and version."
     ),
 )
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """P03."""
+    """The first such batch speaks, and the batch that it intersects."""
     row = case.row
     message = (
         f"{who(case).capitalize()} repeats sequences in another batch: {sequences(case)} at "

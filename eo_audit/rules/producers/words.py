@@ -6,7 +6,7 @@ STATE_LOST = (
     "the partition leader had no memory of this producer when the second copy came: a failover with a stale producer snapshot, "
     "an unclean election, or a state that expired (producer.id.expiration.ms; records with old timestamps expire at once)"
 )
-WINDOW = 5  # batches a broker remembers of a producer (KAFKA-5494)
+WINDOW = 5  # batches a broker remembers of a producer (KAFKA-5494; `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)
 
 
 def who(case: Case) -> str:

@@ -32,6 +32,7 @@ RULE = Rule(
     severity="info",
     reads=("coverage",),
     subject="batch",
+    # What is missing by a fault is R02, R03 and R04; what lies behind it is theirs, too.
     where="state NOT IN ('covered', 'compacted', 'hole', 'disorder', 'crc_invalid', 'not_judged')",
     by="state",
     columns="state reason first_offset last_offset",
@@ -42,7 +43,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """R07."""
+    """The first part speaks: why it is not judged, and what the listing or the tool said."""
     row = case.row
     said = STATES.get(row.word("state"), "Part of the log is not in the dumps")
     reason = row.text("reason")

@@ -26,16 +26,17 @@ RULE = Rule(
     columns="last_offset first_offset",
     cause="a disk or memory fault, or a file changed by hand",
     remedy=(
-        "Safe to repair while another replica leads: stop this broker, delete this replica's directory, start it and let it be "
-        "fetched again. "
-        "If no other replica is sound, dump the segment again first: a live file may have been caught half written."
+        "Safe to repair while another replica leads: stop this broker, delete this replica's directory, "
+        "start it and let it be fetched again. If no other replica is sound, dump the segment again first: "
+        "a live file may have been caught half written."
     ),
 )
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """R02: only likely when it is the very end of the log, which a broker may be writing."""
+    """Only likely when it is the very end of the log, which a broker may be writing."""
     end = case.log.numbers.maybe("leo") if case.log else None
+    # A broker may have been writing the last batch while the tool read it.
     last = end is not None and case.row.maybe("last_offset") is not None and case.row.number("last_offset") >= end - 1
     message = (
         f"{count(case.hits, 'batch', 'batches')} {'fails' if case.hits == 1 else 'fail'} the checksum, "

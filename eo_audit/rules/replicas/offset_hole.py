@@ -27,14 +27,14 @@ RULE = Rule(
     columns="last_offset first_offset",
     cause="a segment that was not dumped or was lost",
     remedy=(
-        "Dump the missing segment first (the finding names its offsets). If it does not exist on this broker, dump the other "
-        "replicas: the records may be there."
+        "Dump the missing segment first (the finding names its offsets). If it does not exist on this broker, dump the other replicas: "
+        "the records may be there."
     ),
 )
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """R04."""
+    """The largest hole speaks; all of them are summed."""
     row = case.row
     missing = sum(example.row.number("last_offset") - example.row.number("first_offset") + 1 for example in case.examples)
     message = (

@@ -26,14 +26,14 @@ RULE = Rule(
     columns="first_offset reason",
     cause="KAFKA-7866 (before 2.2.1), KAFKA-19407, or files of two histories in one directory",
     remedy=(
-        "Take the partition's leader away from this broker, then delete this replica's directory and let it be fetched again. Safe "
-        "while another replica is in sync."
+        "Take the partition's leader away from this broker, then delete this replica's directory and let it be fetched again. "
+        "Safe while another replica is in sync."
     ),
 )
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """R03."""
+    """The first step back speaks."""
     message = (
         f"Offsets go back {count(case.hits, 'time')}, first at offset {case.row.maybe('first_offset')}: the log already had it, "
         "and nothing behind it is judged"

@@ -32,7 +32,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """S03."""
+    """The first such entry speaks."""
     row = case.row
     what = {
         "extra": "where the log has no ABORT marker",

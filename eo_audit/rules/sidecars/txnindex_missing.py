@@ -35,7 +35,7 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation:
-    """S02."""
+    """The first transaction speaks."""
     row = case.row
     message = (
         f"{count(case.hits, 'aborted transaction')} of producer {row.maybe('producer_id')} {'has' if case.hits == 1 else 'have'} no "

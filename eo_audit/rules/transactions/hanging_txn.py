@@ -37,7 +37,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """T01: open, and nobody will end it."""
+    """Acquitted where somebody will end it, or where a replica that reaches further shows its end."""
     if case.log is None or not context.hangs(case.log, case.row.number("producer_id")):
         return None
     row, age_ms, now = case.row, _age_ms(case, context), context.now(case.log.cluster)

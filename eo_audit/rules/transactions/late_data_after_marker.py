@@ -30,14 +30,13 @@ RULE = Rule(
     cause=f"a delayed produce request (network, retries): {UNVERIFIED}",
     remedy=(
         "Look at T01 and T15 for what became of the records. Turn on transaction.partition.verification.enable (3.6 and later) or "
-        "transaction.version=2. "
-        "Nothing to abort here by itself."
+        "transaction.version=2. Nothing to abort here by itself."
     ),
 )
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """T02: proved by the coordinator log, or suspected from timestamps."""
+    """Proved by the coordinator log, or suspected from timestamps."""
     row = case.row
     proved = any(example.row.text("late") == "proved" for example in case.examples)
     instance = context.instances.get(row.word("instance_id"))
@@ -49,8 +48,8 @@ def explain(case: Case, context: "Context") -> Explanation:
     )
     if not proved:
         message = (
-            f"{count(case.records, 'record')} of {writer(row, context)} at {offsets(case.first, case.last)} {has} a time from "
-            f"before the marker below {'it' if case.records == 1 else 'them'}: late data of the transaction before, or event time. "
+            f"{count(case.records, 'record')} of {writer(row, context)} at {offsets(case.first, case.last)} {has} a time from before the "
+            f"marker below {'it' if case.records == 1 else 'them'}: late data of the transaction before, or event time. "
             "Clients set that time"
         )
     return Explanation(

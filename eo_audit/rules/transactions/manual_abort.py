@@ -32,7 +32,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """T13: worse when the coordinator committed."""
+    """Worse when the coordinator committed."""
     row = case.row
     decision = row.text("instance_decision")
     message = (

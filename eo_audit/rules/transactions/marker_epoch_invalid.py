@@ -19,6 +19,7 @@ RAISED = "producer_epoch - previous_epoch"
 # A coordinator's own ABORT may have any epoch that its PrepareAbort has: KAFKA-9666 burns epochs.
 ODD_MARKER = f"""row_kind = 'marker' AND in_open_transaction AND NOT (marker_type = 'ABORT' AND coalesce(marker_role, '') = 'closing')
     AND NOT ({RAISED} BETWEEN 0 AND CASE marker_type WHEN 'COMMIT' THEN 1 ELSE 2 END)"""
+# A coordinator ends what is open before it gives out a higher epoch (`TransactionCoordinator.handleInitProducerId`).
 SECOND_EPOCH = f"{DATA} AND is_transactional AND in_open_transaction AND {RAISED} <> 0"
 
 RULE = Rule(
@@ -38,7 +39,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """T10: an odd marker, or data of two epochs in one open transaction."""
+    """An odd marker, or data of two epochs in one open transaction."""
     row = case.row
     if row.text("row_kind") == "data":
         message = (

@@ -28,17 +28,18 @@ RULE = Rule(
     speaks_for=("T05",),
     cause="the ABORT marker was lost on this partition, or the data was written after it (late write)",
     remedy=(
-        "Nothing to abort: the records are committed for every reader. Find them by the offsets, correct downstream, and compare "
-        "the replicas of this partition for the lost marker."
+        "Nothing to abort: the records are committed for every reader. Find them by the offsets, correct downstream, "
+        "and compare the replicas of this partition for the lost marker."
     ),
 )
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """T15: lost marker (V4) or late write (V5)."""
+    """Told apart by where the data stands: its ABORT was lost, or the data came after it."""
     row = case.row
     instance = context.instances.get(row.word("instance_id"))
     who = shown(instance.text("transactional_id")) if instance else f"producer {row.maybe('producer_id')}"
+    # Two ways to the same log: the marker was never written here (V4), or the data was written after it (V5).
     late = row.text("late") in ("proved", "suspected")
     message = (
         f"{count(case.records, 'record')} of an aborted transaction of {who} at {offsets(case.first, case.last)} "

@@ -26,7 +26,7 @@ RULE = Rule(
     needs=("order", "past", "end", "matched", "coordinator", "dumped"),
     where="coverage = 'covered' AND marker_match = 'missing'",
     columns="marker_epoch",
-    asks=("unmarked",),
+    asks=("unmarked",),  # for T01 and L01, which ask whether the marker of what is open was lost
     caused_by=("T06", "T15", "T01", "T10"),
     cause=(
         "the log lost its end (unclean election, truncation), the topic was created again, or the coordinator dropped the marker "

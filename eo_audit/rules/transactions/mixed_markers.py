@@ -34,16 +34,16 @@ RULE = Rule(
         "(KAFKA-17754)"
     ),
     remedy=(
-        "Nothing to abort. List the records on both sides (offsets in this finding and in the other partitions of the transaction) "
-        "and correct them downstream: "
-        "a log cannot be changed."
+        "Nothing to abort. List the records on both sides (offsets in this finding and in the other partitions of the transaction) and "
+        "correct them downstream: a log cannot be changed."
     ),
 )
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """T06: against the coordinator's decision, or, without it, against another marker."""
+    """Against the coordinator's decision, or, without it, against another marker."""
     row = case.row
+    # Rows of two tables: a partition whose marker contradicts the decision, and a marker that contradicts another marker.
     if row.text("row_kind") == "marker":
         return _mixed_in_data(case)
     decision = context.decision(row.word("instance_id"))

@@ -35,7 +35,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """T12: open, and the coordinator knows it."""
+    """Acquitted where the coordinator does not list the partition: then it is a hanging one."""
     if case.log is None or not case.log.ends_here or not context.lists(case.log, case.row.number("producer_id")):
         return None
     row, producer = case.row, case.row.number("producer_id")
@@ -57,6 +57,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         "timeout_ms": last.maybe("timeout_ms"),
         "frees_at_ms": until,
     }
+    # With nobody waiting there is nothing to do, and the rule's own remedy says so.
     waits = case.log.numbers.maybe("blocker_producer_id") == producer and case.log.numbers.number("held_back_committed_records") > 0
     return Explanation(
         message,

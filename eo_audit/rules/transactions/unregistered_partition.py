@@ -23,22 +23,23 @@ RULE = Rule(
     reads=("producer_history",),
     subject="transactional_batch",
     needs=("order", "past", "assigned"),
+    # Data behind its own marker is T02's.
     where=f"{DATA} AND registration = 'unregistered' AND coalesce(late, 'no') = 'no'",
     columns="span_outcome",
     caused_by=("T15", "T01", "T13"),
     cause=(
-        f"the client wrote before or without AddPartitionsToTxn, or a record landed in the wrong topic (KAFKA-19012, clients from 2.8 "
-        f"on); {UNVERIFIED}"
+        "the client wrote before or without AddPartitionsToTxn, or a record landed in the wrong topic (KAFKA-19012, "
+        f"clients from 2.8 on); {UNVERIFIED}"
     ),
     remedy=(
-        "Upgrade the client; use brokers from 3.6 on, or transaction.version=2. If T01 reports the data as hanging, follow its "
-        "remedy first."
+        "Upgrade the client; use brokers from 3.6 on, or transaction.version=2. If T01 reports the data as hanging, "
+        "follow its remedy first."
     ),
 )
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """T07: worse when another transaction's COMMIT made it visible."""
+    """Worse when another transaction's COMMIT made it visible."""
     row = case.row
     committed = any(example.row.text("span_outcome") == "committed" for example in case.examples)
     instance = context.instances.get(row.word("instance_id"))

@@ -8,6 +8,7 @@ from eo_audit.rules.waiting import whose
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
+# Leaders ask the coordinator only from 3.6 on (KIP-890, transaction.partition.verification.enable).
 UNVERIFIED = "the partition leader took a transactional write without asking the coordinator (KAFKA-12671, KAFKA-14402)"
 DATA = "row_kind = 'data'"
 

@@ -18,7 +18,8 @@ from eo_audit.rules.words import count, offsets
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
-# Two readers: one that reads from the log start on, and one whose fetch starts at the segment and looks further ahead in its index.
+# Two readers: one that reads from the log start on, and one whose fetch starts at the segment and looks further ahead in its index
+# (`TransactionIndex.collectAbortedTxns`).
 SOMEBODY_GETS = "(coalesce(returned, false) OR coalesce(returned_from_segment, false))"
 
 RULE = Rule(
@@ -40,7 +41,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """L02."""
+    """Which of two reasons lets them through: a COMMIT that closed them, or an index that does not tell."""
     row = case.row
     closed, missed = row.text("span_outcome"), _missed_entry(case, context)
     if closed != "aborted":

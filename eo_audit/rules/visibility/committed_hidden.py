@@ -17,6 +17,7 @@ from eo_audit.rules.words import count, offsets
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
+# The same two readers as in L02: what a fetch drops depends on which index files it looks into.
 SOMEBODY_MISSES = "(NOT coalesce(returned, true) OR NOT coalesce(returned_from_segment, true))"
 
 RULE = Rule(
@@ -34,7 +35,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """L03."""
+    """All such batches of one producer are one case."""
     message = (
         f"{count(case.records, 'committed record')} of {writer(case, context)} at {offsets(case.first, case.last)} "
         f"{'is' if case.records == 1 else 'are'} hidden from read_committed consumers"

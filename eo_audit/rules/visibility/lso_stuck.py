@@ -28,12 +28,14 @@ RULE = Rule(
     reads=("visibility",),
     subject="transactional_batch",
     needs=("past", "end", "coordinator"),
+    # A transaction whose marker is not below a high watermark that lags holds the LSO for a moment only.
     where="lso < hw AND lso = lso_if_hw_is_leo AND lso < leo AND blocker_producer_id IS NOT NULL",
     by="blocker_producer_id",
     columns=(
         "blocker_producer_id held_back_committed_records hw_source blocker_epoch lso hw blocker_first_offset "
         "blocker_last_timestamp_ms lso_source held_back_offsets open_transactions"
     ),
+    # Whether it hangs is asked of the same open spans and lost markers as T01 asks.
     asks=("last_of_producer", "open_spans", "unmarked"),
     producers=("blocker_producer_id",),
     caused_by=("T01", "C01", "C02", "T12"),
@@ -44,7 +46,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """L01: info while the blocker is open within its timeout, critical at any age when it hangs."""
+    """Info while the blocker is open within its timeout, critical at any age when it hangs."""
     row, log = case.row, case.log
     if log is None or not log.ends_here:
         return None
