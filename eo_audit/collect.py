@@ -193,10 +193,10 @@ def _grouped(found: Sequence["SparkRow"], logs: Mapping[int, Log], rules: Mappin
 
 def _example(row: "SparkRow", rule: Rule) -> Example:
     """A hit as its rule's words may read it; its addresses come with every hit."""
-    source, told = SOURCES[row.table], Row(json.loads(row.row))
+    source = SOURCES[row.table]
     columns = rule.found if rule.where is None else f"{source.about} {rule.columns} {rule.found}"
     values = Row(json.loads(row.row), frozenset(columns.split()))
-    return Example(row.first_offset, row.last_offset, values, tuple(_addresses(source.addresses, told)))
+    return Example(row.first_offset, row.last_offset, values, tuple(_addresses(source.addresses, values.lenient)))
 
 
 def _addresses(prefixes: Iterable[tuple[str, str]], row: Row) -> Iterator[Address]:
@@ -212,7 +212,6 @@ class _Asked:
 
     cases: Mapping[str, tuple[Case, ...]]
     producers: Mapping[str, frozenset[tuple[int, int]]]
-
     rules: Mapping[str, Rule]
 
     def instances(self, name: str) -> set[str]:

@@ -18,12 +18,11 @@ from eo_audit.rules.owners import Owner
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.waiting import NEVER_TIMES_OUT
 from eo_audit.rules.words import count, duration, partitions
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
-
-NEVER_TIMES_OUT = 2_147_483_647  # KIP-939
 
 RULE = Rule(
     code="C01",

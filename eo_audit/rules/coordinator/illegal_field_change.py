@@ -17,6 +17,13 @@ from eo_audit.rules.words import partitions
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
+# What changed, and in which columns it stands before and after the step; partitions have words of their own.
+_COLUMNS = {
+    "timeout": ("previous_timeout_ms", "timeout_ms"),
+    "start": ("previous_start_ms", "start_ms"),
+    "epoch": ("previous_epoch", "producer_epoch"),
+}
+
 RULE = Rule(
     code="C08",
     slug="illegal-field-change",
@@ -50,6 +57,5 @@ def explain(case: Case, _context: "Context") -> Explanation:
 def _field_values(row: Row, changed: str) -> tuple[str, str]:
     if "partitions" in changed:
         return f"[{partitions(row.partitions('previous_partitions'))}]", f"[{partitions(row.partitions())}]"
-    column = {"timeout": "timeout_ms", "start": "start_ms", "epoch": "producer_epoch"}.get(changed, changed)
-    previous = {"producer_epoch": "previous_epoch"}.get(column, f"previous_{column}")
-    return str(row.maybe(previous)), str(row.maybe(column))
+    before, after = _COLUMNS[changed]
+    return str(row.maybe(before)), str(row.maybe(after))
