@@ -78,7 +78,7 @@ class Context:
         farthest_ms: how far apart the brokers' clocks lie, as matched markers tell, by cluster.
         stopped: clusters of which a log shows that its broker had been stopped when it was dumped.
         dumped_at_ms: when the dump of a log began, by its own broker's clock, by log id.
-        fates: whether anybody will end it (rows of open_transactions), by the same.
+        fates: whether anybody will end what is open (rows of open_transactions), by (replica log, producer id).
         unmarked: partitions that still lack a marker, by instance id.
         data_of: records of an open transaction (C01) in each partition it lists, by instance id; None where the dumps do not show it.
         edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
