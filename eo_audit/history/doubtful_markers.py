@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import DataFrame
 
-from eo_audit.model.alignment import Decided, Distance, Marker, Match, Producer, align, distance_of
+from eo_audit.model.alignment import Decided, Marker, Match, Producer, Witness, align, distance_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +82,7 @@ def _aligned(log: "pa.Table") -> "pa.Table":
 
     rows: list[_Row] = sorted(log.to_pylist(), key=lambda row: row["place"])
     of_producer: dict[int, list[_Row]] = {}
-    seen: dict[int | None, list[tuple[int, Distance]]] = {}
+    seen: dict[int | None, list[Witness]] = {}
     for row in rows:
         if row["of_tv2"]:
             seen.setdefault(row["coordinator_log_id"], []).extend(_seen(row))
@@ -105,10 +105,10 @@ def _answer(log: int, producer: Producer, marker: Marker, match: Match) -> tuple
     return log, marker.offset, entry, match.again, match.doubtful
 
 
-def _seen(row: _Row) -> list[tuple[int, Distance]]:
+def _seen(row: _Row) -> list[Witness]:
     """What the pair of a marker and the instance that its epoch names tells of the clocks."""
     marker, one = _marker(row, None), _decided(row)
-    return [(marker.offset, distance_of(marker, one))] if marker is not None and one is not None else []
+    return [Witness(marker.offset, distance_of(marker, one), marker.leader_epoch)] if marker is not None and one is not None else []
 
 
 def _producer(rows: list[_Row]) -> Producer:

@@ -30,6 +30,7 @@ from eo_audit.model.marker_prices import (
     LATE,
     LATE_OR_NEWER,
     MISSING,
+    MOST_APART,
     ODD_EPOCH,
     RETRY,
     ROUNDING_MS,
@@ -44,6 +45,7 @@ from eo_audit.model.marker_prices import (
     Match,
     Producer,
     Step,
+    Witness,
     distance_of,
     first_price,
     foreign,
@@ -53,7 +55,7 @@ from eo_audit.model.marker_prices import (
     price_of,
 )
 
-__all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "align", "distance_of"]
+__all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Witness", "align", "distance_of"]
 
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
@@ -90,14 +92,14 @@ class _Story:
 
 
 def align(
-    producers: Mapping[int, Producer], *, skew_ms: int, seen: Mapping[int | None, Sequence[tuple[int, Distance]]] = MappingProxyType({})
+    producers: Mapping[int, Producer], *, skew_ms: int, seen: Mapping[int | None, Sequence[Witness]] = MappingProxyType({})
 ) -> dict[int, list[Match]]:
     """Match the markers of one log with the transactions of their producers.
 
     Args:
         producers: the sequences of each producer id, markers in the order of the log, transactions in that of the coordinator's log.
         skew_ms: how far clocks may lie apart before that alone is odd.
-        seen: by coordinator, the distances of clocks at offsets of the log that pairs tell which need no alignment (TV2).
+        seen: by coordinator, what pairs tell of the clocks that need no alignment (TV2).
 
     Returns:
         For each producer id one `Match` a marker.
@@ -127,11 +129,11 @@ def _clock(
     producers: Mapping[int, Producer],
     others: Mapping[int, Sequence[_Story]],
     own: tuple[Producer, _Story],
-    told_else: Sequence[tuple[int, Distance]],
+    told_else: Sequence[Witness],
 ) -> Clock:
     """What the stories of other producers say of the clock: where it stood if they are firm, where it was set if one saw the same step."""
     seen = [
-        (marker.offset, distance_of(marker, producers[name].decided[match.decided]))
+        Witness(marker.offset, distance_of(marker, producers[name].decided[match.decided]), marker.leader_epoch)
         for name, stories in others.items()
         if _is_firm(stories) and producers[name].coordinator == own[0].coordinator
         for marker, match in zip(producers[name].markers, stories[0].matches(), strict=True)
@@ -145,7 +147,7 @@ def _clock(
         for other in stories[0].steps
         if step.after < other.up_to and other.after < step.up_to and abs(step.by_ms - other.by_ms) <= 2 * ROUNDING_MS
     ]
-    return Clock([offset for offset, _ in seen], [distance for _, distance in seen], agreed)
+    return Clock(seen, agreed)
 
 
 def _with_doubts(stories: Sequence[_Story], producer: Producer) -> list[Match]:
@@ -201,13 +203,13 @@ def _ended(story: _Story, producer: Producer) -> _Story:
         price += FROM_BEFORE
     if producer.open_behind and not left:
         price += LATE_OR_NEWER if producer.newer_markers else LATE
-    apart = APART * _apart(story, left)
+    apart = min(APART * _apart(story, left), MOST_APART)
     return replace(story, cost=story.cost + price + apart, faults=story.faults + price)
 
 
 def _apart(story: _Story, left: int) -> int:
     """How many markers, but the first, are held to be of another time than as many transactions: a strange dump, if they are many."""
-    told = [match.decided for match in story.matches()]
+    told = [None if match.again else match.decided for match in story.matches()]
     first = next((at for at, one in enumerate(told) if one is not None), len(told))
     behind = next((at for at, one in enumerate(reversed(told)) if one is not None), 0)
     skipped = (told[first] or 0) if first < len(told) else 0
@@ -221,8 +223,7 @@ def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, 
         yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
     if last is not None and one is not None and not marker.closes and (marker.type, marker.epoch) == (last.type, one.epoch):
-        match = Match(story.following - 1, again=True, doubtful=False)
-        yield replace(story, cost=story.cost + RETRY + foreign(marker, one), told=(story, match))
+        yield from _matched(story, foreign(marker, one), marker, producer, story.following - 1, clock, skew_ms, again=True)
     for at in _next(story, marker, producer, cap):
         price = price_of(marker, producer.decided[at])
         if price is not None:
@@ -275,29 +276,35 @@ def _in_place_of_next(story: _Story, marker: Marker, producer: Producer) -> _Sto
     return replace(story, cost=story.cost + price, faults=story.faults + price, following=story.following + 1, told=told)
 
 
-def _matched(story: _Story, price: float, marker: Marker, producer: Producer, at: int, clock: Clock, skew_ms: int) -> Iterable[_Story]:
-    """The story in which a marker ends a transaction: what that says of the clocks has its price, too. Two, where the leader is another."""
+def _matched(
+    story: _Story, price: float, marker: Marker, producer: Producer, at: int, clock: Clock, skew_ms: int, *, again: bool = False
+) -> Iterable[_Story]:
+    """The story in which a marker ends a transaction, or is sent `again` before its end is written (`TransactionMarkerChannelManager`).
+
+    What that says of the clocks has its price, too. Two stories, where the leader is another.
+    """
     one = producer.decided[at]
     here, before = distance_of(marker, one), story.distance
-    told = (story, Match(at, again=False, doubtful=False))
+    told = (story, Match(at, again=again, doubtful=False))
+    known = story.cost + price + (RETRY if again else 0.0)
 
     def told_with(cost: float, distance: Distance, steps: tuple[Step, ...] = story.steps) -> _Story:
-        return _Story(story.cost + price + cost, story.faults + price, at + 1, distance, marker, one, told, steps, story.strained)
+        return _Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, steps, story.strained)
 
     if before is None or story.last is None:
-        yield told_with(first_price(here, clock.near(marker.offset), skew_ms, anchored=producer.anchored), here)
+        yield told_with(first_price(here, clock.near(marker), skew_ms, anchored=producer.anchored), here)
         return
     jump = gap(before, here)
     if not jump:
         yield told_with(0.0, narrowed(before, here))
     if _led_by_others(story, marker, one):
-        seen = clock.behind(marker.offset)
+        seen = clock.near(marker)
         agreed = seen is not None and not gap(seen, here)
         against = 0.0 if seen is None or agreed else AGAINST_WITNESSES
         yield told_with(STEP_OF_LEADERS + against, narrowed(seen, here) if seen is not None and agreed else here)
     elif jump:
         step = Step(story.last.offset, marker.offset, jump)
-        asked = clock.price(step.after, step.up_to)
+        asked = clock.price(step, marker.leader_epoch)
         fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
         yield told_with(STEP_LIKE_A_PERIOD if fast and asked == STEP else asked, here, (*story.steps, step))
 

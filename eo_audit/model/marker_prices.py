@@ -31,7 +31,8 @@ TOO_FAR = 0.5  # and for one beyond it
 TOO_FAR_IN_PLACE = 0.2  # the same, where the places anchor it
 LATE = 1.0  # data that is open behind the last marker, and no transaction is left that it could belong to
 LATE_OR_NEWER = 0.1  # the same, where that transaction may be younger than what the coordinator's log still tells
-APART = 0.05  # for each marker, but the first, that is held to be older than all transactions of a log that has as many: or the other way
+APART = 0.1  # for each marker, but the first, that is held to be older than all transactions of a log that has as many: or the other way
+MOST_APART = 1.0  # and for as many as there may be
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
@@ -119,37 +120,45 @@ class Step:
     by_ms: float
 
 
+class Witness(NamedTuple):
+    """What a matched marker of another producer tells of a log's clock: the distance at its offset, under a leader."""
+
+    offset: int
+    distance: Distance
+    leader_epoch: int | None
+
+
 @dataclass(frozen=True)
 class Clock:
     """What other producers saw of a log's clock.
 
-    `offsets` and `distances` of their matched markers in log order; `set_at`: stretches of offsets in which several saw it set.
+    `seen`: their matched markers in log order; `set_at`: stretches of offsets in which several saw it set.
     """
 
-    offsets: Sequence[int] = ()
-    distances: Sequence[Distance] = ()
+    seen: Sequence[Witness] = ()
     set_at: Sequence[tuple[int, int]] = ()
 
-    def price(self, after: int, up_to: int) -> float:
-        """What a jump between two offsets costs."""
-        if any(first < up_to and after < last for first, last in self.set_at):
+    def price(self, step: Step, leader_epoch: int | None) -> float:
+        """What a jump of one leader's clock costs."""
+        if any(first < step.up_to and step.after < last for first, last in self.set_at):
             return 0.0
-        seen = slice(max(0, bisect_right(self.offsets, after) - 1), bisect_left(self.offsets, up_to) + 1)
-        inside = self.distances[seen]
-        even = len(inside) >= 2 and self.offsets[seen.start] <= after and self.offsets[min(seen.stop, len(self.offsets)) - 1] >= up_to
-        return STEP_DENIED if even and all(gap(a, b) == 0 for a, b in pairwise(inside)) else STEP
+        first = bisect_right(self.seen, step.after, key=_offset) - 1
+        beside = self.seen[max(0, first) : bisect_left(self.seen, step.up_to, key=_offset) + 1]
+        led = [one for one in beside if one.leader_epoch == leader_epoch]
+        even = len(led) >= 2 and led[0].offset <= step.after and led[-1].offset >= step.up_to
+        return STEP_DENIED if even and all(gap(a.distance, b.distance) == 0 for a, b in pairwise(led)) else STEP
 
-    def near(self, offset: int) -> Distance | None:
-        """The distance at the matched marker next to an offset."""
-        if not self.offsets:
-            return None
-        at = min(bisect_left(self.offsets, offset), len(self.offsets) - 1)
-        return self.distances[at]
+    def near(self, marker: Marker) -> Distance | None:
+        """The distance at the matched marker next to one, under the same leader."""
+        at = bisect_left(self.seen, marker.offset, key=_offset)
+        behind = next((one for one in self.seen[at:] if one.leader_epoch == marker.leader_epoch), None)
+        before = next((one for one in reversed(self.seen[:at]) if one.leader_epoch == marker.leader_epoch), None)
+        found = [one for one in (behind, before) if one is not None]
+        return min(found, key=lambda one: abs(one.offset - marker.offset)).distance if found else None
 
-    def behind(self, offset: int) -> Distance | None:
-        """The distance at the first matched marker at an offset or behind it: of the same leader, or a later one."""
-        at = bisect_left(self.offsets, offset)
-        return self.distances[at] if at < len(self.offsets) else None
+
+def _offset(one: Witness) -> int:
+    return one.offset
 
 
 def missing(count: int, producer: Producer, *, after_hole: bool = False) -> float:
