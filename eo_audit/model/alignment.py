@@ -31,6 +31,7 @@ from eo_audit.model.marker_prices import (
     LATE_OR_NEWER,
     MISSING,
     MOST_APART,
+    NOTHING,
     ODD_EPOCH,
     RETRY,
     ROUNDING_MS,
@@ -52,7 +53,9 @@ from eo_audit.model.marker_prices import (
     gap,
     missing,
     narrowed,
+    of_two_clocks,
     price_of,
+    witness,
 )
 
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Witness", "align", "distance_of"]
@@ -115,6 +118,14 @@ def align(
     return told
 
 
+def _agreed(producer: Producer, stories: Sequence[_Story]) -> Iterable[tuple[Marker, Match]]:
+    """The markers of which all stories that cost about as little say the same."""
+    told = [story.matches() for story in stories if story.cost - stories[0].cost < MARGIN]
+    for marker, *said in zip(producer.markers, *told, strict=True):
+        if all(match == said[0] for match in said):
+            yield marker, said[0]
+
+
 def _is_firm(stories: Sequence[_Story]) -> bool:
     near = [story for story in stories[1:] if story.cost - stories[0].cost < MARGIN]
     best = stories[0].matches() if near else []
@@ -122,7 +133,7 @@ def _is_firm(stories: Sequence[_Story]) -> bool:
 
 
 def _needs_witnesses(stories: Sequence[_Story]) -> bool:
-    return bool(stories) and (stories[0].cost >= BY_TIME_ALONE or not _is_firm(stories))
+    return bool(stories) and (stories[0].cost >= BY_TIME_ALONE or stories[0].last is None or not _is_firm(stories))
 
 
 def _clock(
@@ -131,12 +142,12 @@ def _clock(
     own: tuple[Producer, _Story],
     told_else: Sequence[Witness],
 ) -> Clock:
-    """What the stories of other producers say of the clock: where it stood if they are firm, where it was set if one saw the same step."""
+    """What the stories of other producers say of the clock: where it stood if they are sure, where it was set if one saw the same step."""
     seen = [
-        Witness(marker.offset, distance_of(marker, producers[name].decided[match.decided]), marker.leader_epoch)
+        witness(marker, producers[name].decided[match.decided])
         for name, stories in others.items()
-        if _is_firm(stories) and producers[name].coordinator == own[0].coordinator
-        for marker, match in zip(producers[name].markers, stories[0].matches(), strict=True)
+        if producers[name].coordinator == own[0].coordinator
+        for marker, match in _agreed(producers[name], stories)
         if match.decided is not None and not match.again
     ]
     seen = sorted([*seen, *told_else])
@@ -164,7 +175,7 @@ def _with_doubts(stories: Sequence[_Story], producer: Producer) -> list[Match]:
         story.matches()
         for story, paired in zip(stories[1:], pairs[1:], strict=True)
         if (stories[0].faults > LITTLE and story.cost - stories[0].cost < MARGIN)
-        or (paired > LITTLE_TOLD * pairs[0] + LITTLE_TOLD and story.cost - stories[0].cost < FOR_LITTLE)
+        or (paired >= LITTLE_TOLD * pairs[0] + LITTLE_TOLD and story.cost - stories[0].cost < FOR_LITTLE)
     ]
     return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in rivals)) for at, m in enumerate(best)]
 
@@ -179,7 +190,7 @@ def _stories(producer: Producer, clock: Clock, skew_ms: int) -> list[_Story]:
         alive = [_Story(0.0, 0.0, 0)]
         for marker in producer.markers:
             alive = _cheapest((after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap)), cap)
-        told = sorted((_ended(story, producer) for story in alive), key=lambda story: (story.cost, -story.following))
+        told = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
         if cap is None or (told and told[0].cost + (MARGIN if producer.anchored else FOR_LITTLE) <= cap):
             return told
     return []
@@ -195,10 +206,13 @@ def _cheapest(told: Iterable[_Story], cap: float | None) -> list[_Story]:
     return sorted((story for kept in at.values() for story in kept), key=lambda story: story.cost)[:MOST_STORIES]
 
 
-def _ended(story: _Story, producer: Producer) -> _Story:
+def _ended(story: _Story, producer: Producer, clock: Clock) -> _Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
     left = len(producer.decided) - story.following
-    price = UNSEEN * min(left, 1) if producer.newer_decided else missing(left, producer)
+    lost = sum(not clock.is_younger(one) for one in producer.decided[story.following :]) if producer.newer_decided else left
+    price = missing(lost, producer) + UNSEEN * min(left - lost, 1)
+    if story.last is None and producer.decided:
+        price += NOTHING
     if story.strained and story.last is None:
         price += FROM_BEFORE
     if producer.open_behind and not left:
@@ -218,7 +232,7 @@ def _apart(story: _Story, left: int) -> int:
 
 def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None) -> Iterable[_Story]:
     """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions."""
-    yield _passed_over(story, marker, producer, skew_ms)
+    yield _passed_over(story, marker, producer, clock, skew_ms)
     if marker.odd and story.following < len(producer.decided):
         yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
@@ -230,11 +244,11 @@ def _continued(story: _Story, marker: Marker, producer: Producer, clock: Clock, 
             free = story.told is None and producer.older_decided  # the log may begin behind them
             # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
             passed = story.last is None and story.told is not None
-            price += (
-                UNSEEN * min(at, 1)
-                if free
-                else (MISSING * at if passed else missing(at - story.following, producer, after_hole=marker.after_hole))
-            )
+            if free:
+                lost = sum(not clock.is_older(one) for one in producer.decided[:at])
+                price += missing(lost, producer) + UNSEEN * min(at - lost, 1)
+            else:
+                price += MISSING * at if passed else missing(at - story.following, producer, after_hole=marker.after_hole)
             if cap is None or story.cost + price <= cap:
                 yield from _matched(story, price, marker, producer, at, clock, skew_ms)
 
@@ -256,14 +270,14 @@ def _next(story: _Story, marker: Marker, producer: Producer, cap: float | None) 
         yield from range(max(near.stop, pointed - 1), min(pointed + 2, len(decided)))
 
 
-def _passed_over(story: _Story, marker: Marker, producer: Producer, skew_ms: int) -> _Story:
+def _passed_over(story: _Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> _Story:
     price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
     strained = story.strained
     if story.last is None and producer.older_markers:
         price = UNSEEN if story.told is None else 0.0
         if producer.decided and not strained and marker.at_ms > producer.decided[0].decided_ms + skew_ms:
             strained = True
-    elif story.following >= len(producer.decided) and producer.newer_markers:
+    elif story.following >= len(producer.decided) and producer.newer_markers and marker.offset >= clock.told_up_to:
         price = UNSEEN
     told = (story, Match(None, again=False, doubtful=False))
     return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
@@ -293,6 +307,9 @@ def _matched(
 
     if before is None or story.last is None:
         yield told_with(first_price(here, clock.near(marker), skew_ms, anchored=producer.anchored), here)
+        return
+    if again and of_two_clocks(one):
+        yield told_with(0.0, before)
         return
     jump = gap(before, here)
     if not jump:

@@ -7,6 +7,7 @@ very odd one.
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -33,16 +34,19 @@ LATE = 1.0  # data that is open behind the last marker, and no transaction is le
 LATE_OR_NEWER = 0.1  # the same, where that transaction may be younger than what the coordinator's log still tells
 APART = 0.1  # for each marker, but the first, that is held to be older than all transactions of a log that has as many: or the other way
 MOST_APART = 1.0  # and for as many as there may be
+NOTHING = 0.05  # no pair at all
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
 DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
+LONG_MS = 60_000  # a marker that nothing bounds from above comes within so long
 FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed."""
+    """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed.
+    `decided_at` and `completed_at` are the offsets of those entries in the coordinator's log, None where they are not in it."""
 
     place: int
     epoch: int | None
@@ -51,6 +55,8 @@ class Decided:
     until_ms: int | None
     first_leader_epoch: int | None = None
     last_leader_epoch: int | None = None
+    decided_at: int | None = None
+    completed_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -121,11 +127,14 @@ class Step:
 
 
 class Witness(NamedTuple):
-    """What a matched marker of another producer tells of a log's clock: the distance at its offset, under a leader."""
+    """What a matched marker of another producer tells of a log: the distance of its clock at its offset, under a leader, and which
+    entries of the coordinator's log stand beside it."""
 
     offset: int
     distance: Distance
     leader_epoch: int | None
+    decided_at: int | None = None
+    completed_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -133,10 +142,37 @@ class Clock:
     """What other producers saw of a log's clock.
 
     `seen`: their matched markers in log order; `set_at`: stretches of offsets in which several saw it set.
+
+    Order tells more: a completion stands behind all that was decided before its marker was written, so the coordinator's log tells of what
+    stands before that marker (`told_up_to`, an offset of the log); and what was decided between the oldest completion and the newest
+    decision (`decided_from` and `decided_up_to`, offsets of the coordinator's log) has its marker in the log.
     """
 
     seen: Sequence[Witness] = ()
     set_at: Sequence[tuple[int, int]] = ()
+
+    @cached_property
+    def told_up_to(self) -> int:
+        """Before this offset no marker is younger than the coordinator's log."""
+        return max((one.offset for one in self.seen if one.completed_at is not None), default=-1)
+
+    @cached_property
+    def decided_from(self) -> int | None:
+        """What was decided behind this entry is not older than the log."""
+        return min((one.completed_at for one in self.seen if one.completed_at is not None), default=None)
+
+    @cached_property
+    def decided_up_to(self) -> int | None:
+        """What was completed before this entry is not younger than the log."""
+        return max((one.decided_at for one in self.seen if one.decided_at is not None), default=None)
+
+    def is_younger(self, one: Decided) -> bool:
+        """Whether the log may end before the marker of a transaction."""
+        return None in (self.decided_up_to, one.completed_at) or one.completed_at > self.decided_up_to  # type: ignore[operator]
+
+    def is_older(self, one: Decided) -> bool:
+        """Whether the log may begin behind the marker of a transaction."""
+        return None in (self.decided_from, one.decided_at) or one.decided_at < self.decided_from  # type: ignore[operator]
 
     def price(self, step: Step, leader_epoch: int | None) -> float:
         """What a jump of one leader's clock costs."""
@@ -193,8 +229,18 @@ def first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored
 
 def distance_of(marker: Marker, one: Decided) -> Distance:
     """The distance of clocks that a pair allows: a marker is written between the decision and its completion."""
-    until = one.until_ms if one.until_ms is not None else one.decided_ms + 60_000
+    until = one.until_ms if one.until_ms is not None and not of_two_clocks(one) else one.decided_ms + LONG_MS
     return Distance(marker.at_ms - max(until, one.decided_ms), marker.at_ms - one.decided_ms, marker.at_ms)
+
+
+def witness(marker: Marker, one: Decided) -> Witness:
+    """What a matched pair tells the other producers of the log."""
+    return Witness(marker.offset, distance_of(marker, one), marker.leader_epoch, one.decided_at, one.completed_at)
+
+
+def of_two_clocks(one: Decided) -> bool:
+    """Another leader of the coordinator's partition wrote the completion: its clock says nothing of the decision's."""
+    return None not in (one.first_leader_epoch, one.last_leader_epoch) and one.first_leader_epoch != one.last_leader_epoch
 
 
 def gap(before: Distance, here: Distance) -> float:
