@@ -6,24 +6,16 @@ from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, Bat
 from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
 from eo_audit.dump.log_facts import FactRows
-from eo_audit.dump.log_records import Proof, Rules, endings
-from eo_audit.dump.log_resync import is_believed
+from eo_audit.dump.log_records import Rules, endings
+from eo_audit.dump.log_resync import Damage, held_by
 from eo_audit.dump.log_search import read_group
-from eo_audit.dump.log_sections import (
-    heard,
-    kind_without_path,
-    learned_section,
-    looks_like_log,
-    new_section,
-    profile,
-    unsupported,
-)
+from eo_audit.dump.log_sections import heard, kind_without_path, learned_section, looks_like_log, new_section, profile, unsupported
 from eo_audit.dump.log_state import FileContext, Ledger, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
 from eo_audit.dump.printed import text as printable
 from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
 
-LONGEST_UNREAD_LINE = 1 << 20  # bytes: a longer line of unread text is skipped in pieces
+LONGEST_UNREAD_LINE = 1 << 16  # bytes: a longer line of unread text is skipped in pieces
 
 
 class Reader:
@@ -74,10 +66,11 @@ class Reader:
         self.entries = state.entries
         self.unproven = state.unproven
         self.lost = state.lost
+        self.damage = Damage(state.held - self.base, state.shadow - self.base)
         self.mid_line = state.mid_line
         self.unread_from = state.unread_from
         self.unread_reason = state.unread_reason
-        self.window.crlf = state.crlf
+        self.window.lines_end(crlf=state.crlf)
 
     def _turn(self) -> None:
         """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""
@@ -97,6 +90,8 @@ class Reader:
             entries=self.entries,
             unproven=self.unproven,
             lost=self.lost,
+            held=max(self.damage.held + self.base, 0),
+            shadow=max(self.damage.shadow + self.base, 0),
             mid_line=self.mid_line,
             unread_from=self.unread_from,
             unread_reason=self.unread_reason,
@@ -135,7 +130,7 @@ class Reader:
         self.window.reach(behind + 1)
         kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
         self._open(at, new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind))
-        self.window.crlf = self.window.text.startswith(b"\r\n", behind - 2)
+        self.window.lines_end(crlf=self.window.text.startswith(b"\r\n", behind - 2))
         self.facts.own("preamble", at, behind)
         return behind
 
@@ -148,13 +143,14 @@ class Reader:
         newline = self.window.text.find(b"\n", at)
         self._turn()
         self._open(at, section)
-        self.window.crlf = newline > at and self.window.text.startswith(b"\r", newline - 1)
+        self.window.lines_end(crlf=newline > at and self.window.text.startswith(b"\r", newline - 1))
         return section
 
     def _open(self, at: int, section: Section) -> None:
         self._close_section(at, "next")
         self.section, self.position, self.entries = section, 0, 0
         self.lost = self.mid_line = self.unproven = False
+        self.damage.clear()
 
     def _close_section(self, at: int, end_reason: str) -> None:
         self._close_unread(at)
@@ -194,12 +190,18 @@ class Reader:
     def _lost_line(self, at: int) -> int:
         section = self.section
         assert section is not None
-        candidate = self.window.text.startswith((b"baseOffset: ", b"offset: ", b"Dumping "), at)
-        if candidate and is_believed(self.window, at, self.position, profile(section)):
+        if self._is_found(at, section):
             self._turn()
             self.lost = False
+            self.damage.clear()
             return at
         return self._skip(at, self.unread_reason or "unknown_line")
+
+    def _is_found(self, at: int, section: Section) -> bool:
+        """Is the line at `at` the tool's own again?"""
+        since = at if self.unread_from is None else self.unread_from - self.base
+        apart = self.unread_reason == Failure.AMBIGUOUS.value
+        return self.damage.is_behind(self.window, at, self.position, profile(section), since=since, apart=apart)
 
     def _lose(self, at: int, reason: str) -> None:
         """What stands at `at` cannot be read, so the next line may be anybody's."""
@@ -251,27 +253,29 @@ class Reader:
         self._close_unread(at)
         self.facts.group(group, section)
         self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))
-        self.position = group.next_position
+        self.position = group.next_position if group.meeting is None else group.meeting
         return self._after_failure(group) if group.failure else group.end
 
     def _after_failure(self, group: Group) -> int:
         at, end = group.end, group.unread_end
         assert self.section is not None
-        if group.failure is Failure.UNDELIMITED:
-            self._lose(at, Failure.UNDELIMITED.value)
+        assert group.failure is not None
+        lost = group.failure is Failure.UNDELIMITED or (group.failure is Failure.AMBIGUOUS and end is None)
+        if lost:
+            self._lose(at, group.failure.value)
+            self.damage.held = held_by(self.window, group)
         elif end is not None and end > at:
-            assert group.failure is not None
             self._unread(at, end, group.failure.value)
         if group.failure is Failure.TRUNCATED:
             self.section = replace(self.section, end_reason="truncated")
-        return at if group.failure is Failure.UNDELIMITED or end is None else max(end, at)
+        return at if lost or end is None else max(end, at)
 
     def _orphan(self, at: int, section: Section) -> int:
         """A record line that no batch owes."""
         rules = Rules(section.payload_printed, True, False, LARGEST_RECORD, HEADERS_SEARCHED)
         line = record_line(self.window.text, at)
         self.window.overshoot = False
-        ending = next(endings(self.window, line, rules, Proof.EXACT), None) if line else None
+        ending = next(endings(self.window, line, rules), None) if line else None
         if ending is not None:
             self._unread(at, ending.end, "orphan_record")
             return ending.end
@@ -280,6 +284,9 @@ class Reader:
         return self._unknown(at, "orphan_record")
 
     def _unknown(self, at: int, reason: str = "unknown_line") -> int:
+        if self.window.short_line(at, LONGEST_UNREAD_LINE) is None:
+            self._lose(at, reason)
+            return at
         behind = self.window.after_line(at)
         if not self.window.ends_line(behind):
             return self._cut(at, "truncated_line")
@@ -295,6 +302,8 @@ class Reader:
         kind = section.identity.kind
         if kind not in ("snapshot", "txnindex", "index", "timeindex"):
             return self._outside(at, section)
+        if self.window.short_line(at, LONGEST_UNREAD_LINE) is None:
+            return self._skip(at, "unknown_line")
         behind = self.window.after_line(at)
         line = self.window.text[at:behind].removesuffix(b"\n").removesuffix(b"\r")
         if not self.window.ends_line(behind):
@@ -313,12 +322,20 @@ class Reader:
 
     def _outside(self, at: int, section: Section) -> int:
         """A line of messages, or of text that is no dump, until a log begins."""
-        if looks_like_log(self.window, at):
+        if looks_like_log(self.window, at) and self._is_whole(at, section):
             self._turn()
             self._open(at, new_section(self.context, self.base + at, dumped_path=None, kind="log"))
             return at
         reason = "unknown_line" if section.identity.kind == "tool_messages" else "not_a_dump"
         return self._message(at, section) or self._skip(at, reason)
+
+    def _is_whole(self, at: int, section: Section) -> bool:
+        """Does a log begin here? Behind text that is no dump it may be the middle of a payload whose head was cut off."""
+        if section.identity.kind == "tool_messages" and self.unread_from is None:
+            return True
+        if PREAMBLE.match(self.window.text, at):
+            at = self.window.after_line(at)
+        return at >= len(self.window.text) or self._is_found(at, section)
 
     def _message(self, at: int, section: Section) -> int | None:
         found = whole_message(self.window, at)

@@ -1,0 +1,147 @@
+"""All places where one record's text may end, among those where it could: the reading that believes none of them.
+
+`log_records` finds the end that exact lengths give. Here printing may have changed the text, and header keys may go on for as long as
+there is room for them.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from eo_audit.dump.dialects import RecordLine
+from eo_audit.dump.kernel_scan import Ints
+from eo_audit.dump.log_marks import Marks
+from eo_audit.dump.log_records import LINES_LIMIT, Ending, Form, Proof, Rules, Span, forms, shows
+from eo_audit.dump.log_text import Window
+
+_KEY, _PAYLOAD = len(" key: "), len(" payload: ")
+_MANY = 1 << 20
+
+
+class Stage(NamedTuple):
+    """Texts that begin at `starts` and stand for `size` bytes: where they may end, as runs [low, high) of `ends`, and in how many ways."""
+
+    starts: Ints
+    size: int
+    ends: Ints
+    low: Ints
+    high: Ints
+    ways: Ints
+
+
+def ends_of(window: Window, marks: Marks, line: RecordLine, rules: Rules, stops: Ints) -> Iterator[Ending]:
+    """The readings of a record whose text begins behind its line's numbers, one for each place where it may end.
+
+    A reading has spans of key and value only where no other cut of the same text is possible.
+
+    Args:
+        window: the text.
+        marks: of the text, covered up to the last stop.
+        line: the record line.
+        rules: of its batch; `header_limit` bounds the header keys.
+        stops: where the text may end: offsets behind a line end, sorted.
+    """
+    if max(line.key_size, 0) + max(line.value_size, 0) > rules.size_limit:
+        return
+    if rules.by_lines:
+        yield from (Ending(stop, Proof.LINE) for stop in stops.tolist() if stop <= line.end + LINES_LIMIT and window.ends_line(stop))
+        return
+    texts = np.array([_text_end(window, stop) for stop in stops.tolist()], dtype=np.int64)
+    for form in forms(line, rules):
+        if any(form):
+            yield from _printed(window, marks, line, rules, form, texts=texts, stops=stops)
+        else:
+            yield from _bare(window, line, rules, texts=texts, stops=stops)
+
+
+def _text_end(window: Window, stop: int) -> int:
+    """Where the text of a line ends that ends at `stop`; the last line of a file may lack its line end."""
+    if window.text[stop - 1 : stop] != b"\n":
+        return stop
+    return stop - 2 if window.crlf and window.text[stop - 2 : stop - 1] == b"\r" else stop - 1
+
+
+def _bare(window: Window, line: RecordLine, rules: Rules, *, texts: Ints, stops: Ints) -> Iterator[Ending]:
+    shown = shows(line, rules, (False, False))
+    for text, stop in zip(texts.tolist(), stops.tolist(), strict=True):
+        ended = shown is None or window.ends_line(stop)
+        if line.sequence is None:
+            if text == line.end and ended:
+                yield Ending(stop, Proof.EXACT, printed=shown)
+        elif line.end < text <= line.end + rules.header_limit + 1 and window.text[text - 1 : text] == b"]" and ended:
+            yield Ending(stop, Proof.EXACT, text - line.end - 1, printed=shown)
+
+
+def _header_ends(window: Window, marks: Marks, line: RecordLine, rules: Rules, form: Form) -> Ints:
+    if line.sequence is None:
+        there = window.text.startswith(b" key: " if form[0] else b" payload: ", line.end)
+        return np.array([line.end] if there else [], dtype=np.int64)
+    places = marks.places.keys if form[0] else marks.places.payloads
+    begin, end = np.searchsorted(places, (line.end + 1, line.end + 1 + rules.header_limit + 1))
+    return places[begin:end]
+
+
+def _stage(marks: Marks, starts: Ints, size: int, ends: Ints, ways: Ints) -> Stage:
+    low = np.searchsorted(marks.longest(ends), marks.longest(starts) + size, side="left")
+    high = np.searchsorted(marks.shortest(ends), marks.shortest(starts) + size, side="right")
+    return Stage(starts, size, ends, low, np.maximum(low, high), ways)
+
+
+def _arrivals(stage: Stage) -> Ints:
+    """In how many ways each end is reached."""
+    change = np.zeros(len(stage.ends) + 1, dtype=np.int64)
+    np.add.at(change, stage.low, stage.ways)
+    np.subtract.at(change, stage.high, stage.ways)
+    return np.minimum(np.cumsum(change)[:-1], _MANY)
+
+
+def _printed(window: Window, marks: Marks, line: RecordLine, rules: Rules, form: Form, *, texts: Ints, stops: Ints) -> Iterator[Ending]:
+    """Readings with a key, a payload or both."""
+    with_key, with_value = form
+    at, stages = _header_ends(window, marks, line, rules, form), []
+    ways = np.ones(len(at), dtype=np.int64)
+    if with_key:
+        limit = int(texts[-1]) if len(texts) else 0
+        parts = marks.places.parts
+        begin, end = np.searchsorted(parts, (int(at[0]) if len(at) else 0, limit + 1))
+        stages.append(_stage(marks, at + _KEY, line.key_size, parts[begin:end] if with_value else texts, ways))
+        ways = _arrivals(stages[-1])
+    if with_value:
+        if with_key:
+            reached = ways > 0
+            at, ways = stages[-1].ends[reached], ways[reached]
+        stages.append(_stage(marks, at + _PAYLOAD, line.value_size, texts, ways))
+        ways = _arrivals(stages[-1])
+    for index in np.flatnonzero(ways > 0).tolist():
+        found = _ending(window, stages, line, form, index, stop=int(stops[index]), several=bool(ways[index] > 1))
+        if found.proof is Proof.LOSSY and not window.ends_line(found.end):
+            window.overshoot = True  # the tool ends every line: this one was cut, and no length says how much is missing
+            continue
+        yield found
+
+
+def _ending(window: Window, stages: list[Stage], line: RecordLine, form: Form, index: int, *, stop: int, several: bool) -> Ending:
+    """The reading that reaches one end, traced back; the first header end of several."""
+    spans: list[Span] = []
+    end = int(stages[-1].ends[index])
+    for number in range(len(stages) - 1, -1, -1):
+        stage = stages[number]
+        place = int(np.searchsorted(stage.ends, end))
+        chosen = int(np.flatnonzero((stage.low <= place) & (place < stage.high))[0])
+        spans.append((int(stage.starts[chosen]), end))
+        end = int(stage.starts[chosen]) - (_PAYLOAD if number or not form[0] else _KEY)
+    spans.reverse()
+    headers = end - line.end - 1 if line.sequence is not None else 0
+    sizes = [size for size, there in ((line.key_size, form[0]), (line.value_size, form[1])) if there]
+    same = [_unchanged(window, span, size) and not several for span, size in zip(spans, sizes, strict=True)]
+    kept = iter(span if exact else None for span, exact in zip(spans, same, strict=True))
+    key, value = (next(kept) if there else None for there in form)
+    shorter = any(span[1] - span[0] < size for span, size in zip(spans, sizes, strict=True))
+    proof = Proof.EXACT if all(same) else Proof.LOSSY
+    return Ending(stop, proof, headers, key, value, printed=True, ascii_lossy=shorter)
+
+
+def _unchanged(window: Window, span: Span, size: int) -> bool:
+    """Is the text of a span the bytes it stands for?"""
+    return span[1] - span[0] == size and not (window.crlf and window.text.find(b"\r\n", span[0], span[1] + 1) >= 0)
