@@ -80,6 +80,11 @@ class Group:
         self.failure, self.failed_at, self.unread_end, self.verified = failure, at, unread_end, False
 
     @property
+    def lost(self) -> bool:
+        """Nobody can tell where its text ends."""
+        return self.failure is Failure.UNDELIMITED or (self.failure is Failure.AMBIGUOUS and self.unread_end is None)
+
+    @property
     def base_offset(self) -> int:
         """Its first offset. The line of a compressed batch of magic 0 or 1 prints the last only: there it is its first record's."""
         first = self.records[0].line.offset if self.line.magic < 2 and self.records else self.line.base_offset

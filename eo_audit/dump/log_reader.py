@@ -7,7 +7,7 @@ from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Gro
 from eo_audit.dump.kernel_reader import FastPath
 from eo_audit.dump.log_facts import FactRows
 from eo_audit.dump.log_records import Rules, endings
-from eo_audit.dump.log_resync import Damage, held_by
+from eo_audit.dump.log_resync import Damage, held_by, next_beginning
 from eo_audit.dump.log_search import read_group
 from eo_audit.dump.log_sections import heard, kind_without_path, learned_section, looks_like_log, new_section, profile, unsupported
 from eo_audit.dump.log_state import FileContext, Ledger, Section, State
@@ -160,10 +160,10 @@ class Reader:
 
     # unread text
 
-    def _skip(self, at: int, reason: str) -> int:
-        """The line at `at` is unread; a very long one in pieces."""
+    def _skip(self, at: int, reason: str, until: int = 0) -> int:
+        """The line at `at` is unread, with all lines up to `until`; a very long one in pieces."""
         text = self.window.text
-        newline = text.find(b"\n", at)
+        newline = text.find(b"\n", max(at, until - 1))
         if newline < 0 and not self.window.final and len(text) - at < LONGEST_UNREAD_LINE:
             raise NeedMore
         if newline < 0 and self.window.final and self.lost and self.section is not None:
@@ -195,7 +195,7 @@ class Reader:
             self.lost = False
             self.damage.clear()
             return at
-        return self._skip(at, self.unread_reason or "unknown_line")
+        return self._skip(at, self.unread_reason or "unknown_line", until=next_beginning(self.window, at, self._stop))
 
     def _is_found(self, at: int, section: Section) -> bool:
         """Is the line at `at` the tool's own again?"""
@@ -248,27 +248,26 @@ class Reader:
             self.facts.own("facts", at, end)
             return end
         group = read_group(self.window, at, line, profile(section, line))
+        held = held_by(self.window, group) if group.lost else 0
         self.unproven |= group.unproven
         group.verified = group.verified and not self.unproven
         self._close_unread(at)
         self.facts.group(group, section)
         self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))
         self.position = group.next_position if group.meeting is None else group.meeting
-        return self._after_failure(group) if group.failure else group.end
+        return self._after_failure(group, held) if group.failure else group.end
 
-    def _after_failure(self, group: Group) -> int:
+    def _after_failure(self, group: Group, held: int) -> int:
         at, end = group.end, group.unread_end
-        assert self.section is not None
-        assert group.failure is not None
-        lost = group.failure is Failure.UNDELIMITED or (group.failure is Failure.AMBIGUOUS and end is None)
-        if lost:
+        assert self.section is not None and group.failure is not None
+        if group.lost:
             self._lose(at, group.failure.value)
-            self.damage.held = held_by(self.window, group)
+            self.damage.held = held
         elif end is not None and end > at:
             self._unread(at, end, group.failure.value)
         if group.failure is Failure.TRUNCATED:
             self.section = replace(self.section, end_reason="truncated")
-        return at if lost or end is None else max(end, at)
+        return at if group.lost or end is None else max(end, at)
 
     def _orphan(self, at: int, section: Section) -> int:
         """A record line that no batch owes."""

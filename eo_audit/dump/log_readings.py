@@ -20,7 +20,7 @@ from eo_audit.dump.log_text import Window
 
 LONGEST_HEADERS = 1 << 20  # bytes of header keys on one line; over line ends they may have HEADERS_SEARCHED
 _SPARE = 64  # bytes behind a text that may end: what separates, and a line end
-_STEPS, _TEXT = 2_000, 1 << 22  # steps beyond four per record, and bytes looked through beyond 64 per byte of the batch
+_STEPS, _TEXT = 2_000, 1 << 22  # steps beyond four per record, and bytes looked through beyond 64 times the text once
 
 Closers = Callable[[int, int], list[int]]
 """The places in a stretch of text where a batch may end: behind its first byte, up to its end."""
@@ -88,14 +88,15 @@ class Search:
         owed = owed_records(self.line)
         rules = replace(self.profile.rules(self.line), by_lines=self.by_lines, one_line=self.one_line)
         found = Readings(self.at, layers=[{self.at: Place(1, -1, None, None, 0)}])
-        steps, text = _STEPS + 4 * (owed or 0), _TEXT
+        steps, text, furthest = _STEPS + 4 * (owed or 0), _TEXT, self.at
         while found.layers[-1] and (owed is None or len(found.layers) <= owed):
             last = len(found.layers) == owed
             layer: dict[int, Place] = {}
             for at, place in sorted(found.layers[-1].items()):
-                text -= self._step(at, place, layer, rules, index=len(found.layers) - 1, last=last)
-                steps -= 1
-                if steps < 0 or text + 64 * (at - self.at) < 0:
+                looked_through = self._step(at, place, layer, rules, index=len(found.layers) - 1, last=last)
+                furthest = max(furthest, at + looked_through)
+                text, steps = text - looked_through, steps - 1
+                if steps < 0 or text + 64 * (furthest - self.at) < 0:
                     found.given_up = True
                     return found
             found.layers.append(layer)

@@ -6,6 +6,7 @@ ways and none with a batch line in its payload, and when no other line claims th
 that, the text must be more than the lost batches can hold as a payload.
 """
 
+import re
 from dataclasses import dataclass, field
 
 from eo_audit.dump.dialects import DUMPING, PREAMBLE, BatchLine, batch_line, record_line
@@ -18,8 +19,10 @@ from eo_audit.dump.log_text import NeedMore, Window
 AHEAD = 1 << 18  # bytes looked through for other claims to a position
 STRETCH = 1 << 15  # bytes over which the batches must go on
 _DENSE = 4  # bytes of forged lines that a byte of a compressed batch may hold, more or less
+_LONGEST = 1 << 24  # bytes of text looked through for what printing made longer
 _HEAD = 350  # bytes of a record line up to its header keys
 _BEGINNINGS = (b"baseOffset: ", b"offset: ", b"Dumping ", b"| offset: ")
+_BEGINNING = re.compile(rb"\n(?=baseOffset: |offset: |Dumping |\| offset: )")
 LARGEST_FILE = 1 << 62
 _NEXT = 1 << 16  # bytes of text that a batch which cannot be read may have, where its size does not say
 
@@ -64,13 +67,21 @@ class Damage:
         return False
 
 
+def next_beginning(window: Window, at: int, stop: int) -> int:
+    """The start of the next line before `stop` that could be the tool's own; of the last line before it where there is none."""
+    found = _BEGINNING.search(window.text, at, stop)
+    return found.end() if found else window.text.rfind(b"\n", at, stop) + 1
+
+
 def held_by(window: Window, group: Group) -> int:
     """How far the text of a batch may go that could be read in part: what its records may have, each U+FFFD for one byte."""
     at, line = group.end, group.line
     record = record_line(window.text, at)
     head = _HEAD if record is None else record.end - at + len("] key: payload: ")
     data = line.size_bytes if line.codec == "none" else _DENSE * line.size_bytes
-    replaced = window.text.count(b"\xef\xbf\xbd", at, at + min(3 * data, AHEAD))
+    longest = at + min(3 * data, _LONGEST)
+    window.reach(longest)
+    replaced = window.text.count(b"\xef\xbf\xbd", at, longest)
     return at + head * max((owed_records(line) or 1) - len(group.records), 1) + data + 2 * replaced
 
 

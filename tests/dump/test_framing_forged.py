@@ -286,6 +286,16 @@ def test_time_follows_the_text() -> None:
     assert len(lines(result)) == 3
 
 
+def test_a_large_value_of_short_lines_takes_no_time() -> None:
+    large = Batch([Rec(b"k", b"\xff\n" * (2 << 20))], 5, 1)
+    batches = [Batch([Rec(b"k", b"v")], 5, 0), large, Batch([Rec(b"k", b"v")], 5, 2)]
+    text = dump(batches, Style())
+    for damaged in (text, text.replace(b"headerKeys: [] key: k payload: \xef", b"headerKeys: [] key: k payload; \xef")):
+        begin = time.process_time()
+        assert lines(read(damaged)) == written(batches)[: 3 if damaged == text else 2]
+        assert time.process_time() - begin < 4
+
+
 @pytest.mark.parametrize("head", [b"", b"Dumping /x/orders-0/00000000000000000000.log\n", b"Dumping /x/0.snapshot\n"])
 def test_a_line_without_an_end_needs_no_larger_window(head: bytes) -> None:
     window = head + bytes(1 << 20)
