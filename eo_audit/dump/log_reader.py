@@ -244,14 +244,16 @@ class Reader:
         taken = self.fast.take(at, self._stop, section) if self.fast and not self.unproven else None
         if taken is not None:
             self._close_unread(at)
+            self.damage.clear()
             end, self.position = taken
             self.facts.own("facts", at, end)
             return end
         group = read_group(self.window, at, line, profile(section, line))
-        held = held_by(self.window, group) if group.lost else 0
+        held = held_by(self.window, group) if group.lost or group.failure is Failure.MISSING else 0
         self.unproven |= group.unproven
         group.verified = group.verified and not self.unproven
         self._close_unread(at)
+        self.damage.clear()
         self.facts.group(group, section)
         self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))
         self.position = group.next_position if group.meeting is None else group.meeting
@@ -262,9 +264,10 @@ class Reader:
         assert self.section is not None and group.failure is not None
         if group.lost:
             self._lose(at, group.failure.value)
-            self.damage.held = held
         elif end is not None and end > at:
             self._unread(at, end, group.failure.value)
+        if held:
+            self.damage.held = held
         if group.failure is Failure.TRUNCATED:
             self.section = replace(self.section, end_reason="truncated")
         return at if group.lost or end is None else max(end, at)

@@ -229,9 +229,15 @@ def test_a_lost_head_makes_no_batch_of_a_payload() -> None:
         assert set(lines(result)) <= set(written(batches)) and lines(result)[-1] == written(batches)[-1]
 
 
-@pytest.mark.parametrize(
-    "change", [(b"payload: v\n", b"payload: \0v\n"), (b"payload: v\n", b"payload: \n"), (b"valueSize: 13", b"valueSize: 1")]
-)
+DAMAGE = [
+    (b"payload: v\n", b"payload: \0v\n"),
+    (b"payload: v\n", b"payload: \n"),
+    (b"sequence: 2 headerKeys", b"seque"),
+    (b"valueSize: 13", b"valueSize: 1"),
+]
+
+
+@pytest.mark.parametrize("change", DAMAGE)
 def test_damage_in_a_record_makes_no_batch_of_its_payload(change: tuple[bytes, bytes]) -> None:
     text, batches = lying(Style(), "none", lambda b, s: Rec(b"k", b"v\n" + forged_chain(b, s, 3) + b"\nbehind"))
     at = text.index(b"| offset: 2 ")
@@ -239,6 +245,14 @@ def test_damage_in_a_record_makes_no_batch_of_its_payload(change: tuple[bytes, b
     result = both(damaged)
     assert damaged != text
     assert set(lines(result)) <= set(written(batches)) and lines(result)[-1] == written(batches)[-1]
+
+
+@pytest.mark.parametrize("change", [(b": v\n", b": \0v\n"), (b"sequence: 2 headerKeys", b"seque")])
+def test_behind_damage_the_last_record_of_a_log_proves_nothing(change: tuple[bytes, bytes]) -> None:
+    text, batches = lying(Style(), "none", lambda b, s: Rec(b"k", b"v\n" + forged_chain(b, s, 2)), behind=0)
+    at = text.index(b"| offset: 2 ")
+    result = both(text[:at] + text[at:].replace(*change, 1))
+    assert lines(result) == written(batches)
 
 
 # honest binary payloads
@@ -292,7 +306,7 @@ def test_a_large_value_of_short_lines_takes_no_time() -> None:
     text = dump(batches, Style())
     for damaged in (text, text.replace(b"headerKeys: [] key: k payload: \xef", b"headerKeys: [] key: k payload; \xef")):
         begin = time.process_time()
-        assert lines(read(damaged)) == written(batches)[: 3 if damaged == text else 2]
+        assert lines(read(damaged)) == written(batches)
         assert time.process_time() - begin < 4
 
 
