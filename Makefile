@@ -11,7 +11,7 @@ CLASSES := .cache/.classes-ready
 # Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test bench lint types lock clean java
+.PHONY: help demo test bench fuzz lint types lock clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
@@ -28,6 +28,13 @@ test: lint $(JARS) ## lint and all tests (under 10 minutes on 2 cores)
 
 bench: $(CLASSES) ## the figures of benchmarks/, side by side with what a user would do instead (takes minutes)
 	@$(BIN)/python -m benchmarks $(BENCH)
+
+fuzz: $(PACKAGES) ## thousands of lying and damaged dumps: nothing lost, nothing invented, all readers agree (SEED=, COUNT=)
+	@$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT))
+
+cluster: $(JARS) ## model clusters, healthy and with one planted fault each (SEEDS=0:300; minutes for each thousand)
+	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300)
+	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300) --faults
 
 lint: $(PACKAGES) ## ruff, strict mypy, shellcheck
 	@$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 # Collects what eo-audit reads, on a Kafka broker: dumps of segments, producer snapshots and transaction indexes, checkpoints,
 # listings, dump times and a manifest. It only reads; it runs at the lowest priority; it never overwrites.
 set -eu
-umask 077 # dumps hold keys, and payloads unless --no-payloads
+umask 077 # dumps hold header keys and transactional ids, with --payloads keys and values too
 
 usage() {
   cat <<'USAGE'
@@ -20,7 +20,8 @@ A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command 
   --broker N           broker id, where meta.properties does not tell
   --cluster NAME       name of the cluster in every finding (default: the cluster id in meta.properties)
   --kafka-dump-log CMD the dump tool (default: kafka-dump-log.sh or kafka-dump-log on the PATH or in $KAFKA_HOME/bin)
-  --no-payloads        keys and payloads of your topics are not printed (the same record sent by two producers cannot be seen then)
+  --payloads           print keys and values of your topics too, for the one thing that needs them (rules P12, I06: the same record sent by
+                       two producers): twice the text and more, and what somebody wrote into a value then stands among the tool's own lines
   --gzip               compress the dumps while they are written
   --dry-run            say what would be dumped, how much text that makes and whether there is room; write nothing
   --force              begin even where the text does not seem to fit
@@ -371,7 +372,7 @@ write_manifest() {
   } >"$1"
 }
 
-out='' config='' broker='' cluster='' tool='' asked='' log_dirs='' payloads=' --print-data-log' gzip=false dry_run=false force=false
+out='' config='' broker='' cluster='' tool='' asked='' log_dirs='' payloads='' gzip=false dry_run=false force=false
 call_files=100 call_bytes=268435456 # of one Java process, which costs a second before it begins
 line_end='
 '
@@ -389,7 +390,8 @@ while [ $# -gt 0 ]; do
       esac
       shift
       ;;
-    --no-payloads) payloads='' ;;
+    --payloads) payloads=' --print-data-log' ;;
+    --no-payloads) payloads='' ;; # what is done anyway; it was an option once
     --gzip) gzip=true ;;
     --dry-run) dry_run=true ;;
     --force) force=true ;;
@@ -538,7 +540,7 @@ if $dry_run; then
   awk '{ print "  " $1 ": " $2 " files, " $3 " bytes" }' "$work/plan"
 fi
 if [ "$4" -ge "$free" ] && ! $force; then
-  fail "that does not fit: name some topics, --gzip or --no-payloads, another --out, or --force to begin anyway"
+  fail "that does not fit: name some topics, --gzip$([ -z "$payloads" ] || echo " or no --payloads"), another --out, or --force to begin anyway"
 fi
 if $dry_run; then exit 0; fi
 

@@ -12,7 +12,7 @@ The file is YAML that a team keeps beside its policy and reviews like code:
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from pathlib import Path
 
 import yaml
@@ -20,9 +20,11 @@ import yaml
 from eo_audit.errors import ArgumentError, ConfigurationError
 from eo_audit.report.values import Row
 from eo_audit.report.wording import moment, place
+from eo_audit.yaml_files import read_yaml
 
 DEFAULT = Path("accepted.yaml")  # in the current folder
 _FIELDS = ("finding_id", "what", "who", "why", "until")
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ class Accepted:
         """Is it still accepted at the audit's now? Never where there is no clock."""
         if as_of_ms is None:
             return False
-        ends = datetime.combine(self.until + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
-        return as_of_ms < ends.timestamp() * 1000
+        return as_of_ms // _DAY_MS <= (self.until - date(1970, 1, 1)).days
 
 
 def load(path: Path) -> tuple[Accepted, ...]:
@@ -51,12 +52,7 @@ def load(path: Path) -> tuple[Accepted, ...]:
     """
     if not path.is_file():
         return ()
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+    content = read_yaml(path, "the file of accepted findings")
     rows = (content or {}).get("accepted") if isinstance(content, dict) or content is None else None
     if (rows is not None and not isinstance(rows, list)) or (rows is None and content):
         raise ConfigurationError(f"{path} must hold one list named accepted")
@@ -66,7 +62,7 @@ def load(path: Path) -> tuple[Accepted, ...]:
 def _accepted(row: object, path: Path, number: int) -> Accepted:
     if not isinstance(row, dict) or set(row) != set(_FIELDS):
         raise ConfigurationError(f"{path}: entry {number} must have exactly {', '.join(_FIELDS)}")
-    if not isinstance(row["until"], date):
+    if type(row["until"]) is not date:  # nor a moment, which is a date to Python
         raise ConfigurationError(f"{path}: until of entry {number} is not a day such as 2026-12-31")
     texts = {name: str(row[name] or "").strip() for name in _FIELDS[:-1]}
     if not all(texts.values()):

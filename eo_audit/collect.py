@@ -93,7 +93,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
     collected = tuple(_grouped(found, logs))
     return Collected(
         cases=collected,
-        context=_context(histories, collected, logs, clusters=_by_name(tables), fates=_fates(tables)),
+        context=_context(histories, collected, logs, clusters=_by_name(tables), fates=_fates(tables), clocks=_clocks(tables)),
         crashed=crashed,
         paths={section["section_id"]: section["path"] for section in sections},
         not_dumped=tuple(sorted(_place(row.not_dumped) for row in bits if row.not_dumped)),
@@ -117,6 +117,24 @@ def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[l
     half = len(rules) // 2
     first, second = _cases(histories, rules[:half]), _cases(histories, rules[half:])
     return [*first[0], *second[0]], {**first[1], **second[1]}
+
+
+@dataclass(frozen=True)
+class _Clocks:
+    """What explanations know of clocks and moments: how far clocks lie apart, which clusters had stopped, and when each log was dumped."""
+
+    farthest_ms: Mapping[str, int]
+    stopped: frozenset[str]
+    dumped_at_ms: Mapping[int, int]
+
+
+def _clocks(tables: Tables) -> _Clocks:
+    farthest: dict[str, int] = defaultdict(int)
+    for row in tables.arrow("clock_offsets").to_pylist():
+        farthest[row["cluster"]] = max(farthest[row["cluster"]], abs(row["newest_offset_ms"]))
+    logs = tables.arrow("replica_logs").to_pylist()
+    stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
+    return _Clocks(farthest, stopped, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None})
 
 
 def _fates(tables: Tables) -> Fates:
@@ -187,7 +205,15 @@ def _addresses(prefixes: Iterable[tuple[str, str]], row: Row) -> Iterator[Addres
             yield Address(section, row.number(f"{prefix}byte_offset"), row.number(f"{prefix}length"), row.maybe(offset))
 
 
-def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Mapping[int, Log], *, clusters: Mapping[str, Row], fates: Fates) -> Context:
+def _context(
+    histories: Mapping[str, DataFrame],
+    found: Sequence[Case],
+    logs: Mapping[int, Log],
+    *,
+    clusters: Mapping[str, Row],
+    fates: Fates,
+    clocks: _Clocks,
+) -> Context:
     """The context of these cases, with what they ask for by id."""
     resends = [case for case in found if case.rule in _RESENDS]
     pairs = {(case.log.log_id, case.row.number(end)) for case in resends if case.log for end in ("earlier", "later")}
@@ -209,6 +235,9 @@ def _context(histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Ma
         instances=_instances(histories["transaction_instances"], instance_ids),
         last_of_producer=_last_of_producers(histories["transaction_instances"], producers),
         open_spans=open_spans,
+        farthest_ms=clocks.farthest_ms,
+        stopped=clocks.stopped,
+        dumped_at_ms=clocks.dumped_at_ms,
         fates=fates,
         data_of=_data_of(histories["instance_partitions"], {c.row.word("instance_id") for c in found if c.rule == "C01"}, logs),
         unmarked=_unmarked(histories["instance_partitions"], lacking),

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
-
 from eo_audit.errors import ConfigurationError
+from eo_audit.yaml_files import read_yaml
 
 _PACKAGE = Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -26,7 +25,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Config:
-    """Where Spark runs, and how much text one task takes. Sizes in bytes."""
+    """Where Spark runs, how much text one task takes (sizes in bytes), and how much is kept."""
 
     mode: str = "local"
     master: str = "local[*]"
@@ -38,6 +37,8 @@ class Config:
     medium: Profile = Profile()
     large: Profile = Profile()
     spark: Mapping[str, str] = field(default_factory=dict)
+    keep_audits: int = 30
+    forget_key: bool = False
 
     def profile(self, input_bytes: int | None) -> Profile:
         """The profile for inputs of this size; the large one where the size is not known."""
@@ -67,10 +68,7 @@ def load(path: Path | None = None, **overrides: object) -> Config:
         ConfigurationError: the file cannot be read, or names a setting that does not exist.
     """
     path = path or conf_folder() / ("cluster.yaml" if submitted() else "local.yaml")
-    try:
-        content = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"cannot read the configuration {path}: {error}") from error
+    content = read_yaml(path, "the configuration")
     if not isinstance(content, dict):
         raise ConfigurationError(f"the configuration {path} is not a list of names and values")
     return _config(path, content | {name: value for name, value in overrides.items() if value is not None})
@@ -87,4 +85,25 @@ def _fill(kind: type[T], path: Path, values: object) -> T:
     unknown = sorted(set(values) - {known.name for known in fields(kind)})  # type: ignore[arg-type]
     if unknown:
         raise ConfigurationError(f"the configuration {path} names settings that do not exist: {', '.join(unknown)}")
+    for known in fields(kind):  # type: ignore[arg-type]
+        if known.name in values:
+            _check(path, known.name, values[known.name], known.type)
     return kind(**values)
+
+
+_WANTED = {"int": "a whole number that is not below 0", "str": "a word", "bool": "true or false"}
+
+
+def _check(path: Path, name: str, value: object, wanted: object) -> None:
+    """A value must be of its setting's kind; nested profiles are checked when they are filled."""
+    plain = wanted.__name__ if isinstance(wanted, type) else str(wanted)
+    fits = {
+        "int": isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62,
+        "str": isinstance(value, str),
+        "bool": isinstance(value, bool),
+        "Profile": isinstance(value, Profile),
+    }.get(plain, isinstance(value, dict) and all(isinstance(item, str | int | float) for item in value.values()))
+    if not fits:
+        raise ConfigurationError(f"the configuration {path}: {name} must be {_WANTED.get(plain, 'names with values')}, not {value!r}")
+    if name in ("range_bytes", "keep_audits") and value == 0:
+        raise ConfigurationError(f"the configuration {path}: {name} must be above 0")

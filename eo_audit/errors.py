@@ -9,6 +9,9 @@ AuditError
 A bad *line* is data and never an exception. Any other exception is a crash: 20.
 """
 
+import errno
+import os
+
 PASS, FAIL, UNKNOWN = 0, 1, 2
 CRASH = 20
 
@@ -41,3 +44,26 @@ class WarehouseError(AuditError):
     """Results that are locked, missing or of another version."""
 
     exit_code = 11
+
+
+# What a machine may refuse at any moment: its disk is full, over quota, read-only or broken.
+_OF_DISKS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "a file may not grow any more (ulimit -f)",
+    errno.EROFS: "the file system is read-only",
+    errno.EIO: "the disk reports an error",
+}
+
+
+def of_machine(error: BaseException) -> str | None:
+    """What a machine refused, if that is what an error is about: of Python, of delta-rs and of Spark, which only quote it.
+
+    Returns:
+        A few words, with the file where it is known, or None.
+    """
+    name = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
+    for code, words in _OF_DISKS.items():
+        if (isinstance(error, OSError) and error.errno == code) or os.strerror(code) in str(error) or f"(os error {code})" in str(error):
+            return words + name
+    return None if error.__cause__ is None else of_machine(error.__cause__)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eo_audit.collect import Collected
+from eo_audit.json_text import json_text
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.context import Context
 from eo_audit.rules.rule import CERTAINTIES, RANK, Address, Case, Explanation, Rule
@@ -165,8 +166,8 @@ def write(folder: Path, told: Sequence[Finding]) -> None:
     """Write findings.jsonl: one finding a line, sorted by finding_id; whole or not at all."""
     target = folder / FILE
     part = target.with_suffix(".jsonl.part")
-    lines = [json.dumps(finding.row(), ensure_ascii=False) + "\n" for finding in sorted(told, key=lambda finding: finding.finding_id)]
-    part.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+    lines = [json_text(finding.row()) + "\n" for finding in sorted(told, key=lambda finding: finding.finding_id)]
+    part.write_text("".join(lines), encoding="utf-8")
     os.replace(part, target)
 
 

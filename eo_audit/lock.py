@@ -1,40 +1,100 @@
-"""One writer at a time: an exclusive lock on a folder that names the process and the host that hold it."""
+"""One writer at a time: an exclusive lock on a folder that names the process and the host that hold it, and beats while they live.
+
+The operating system frees the lock of a process that died, so a dead process of this host never blocks. A file system may not carry locks
+between hosts: there the heartbeat tells. Moments are those of the file system itself, so that clocks of hosts need not agree.
+"""
 
 import fcntl
 import json
 import os
+import secrets
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from eo_audit.errors import WarehouseError
 
+BEAT_SECONDS = 10.0
+DEAD_AFTER_SECONDS = 120.0
+
+
+class Held:
+    """A lock that this process holds, until somebody breaks it."""
+
+    def __init__(self, path: Path, descriptor: int, *, died: bool) -> None:
+        """A lock that was just taken.
+
+        Args:
+            path: the lock file.
+            descriptor: of the open file.
+            died: its last holder did not give it back.
+        """
+        self.died = died
+        self._path = path
+        self._descriptor = descriptor
+
+    def is_ours(self) -> bool:
+        """Does the lock file still name this process? Not if another one has put its own there."""
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor)) and _content(self._path).get("token") == _TOKEN
+        except OSError:
+            return False
+
+    def check(self) -> None:
+        """Raise unless the lock is held.
+
+        Raises:
+            WarehouseError: somebody broke it, or believed this process dead while it slept.
+        """
+        if not self.is_ours():
+            raise WarehouseError(f"{self._path.parent} was taken over by {_holder(self._path)} meanwhile: this run writes nothing more")
+
+    def beat(self) -> None:
+        """Tell that this process lives."""
+        with suppress(OSError):  # the next one will do
+            os.utime(self._descriptor)
+
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[bool]:
+def exclusive(path: Path, *, break_lock: bool = False) -> Iterator[Held]:
     """Hold the lock file at a path.
 
-    The operating system frees the lock of a process that died, so a dead process of this host never blocks. A file system may not
-    carry locks between hosts: a lock that names another host is believed, whatever the file system says.
-
-    Yields:
-        Whether its last holder died: it still names one.
+    Args:
+        path: the lock file.
+        break_lock: take it from whoever holds it; his next `check` fails.
 
     Raises:
         WarehouseError: another process holds it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if break_lock:
+        path.unlink(missing_ok=True)
     with path.open("a+") as file:
         _take(file.fileno(), path)
-        died = bool(_content(path))
+        held = Held(path, file.fileno(), died=bool(_content(path)) or break_lock)
         file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": _TOKEN}))
         file.flush()
+        done = threading.Event()
+        beating = threading.Thread(target=_beat, args=(held, done), name="eo-audit-lock", daemon=True)
+        beating.start()
         try:
-            yield died
+            yield held
         finally:
-            file.truncate(0)
+            done.set()
+            beating.join()
+            if held.is_ours():
+                file.truncate(0)
+
+
+_TOKEN = secrets.token_hex(8)
+
+
+def _beat(held: Held, done: threading.Event) -> None:
+    while not done.wait(BEAT_SECONDS):
+        held.beat()
 
 
 def _take(descriptor: int, path: Path) -> None:
@@ -42,20 +102,33 @@ def _take(descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise WarehouseError(f"{path.parent} is being written by {_holder(path)}: wait for it, or choose another --out") from None
-    if _host(path) not in (None, socket.gethostname()):
-        raise WarehouseError(f"{path.parent} is being written by {_holder(path)}: wait for it, or remove {path} if it died")
+    content = _content(path)
+    if content.get("host") in (None, socket.gethostname()):
+        return
+    silent = _now(path) - path.stat().st_mtime
+    if "token" not in content:  # of a release that does not beat
+        raise WarehouseError(f"{path.parent} is being written by {_holder(path)}: wait for it, or use --break-lock if it died")
+    if silent < DEAD_AFTER_SECONDS:
+        left = f"if it died, this works in {DEAD_AFTER_SECONDS - silent:.0f} s, or with --break-lock at once"
+        raise WarehouseError(f"{path.parent} is being written by {_holder(path)}, seen {max(silent, 0):.0f} s ago: wait for it ({left})")
+
+
+def _now(path: Path) -> float:
+    """The clock of the file system that the lock is on."""
+    probe = path.with_name(f"_now-{_TOKEN}")
+    try:
+        probe.touch()
+        return probe.stat().st_mtime
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _content(path: Path) -> dict[str, object]:
     try:
         content = json.loads(path.read_text())
-    except ValueError:
+    except (ValueError, OSError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _host(path: Path) -> object:
-    return _content(path).get("host")
 
 
 def _holder(path: Path) -> str:

@@ -17,7 +17,10 @@ def parse_moment(text: str | None) -> int | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ArgumentError(f"--as-of {text} is neither ISO 8601 (2026-11-21T05:00:00Z) nor milliseconds since 1970") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    milliseconds = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    if not 0 <= milliseconds < 10**13:
+        raise ArgumentError(f"--as-of {text} is no time of our days (1970 to 2286)")
+    return milliseconds
 
 
 def _milliseconds(text: str) -> int:

@@ -1,16 +1,22 @@
-"""Parquet files on their way into a table: written under a temporary name, renamed when whole, described for the table's log."""
+"""Parquet files: written aside, renamed when whole with their checksum in the name, described for the table's log, and read."""
 
 import json
+import re
+import sys
 import uuid
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eo_audit.schemas import schema
 
 ROW_GROUP_ROWS = 250_000
+_NAMED = re.compile(r"^part-[0-9a-f]{32}-([0-9a-f]{8})\.parquet$")
 
 
 @dataclass(frozen=True)
@@ -53,18 +59,77 @@ class FactWriter:
         if self._writer is None:
             return None
         self._writer.close()
-        self._unfinished().replace(self._path)
-        return describe(self._path, self._path.parent)
+        named = self._path.with_name(f"{self._path.stem}-{checksum(self._unfinished()):08x}.parquet")
+        self._unfinished().replace(named)
+        return describe(named, named.parent)
 
     def _flush(self) -> None:
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._unfinished(), self._schema)
+            self._writer = pq.ParquetWriter(self._unfinished(), self._schema, write_page_checksum=True)
         self._writer.write_table(pa.concat_tables(self._waiting).cast(self._schema))
         self._waiting, self._waiting_rows = [], 0
 
     def _unfinished(self) -> Path:
         return self._path.with_name(f"_{self._path.name}.part")
+
+
+def checksum(path: Path) -> int:
+    """CRC-32 of a file. Ours have it in their names, so that a damaged one is noticed without anything to compare it with."""
+    total = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            total = zlib.crc32(block, total)
+    return total
+
+
+def fault(path: Path, size: int, *, content: bool) -> str | None:
+    """What is wrong with a data file, if anything: a word for whoever has to mend it.
+
+    Args:
+        path: the file.
+        size: what the table's log says of it.
+        content: look into it, too.
+    """
+    if not path.is_file():
+        return f"{path.name} is missing"
+    if path.stat().st_size != size:
+        return f"{path.name} has {path.stat().st_size} bytes, not {size}"
+    named = _NAMED.search(path.name)
+    if content and named is not None and checksum(path) != int(named[1], 16):
+        return f"{path.name} is not as it was written"
+    return None
+
+
+def read(name: str, files: Sequence[tuple[Path, int]]) -> pa.Table:
+    """All rows of some files of a table."""
+    wanted = schema(name).arrow()
+    tables = [opened(path).read().cast(wanted) for path, _ in files]
+    return pa.concat_tables(tables) if tables else wanted.empty_table()
+
+
+def opened(path: Path) -> pq.ParquetFile:
+    """A file to read; damage that it finds on the way is an error."""
+    return pq.ParquetFile(path, page_checksum_verification=True)
+
+
+def find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Columns of the rows of a file whose values lie within (lowest, highest), in parts; row groups that cannot hold one are not read."""
+    for group in range(file.num_row_groups):
+        chunks = [file.metadata.row_group(group).column(index) for index in range(file.metadata.num_columns)]
+        found = {chunk.path_in_schema: chunk.statistics for chunk in chunks if chunk.path_in_schema in bounds}
+        if any(s is not None and s.has_min_max and (s.max < bounds[name][0] or s.min > bounds[name][1]) for name, s in found.items()):
+            continue
+        rows = file.read_row_group(group, columns=columns)
+        for name, (lowest, highest) in bounds.items():
+            rows = rows.filter(pc.and_(pc.greater_equal(rows[name], _int64(lowest)), pc.less_equal(rows[name], _int64(highest))))
+        yield rows
+
+
+def _int64(value: int) -> pa.Scalar:
+    """`pa.scalar` would import pandas, to know its types: that takes longer than the whole look-up."""
+    held = min(max(value, -(1 << 63)), (1 << 63) - 1)
+    return pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(held.to_bytes(8, sys.byteorder, signed=True))])[0]
 
 
 def write(table: str, rows: pa.Table, folder: Path) -> list[DataFile]:

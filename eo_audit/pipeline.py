@@ -15,14 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eo_audit import __version__, baseline
+from eo_audit import __version__, baseline, upkeep
 from eo_audit.config import Config, load
+from eo_audit.delta_table import DamagedError
 from eo_audit.dump.discovery import Discovery, look_through
 from eo_audit.errors import InputError, WarehouseError
 from eo_audit.ingest import check_brokers, ingest_files
+from eo_audit.keys import Keys
 from eo_audit.places import make_folder
 from eo_audit.policy import Policy
 from eo_audit.policy import load as load_policy
+from eo_audit.schemas import table_names
 from eo_audit.session import Starting
 from eo_audit.tables import Step, Warehouse
 from eo_audit.tasks import Progress, Tasks, silent
@@ -41,7 +44,7 @@ class Options:
     """What a person may set.
 
     `as_of_ms` is the audit's now; `policy` replaces `conf/policy.yaml`; `accepted` holds the accepted findings, if it is there; `notice`
-    hears what is left out.
+    hears what is left out; `forget_key` throws the key of the hashes away after the run; `break_lock` takes the lock from whoever holds it.
     """
 
     config: Config = field(default_factory=load)
@@ -51,6 +54,8 @@ class Options:
     progress: Progress = silent
     notice: Callable[[str], None] = unheard
     accepted: Path = baseline.DEFAULT
+    forget_key: bool = False
+    break_lock: bool = False
 
     def judging(self) -> tuple[Policy, tuple[baseline.Accepted, ...]]:
         """The policy and the accepted findings.
@@ -142,11 +147,34 @@ def audit(warehouse: Warehouse, options: Options) -> None:
     publish(warehouse, "audit", options, rule_set=str(judged.verdict["rule_set"]), verdict=str(judged.verdict["verdict"]))
     build.write_report(warehouse.out, judged.verdict)
     verdict.write(warehouse.out, judged.verdict)
+    tidy(warehouse, options)
+
+
+def tidy(warehouse: Warehouse, options: Options) -> None:
+    """Remove what no reader needs any more; a file system that does not let go of it is no reason to fail."""
+    try:
+        upkeep.tidy(warehouse, keep_audits=options.config.keep_audits)
+    except (OSError, DamagedError) as error:
+        options.notice(f"what older audits left in {warehouse.folder} could not be removed: {error}")
+
+
+def prune(warehouse: Warehouse, files: Sequence[upkeep.Superseded], options: Options) -> int:
+    """Remove the facts of dump files that newer dumps replaced (`upkeep.superseded`), and return how many rows went."""
+    rows = upkeep.prune(warehouse, files, told=lambda name, rows: options.progress(f"removing facts: {name}", 0, 1))
+    publish(warehouse, "prune", options)
+    tidy(warehouse, options)
+    return rows
 
 
 @contextmanager
 def writing(
-    out: Path, options: Options, *, input_bytes: int = 0, after: str | None = None, spark: "Callable[[], SparkSession] | None" = None
+    out: Path,
+    options: Options,
+    *,
+    input_bytes: int = 0,
+    after: str | None = None,
+    keeps_verdict: bool = False,
+    spark: "Callable[[], SparkSession] | None" = None,
 ) -> Iterator[Warehouse]:
     """The warehouse of an output folder, locked for this process, with Spark starting in the background.
 
@@ -155,6 +183,7 @@ def writing(
         options: what a person may set.
         input_bytes: what will be added to what the tables hold.
         after: the step that must have finished there.
+        keeps_verdict: what is written changes no verdict; then verdict.json stays, and Spark is not started before it is needed.
         spark: a session that is there already.
 
     Raises:
@@ -163,14 +192,18 @@ def writing(
     if after is not None:
         _need(Warehouse(out), after)
     make_folder(out)
+    keys = Keys(forget=options.forget_key or options.config.forget_key, notice=options.notice)
     size = input_bytes + Warehouse(out).text_bytes()
     starting = spark or Starting(options.config, input_bytes=size)
-    warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes)
-    with warehouse.writing() as died:
-        if died:
+    warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes, keys=keys)
+    with warehouse.writing(break_lock=options.break_lock, remakes=after != "rebuild") as before:
+        if before.died:
             options.notice(f"an earlier run in {out} died before it had finished: what it left half done is taken back")
-        (warehouse.out / "verdict.json").unlink(missing_ok=True)  # nobody reads yesterday's verdict of a run that dies today
-        if isinstance(starting, Starting):
+        for sentence in before.lost:
+            options.notice(sentence)
+        if not keeps_verdict:
+            (warehouse.out / "verdict.json").unlink(missing_ok=True)  # nobody reads yesterday's verdict of a run that dies today
+        if isinstance(starting, Starting) and not keeps_verdict:
             starting.begin()
         yield warehouse
 
@@ -223,3 +256,5 @@ def _need(warehouse: Warehouse, step: str) -> None:
         raise WarehouseError(f"{warehouse.out} has no finished {step}: {command}")
     if done[-1] != step:
         raise WarehouseError(f"the histories in {warehouse.out} are older than the facts: {command}")
+    if step == "rebuild" and not all(warehouse.exists(name) for name in table_names("histories")):
+        raise WarehouseError(f"histories in {warehouse.out} were damaged and are gone: {command}")

@@ -29,6 +29,21 @@ def refuse_scheme(path: Path, error: type[InputError | WarehouseError]) -> None:
     raise error(f"{address} cannot be used: only folders and files of this machine can; copy it here, or mount it, and name that folder")
 
 
+# Readers of Delta tables take the path for an address: they decode it, and a backslash for a slash.
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\|[\x00-\x1f\x7f]")
+
+
+def refuse_misread(path: Path) -> None:
+    """Refuse a folder for results that readers of Delta tables would look for elsewhere.
+
+    Raises:
+        WarehouseError: `%2F` and the like, a backslash or a control character is in its path.
+    """
+    found = _MISREAD.search(str(path.absolute()))
+    if found is not None:
+        raise WarehouseError(f"--out {path} cannot be used: readers of Delta tables misread {found[0]!r} in a path; name another folder")
+
+
 def make_folder(path: Path) -> None:
     """The folder of the results, made if it is not there.
 
@@ -36,6 +51,7 @@ def make_folder(path: Path) -> None:
         WarehouseError: it cannot be made or written, or something else has its name.
     """
     refuse_scheme(path, WarehouseError)
+    refuse_misread(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import yaml
-
 from eo_audit.errors import ConfigurationError
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.needs import REASONS
 from eo_audit.rules.rule import SEVERITIES
 from eo_audit.unread import SECTION_KINDS, UNREAD_BECAUSE
+from eo_audit.yaml_files import read_yaml
 
 CRASHED = "crashed"
 _CAUSES = (*REASONS, CRASHED)
@@ -126,11 +125,7 @@ def load(path: Path | None = None) -> Policy:
         ConfigurationError: it cannot be read, has unknown names, lacks a reason, or does not decide every case.
     """
     file = path or _default()
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"the policy {file} cannot be read: {str(error).splitlines()[0]}") from error
-    return parse(content, str(file))
+    return parse(read_yaml(file, "the policy"), str(file))
 
 
 def parse(content: object, source: str) -> Policy:
@@ -235,7 +230,7 @@ def _names(content: object, source: str, allowed: Sequence[str] | Mapping[str, o
     if content is None:
         return frozenset()
     names = content if isinstance(content, list) else [content]
-    wrong = [str(name) for name in names if name not in allowed]
+    wrong = [str(name) for name in names if not isinstance(name, str) or name not in allowed]
     if wrong or not names:
         raise ConfigurationError(f"{source}: {', '.join(wrong) or 'an empty list'} is not one of {', '.join(sorted(allowed))}")
     return frozenset(str(name) for name in names)

@@ -97,7 +97,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         judged = _judged(warehouse, frame, producers, coordinator, instances)
         assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
         told()
-        pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, producers.coverage, judged.clocks)]
+        pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, judged, producers.coverage)]
         seen = _visibility(warehouse, frame, producers, assigned, instances)
         pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
         told()
@@ -155,10 +155,16 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
 
 
 def _instance_partitions(
-    warehouse: Warehouse, frame: Frame, instances: "DataFrame", assigned: "DataFrame", covered: "DataFrame", clocks: "DataFrame"
+    warehouse: Warehouse, frame: Frame, instances: "DataFrame", assigned: "DataFrame", judged: Judged, covered: "DataFrame"
 ) -> None:
     partitions = instance_partitions(
-        instances, assigned, coverage=covered, replica_logs=frame.logs, clock_offsets=clocks, clusters=frame.clusters
+        instances,
+        assigned,
+        events=judged.events,
+        coverage=covered,
+        replica_logs=frame.logs,
+        clock_offsets=judged.clocks,
+        clusters=frame.clusters,
     )
     warehouse.overwrite("instance_partitions", partitions)
 

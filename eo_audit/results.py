@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Row = dict[str, object]
+_SAID = {"verdict", "exit_code", "rules", "counts", "partitions", "inputs"}  # by every verdict.json
 
 
 # What a chart of a partition is drawn from.
@@ -82,8 +83,12 @@ class Results:
         if not path.is_file():
             unfinished = "the last audit of this folder has not finished: run it again"
             raise WarehouseError(f"{path} is not there, {unfinished} (report.html and the tables still show the one before)")
-        content = json.loads(path.read_text(encoding="utf-8"))
-        assert isinstance(content, dict)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, OSError) as error:
+            raise WarehouseError(f"{path} is damaged ({error}): run 'eo-audit audit --out {self.out}'") from error
+        if not isinstance(content, dict) or _SAID - set(content):
+            raise WarehouseError(f"{path} is not what an audit writes: run 'eo-audit audit --out {self.out}'")
         return content
 
     @cached_property

@@ -29,7 +29,7 @@ def finding_history(warehouse: Warehouse) -> list[AuditRun]:
     """All finished audits, oldest first; each finding keeps its id as long as the fault is the same."""
     history, before = [], dict[str, Row]()
     for run in warehouse.runs():
-        if run["step"] == "audit":
+        if run["step"] == "audit" and warehouse.has("findings", run):
             now = {str(row["finding_id"]): row for row in warehouse.arrow_of("findings", run).to_pylist()}
             history.append(AuditRun(run, _only(now, before), tuple(now[key] for key in now if key in before), _only(before, now)))
             before = now

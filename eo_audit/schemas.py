@@ -13,6 +13,7 @@ from eo_audit.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -84,3 +85,22 @@ def table_names(family: str | None = None) -> list[str]:
     """Names of all tables, or of one family (facts, histories, results), sorted."""
     names = sorted(path.stem for path in _folder().glob("*.json"))
     return [name for name in names if family in (None, schema(name).family)]
+
+
+def conform(rows: "DataFrame", name: str) -> "DataFrame":
+    """The columns of a table, in its order.
+
+    Raises:
+        ConfigurationError: one sentence with the missing, extra and mistyped columns together.
+    """
+    wanted = {field.name: field.dataType.simpleString() for field in schema(name).spark()}
+    found = {field.name: field.dataType.simpleString() for field in rows.schema}
+    faults = {
+        "missing": sorted(wanted.keys() - found.keys()),
+        "extra": sorted(found.keys() - wanted.keys()),
+        "mistyped": sorted(f"{n} ({found[n]}, not {t})" for n, t in wanted.items() if n in found and found[n] != t),
+    }
+    if any(faults.values()):
+        told = "; ".join(f"{fault}: {', '.join(columns)}" for fault, columns in faults.items() if columns)
+        raise ConfigurationError(f"rows for the table {name} do not have its columns: {told}")
+    return rows.select(*wanted)

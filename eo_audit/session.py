@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from eo_audit.config import Config, Profile, load, submitted
 from eo_audit.errors import ConfigurationError
+from eo_audit.scratch import own_folder
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
 JARS = {
@@ -99,7 +100,8 @@ def _local_settings(config: Config, profile: Profile) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": profile.driver_memory,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH")])),
-        "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _archive_options()])),
+        "spark.local.dir": str(own_folder()),
+        "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _scratch_options(), _archive_options()])),
         "spark.sql.session.timeZone": "UTC",
         **DELTA,
         **_delta_jars(),
@@ -249,6 +251,12 @@ def write_archive(dumps: Path) -> Path:
     if not unfinished.is_file():
         raise ConfigurationError(f"Java wrote no archive of classes (exit code {ran.returncode}): {ran.stdout[-500:]}")
     return unfinished.replace(archive)
+
+
+def _scratch_options() -> str:
+    """What Java itself would leave in the temporary folder and, when it crashes, in the current one. A path with a blank is no option."""
+    own = own_folder()
+    return "" if " " in str(own) else f"-Djava.io.tmpdir={own} -XX:ErrorFile={own}/java-crash-%p.log -XX:-UsePerfData"
 
 
 def _archive_options() -> str:

@@ -1,4 +1,4 @@
-"""The only reader and writer of Delta tables.
+"""The only reader and writer of tables.
 
 Tasks write Parquet files, and delta-rs commits them: a commit takes a few milliseconds where Spark's own takes a second. Any Delta reader
 reads the tables. Every reader here sees all tables at the versions that the newest row of `runs` pins, so a run that works or died
@@ -6,29 +6,25 @@ never shows. A writer holds the lock, first puts back what a dead run left behin
 """
 
 import json
-import os
-import secrets
 import shutil
-import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from eo_audit import parquet
-from eo_audit.errors import ConfigurationError, WarehouseError
-from eo_audit.lock import exclusive
+from eo_audit.delta_table import DamagedError, Table
+from eo_audit.errors import of_machine
+from eo_audit.keys import Keys
+from eo_audit.lock import Held, exclusive
 from eo_audit.parquet import DataFile
-from eo_audit.schemas import schema, table_names
+from eo_audit.recovery import recover
+from eo_audit.schemas import conform, schema
 
 if TYPE_CHECKING:  # commands that only read start in a fraction of a second, without Spark
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +32,6 @@ if TYPE_CHECKING:  # commands that only read start in a fraction of a second, wi
 # Tables of up to this size reach Spark as values in the plan: no files to list, no scan task.
 INLINE_FILE_BYTES = 1 << 20
 INLINE_MEMORY_BYTES = 4 << 20
-SALT_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -51,6 +46,14 @@ class Step:
     rule_set: str | None = None
     as_of_ms: int | None = None
     verdict: str | None = None
+
+
+@dataclass(frozen=True)
+class Before:
+    """What a writer found: did an earlier run die half-way, and what is said of histories that were damaged."""
+
+    died: bool
+    lost: Sequence[str]
 
 
 # Rows that are read a few times and thrown away: no dictionaries, no statistics, the quickest codec. A tenth of the rebuild's CPU time
@@ -70,15 +73,19 @@ class Warehouse:
         out: the output folder.
         folder: where the tables lie, one folder each.
         small: what is written fits the memory of this process.
+        keys: where the key of the hashes is kept.
     """
 
-    def __init__(self, out: Path, spark: "Callable[[], SparkSession] | None" = None, *, small: bool = True) -> None:
+    def __init__(
+        self, out: Path, spark: "Callable[[], SparkSession] | None" = None, *, small: bool = True, keys: Keys | None = None
+    ) -> None:
         """Open the tables of an output folder at their pinned versions.
 
         Args:
             out: the output folder; it need not exist.
             spark: gives the session; called when it is first needed. Not needed for `arrow`.
             small: what is written fits the memory of this process; then it is written here, without a Spark write job.
+            keys: where the key of the hashes is kept; in the user's configuration folder by default.
         """
         self.out = out.resolve()
         self.folder = self.out / "warehouse"
@@ -86,6 +93,8 @@ class Warehouse:
         self.small = small
         self._versions = self.pinned()
         self._inline: dict[str, pa.Table] = {}
+        self._held: Held | None = None
+        self.keys = keys or Keys()
 
     def exists(self, name: str) -> bool:
         """Has a finished step (or this writer) written the table?"""
@@ -106,23 +115,27 @@ class Warehouse:
             return self._from_arrow(name, self._inline[name])
         files = self._files(name)
         if sum(size for _, size in files) <= INLINE_FILE_BYTES:
-            return self._from_arrow(name, _arrow(name, files))
+            return self._from_arrow(name, self._arrow(name, files))
         return self.session().read.schema(schema(name).spark()).parquet(*(str(path) for path, _ in files))
 
     def arrow(self, name: str) -> pa.Table:
         """A table as `read` sees it, in this process's memory and without Spark."""
-        return self._inline[name] if name in self._inline else _arrow(name, self._files(name))
+        return self._inline[name] if name in self._inline else self._arrow(name, self._files(name))
 
     def arrow_of(self, name: str, run: Mapping[str, object]) -> pa.Table:
         """A table as a finished step left it: at the version that its row of `runs` pins."""
         version = json.loads(str(run["table_versions"])).get(name)
-        files = [] if version is None else _data_files(DeltaTable(self.folder / name, version=version))
-        return _arrow(name, files)
+        return self._arrow(name, [] if version is None else self._table(name).files(version))
+
+    def has(self, name: str, run: Mapping[str, object]) -> bool:
+        """Does a finished step pin a version of the table? Not if it was damaged since, and is gone."""
+        return name in json.loads(str(run["table_versions"]))
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """The rows of a table in parts, in the order of its files, without Spark."""
-        for path, _ in self._files(name):
-            yield from pq.ParquetFile(path).iter_batches()
+        with self._told(name):
+            for path, _ in self._files(name):
+                yield from parquet.opened(path).iter_batches()
 
     def find(self, name: str, **bounds: tuple[int, int]) -> pa.Table:
         """Rows whose columns lie within (lowest, highest), without Spark; row groups that cannot hold one are not read."""
@@ -134,9 +147,10 @@ class Warehouse:
         whole = schema(name).arrow()
         wanted = pa.schema([whole.field(column) for column in columns or whole.names])
         read = [*wanted.names, *(bound for bound in bounds if bound not in wanted.names)]
-        for path, _ in self._files(name):
-            for rows in _find(pq.ParquetFile(path), bounds, read):
-                yield rows.select(wanted.names).cast(wanted)
+        with self._told(name):
+            for path, _ in self._files(name):
+                for rows in parquet.find(parquet.opened(path), bounds, read):
+                    yield rows.select(wanted.names).cast(wanted)
 
     def overwrite(self, name: str, rows: "DataFrame") -> "DataFrame":
         """Replace a table by rows that have exactly its columns, and return what was written.
@@ -178,21 +192,31 @@ class Warehouse:
         return self.session().read.schema(rows.schema).parquet(str(scratch))
 
     @contextmanager
-    def writing(self) -> Iterator[bool]:
+    def writing(self, *, break_lock: bool = False, remakes: bool = True) -> Iterator[Before]:
         """Hold the lock; tables newer than their pinned version are put back to it first.
 
+        Args:
+            break_lock: take it from whoever holds it; his next commit fails.
+            remakes: histories and findings will be made anew, so damaged ones may go.
+
         Yields:
-            Whether an earlier run died half-way.
+            What was found.
 
         Raises:
-            WarehouseError: another process writes, or the tables are those of another version of this package.
+            WarehouseError: another process writes, facts are damaged, or the tables are those of another version of this package.
         """
-        with exclusive(self.folder / "_lock") as died:
-            self._versions, self._inline = self.pinned(), {}
-            put_back = self._restore()
+        with exclusive(self.folder / "_lock", break_lock=break_lock) as held:
+            self._held, self._versions, self._inline = held, self.pinned(), {}
+            recovered = recover(self.folder, self._versions, remakes=remakes)
+            self._versions = dict(recovered.versions)
+            if recovered.lost:
+                self._unpin(recovered.lost)
+            self.keys.move_in(self.folder, used=bool(self._files("records")))
             try:
-                yield died or put_back
+                yield Before(held.died or recovered.put_back, tuple(recovered.lost.values()))
             finally:
+                self._held = None
+                self.keys.throw_away(self.folder)
                 shutil.rmtree(self.folder / "_scratch", ignore_errors=True)
 
     def publish(self, step: Step) -> None:
@@ -212,12 +236,20 @@ class Warehouse:
         table = pa.Table.from_pylist(list(rows), schema=schema("runs").arrow())
         self._commit("runs", parquet.write("runs", table, self.folder / "runs"), mode="overwrite")
 
+    def _unpin(self, names: Collection[str]) -> None:
+        """Versions of tables that are gone are pinned by no row of `runs` any more."""
+        runs = [(run, json.loads(str(run["table_versions"]))) for run in self.runs()]
+        left = [{name: version for name, version in pins.items() if name not in names} for _, pins in runs]
+        self.overwrite_runs([{**run, "table_versions": json.dumps(pins)} for (run, _), pins in zip(runs, left, strict=True)])
+
     def runs(self) -> list[dict[str, object]]:
         """All finished steps, oldest first."""
-        path = self.folder / "runs"
-        if not DeltaTable.is_deltatable(str(path)):
-            return []
-        return list(_arrow("runs", _data_files(DeltaTable(path))).to_pylist())
+        table = self._table("runs")
+        if table.exists():
+            return list(self._arrow("runs", table.files()).to_pylist())
+        if (self.out / "findings.jsonl").is_file() and any(table.folder.glob("*.parquet")):
+            raise DamagedError("runs", table.folder, "its log is missing")  # else all tables would count as never finished
+        return []
 
     def pinned(self) -> dict[str, int]:
         """Version of every table that the newest finished step pins."""
@@ -226,22 +258,44 @@ class Warehouse:
         return {str(name): int(version) for name, version in versions.items()}
 
     def salt(self) -> bytes:
-        """The key of the hashes of keys and payloads: made once per warehouse, kept beside the tables and never in one."""
-        path = self.folder / "_salt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(SALT_BYTES))
-        return path.read_bytes()
+        """The key of the hashes of keys and payloads: never beside the tables. See `keys`."""
+        return self.keys.key(self.folder, used=bool(self._files("records")))
+
+    def delete(self, name: str, column: str, values: Collection[int]) -> int:
+        """Delete the rows of a table of facts whose column has one of some values; return their number. The caller publishes."""
+        self._still_held()
+        deleted = self._table(name).delete(column, values) if self.exists(name) and values else 0
+        if deleted:
+            self._versions[name] = self._table(name).version()
+            self._inline.pop(name, None)
+        return deleted
+
+    def stored_bytes(self) -> int:
+        """What the tables take on the disk."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+    def _table(self, name: str) -> Table:
+        return Table(name, self.folder / name)
+
+    def _arrow(self, name: str, files: Sequence[tuple[Path, int]]) -> pa.Table:
+        with self._told(name):
+            return parquet.read(name, files)
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        """Damage met while the files of a table are read, as one sentence."""
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            if of_machine(error) is not None:
+                raise
+            raise DamagedError(name, self.folder / name, error) from error
 
     def _from_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
         return self.session().createDataFrame(_with_chunks(rows), schema=schema(name).spark())
 
     def _files(self, name: str) -> list[tuple[Path, int]]:
-        if not self.exists(name):
-            return []
-        return _data_files(DeltaTable(self.folder / name, version=self._versions[name]))
+        return self._table(name).files(self._versions[name]) if self.exists(name) else []
 
     def _spark_files(self, name: str, rows: "DataFrame") -> list[DataFile]:
         folder = self.folder / name
@@ -251,98 +305,16 @@ class Warehouse:
         return [file for file in files if file.rows]
 
     def _commit(self, name: str, files: Sequence[DataFile], *, mode: str, transaction: str | None = None) -> None:
-        """The one place that changes a table."""
-        added = [AddAction(file.path, file.size, {}, 0, True, file.stats) for file in files]
-        properties = CommitProperties(app_transactions=[Transaction(transaction, 1)]) if transaction else None
-        path = self.folder / name
-        if DeltaTable.is_deltatable(str(path)):
-            DeltaTable(path).create_write_transaction([*added], mode, _delta_schema(name), commit_properties=properties)
-        else:
-            path.mkdir(parents=True, exist_ok=True)
-            create_table_with_add_actions(str(path), _delta_schema(name), added, commit_properties=properties)
-        self._versions[name] = DeltaTable(path).version()
+        self._still_held()
+        self._versions[name] = self._table(name).commit(files, mode=mode, transaction=transaction)
         self._inline.pop(name, None)
 
-    def _restore(self) -> bool:
-        paths = {name: self.folder / name for name in table_names() if name != "runs"}
-        found = {name: DeltaTable(path) for name, path in paths.items() if DeltaTable.is_deltatable(str(path))}
-        put_back = [name for name, table in found.items() if self._restore_table(name, table)]
-        return bool(put_back)
-
-    def _restore_table(self, name: str, table: DeltaTable) -> bool:
-        """Put a table back to its pinned content, if it has another; one that no finished step knows is emptied."""
-        if _columns(table.schema()) != _columns(_delta_schema(name)):
-            raise WarehouseError(f"{self.folder} is of another version of eo-audit (other columns in {name}): choose another --out")
-        pinned = self._versions.get(name)
-        wanted = set(DeltaTable(table.table_uri, version=pinned).file_uris()) if pinned is not None else set()
-        changed = wanted != set(table.file_uris())
-        if pinned is None and changed:
-            self._commit(name, [], mode="overwrite")
-            del self._versions[name]
-        if pinned is not None:
-            if changed:
-                table.restore(pinned)
-            self._versions[name] = DeltaTable(table.table_uri).version()
-        return changed
-
-
-def conform(rows: "DataFrame", name: str) -> "DataFrame":
-    """The columns of a table, in its order.
-
-    Raises:
-        ConfigurationError: one sentence with the missing, extra and mistyped columns together.
-    """
-    wanted = {field.name: field.dataType.simpleString() for field in schema(name).spark()}
-    found = {field.name: field.dataType.simpleString() for field in rows.schema}
-    faults = {
-        "missing": sorted(wanted.keys() - found.keys()),
-        "extra": sorted(found.keys() - wanted.keys()),
-        "mistyped": sorted(f"{n} ({found[n]}, not {t})" for n, t in wanted.items() if n in found and found[n] != t),
-    }
-    if any(faults.values()):
-        told = "; ".join(f"{fault}: {', '.join(columns)}" for fault, columns in faults.items() if columns)
-        raise ConfigurationError(f"rows for the table {name} do not have its columns: {told}")
-    return rows.select(*wanted)
-
-
-def _delta_schema(name: str) -> Schema:
-    return Schema.from_json(json.dumps({"type": "struct", "fields": list(schema(name).fields)}))
-
-
-def _columns(columns: Schema) -> list[tuple[object, object]]:
-    return [(field["name"], field["type"]) for field in json.loads(columns.to_json())["fields"]]
-
-
-def _data_files(table: DeltaTable) -> list[tuple[Path, int]]:
-    added = table.get_add_actions()
-    root = Path(unquote(table.table_uri.removeprefix("file://")))
-    sizes: dict[str, int] = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
-    return [(root / path, size) for path, size in sorted(sizes.items())]
-
-
-def _arrow(name: str, files: Sequence[tuple[Path, int]]) -> pa.Table:
-    wanted = schema(name).arrow()
-    tables = [pq.ParquetFile(path).read().cast(wanted) for path, _ in files]
-    return pa.concat_tables(tables) if tables else wanted.empty_table()
+    def _still_held(self) -> None:
+        """Nothing is committed by a process whose lock was taken from it while it slept."""
+        if self._held is not None:
+            self._held.check()
 
 
 def _with_chunks(rows: pa.Table) -> pa.Table:
     """A table without rows may have no chunks either; Spark takes no such table."""
     return rows if rows.num_rows else rows.schema.empty_table()
-
-
-def _find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]], columns: Sequence[str]) -> Iterator[pa.Table]:
-    for group in range(file.num_row_groups):
-        chunks = [file.metadata.row_group(group).column(index) for index in range(file.metadata.num_columns)]
-        found = {chunk.path_in_schema: chunk.statistics for chunk in chunks if chunk.path_in_schema in bounds}
-        if any(s is not None and s.has_min_max and (s.max < bounds[name][0] or s.min > bounds[name][1]) for name, s in found.items()):
-            continue
-        rows = file.read_row_group(group, columns=columns)
-        for name, (lowest, highest) in bounds.items():
-            rows = rows.filter(pc.and_(pc.greater_equal(rows[name], _int64(lowest)), pc.less_equal(rows[name], _int64(highest))))
-        yield rows
-
-
-def _int64(value: int) -> pa.Scalar:
-    """`pa.scalar` would import pandas, to know its types: that takes longer than the whole look-up."""
-    return pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(value.to_bytes(8, sys.byteorder, signed=True))])[0]

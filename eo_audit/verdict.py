@@ -6,7 +6,6 @@ it judged something, and `not_applicable` when no covered fact could break it. A
 policy minds) and pass. A run in which no rule judged any partition is unknown, whatever the policy says.
 """
 
-import json
 import os
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ from eo_audit.baseline import Accepted
 from eo_audit.collect import Collected
 from eo_audit.errors import FAIL, PASS, UNKNOWN
 from eo_audit.findings import Finding
+from eo_audit.json_text import json_text
 from eo_audit.policy import CRASHED, Policy
 from eo_audit.report.content import summary
 from eo_audit.report.wording import is_waiting, place
@@ -164,7 +164,7 @@ def write(folder: Path, verdict: Mapping[str, object]) -> None:
     target = folder / FILE
     part = target.with_suffix(".json.part")
     told = {**verdict, "finished_at_ms": time.time_ns() // 1_000_000}
-    part.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
+    part.write_text(json_text(told, indent=1) + "\n", encoding="utf-8")
     os.replace(part, target)
 
 

@@ -17,6 +17,14 @@ def spark() -> Iterator[SparkSession]:
     started.stop()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keys of hashes go into a configuration folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _leave_no_cache(request: pytest.FixtureRequest) -> Iterator[None]:
     """Nothing that one test cached or named reaches the next."""

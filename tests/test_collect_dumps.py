@@ -127,7 +127,7 @@ def test_each_topic_gets_its_flags(log_dir: Path, tool: Path, tmp_path: Path) ->
         shutil.copytree(log_dir / "orders-2", log_dir / internal)
     collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
     told = calls(tmp_path)
-    assert "--deep-iteration --print-data-log orders-0/00000000000000000000.log" in told
+    assert "--deep-iteration orders-0/00000000000000000000.log" in told
     assert "--transaction-log-decoder --deep-iteration __transaction_state-1/00000000000000000000.log" in told
     assert "--offsets-decoder --deep-iteration __consumer_offsets-0/00000000000000000000.log" in told
     assert "--deep-iteration __share_group_state-3/00000000000000000000.log" in told
@@ -156,11 +156,21 @@ def test_a_payload_cannot_forge_the_line_at_which_texts_are_cut(end: bytes, log_
         assert text == b"Dumping " + os.fsencode(log_dir / name.removesuffix(".txt")) + b"\n" + forged + end
 
 
-def test_no_payloads_and_chosen_topics(log_dir: Path, tool: Path, tmp_path: Path) -> None:
-    collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "--no-payloads", "orders-1")
+def test_chosen_topics(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "orders-1")
     folders = {path.name for path in (tmp_path / "out/broker-1").iterdir() if path.is_dir()}
     assert folders == {"orders-1", "__transaction_state-0", "__transaction_state-1", "__transaction_state-2"}
-    assert "--print-data-log" not in (tmp_path / "calls").read_text()
+
+
+def test_payloads_are_printed_only_when_asked_for(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """And of no internal topic then; `--no-payloads` was an option once, and scripts may still say it."""
+    shutil.copytree(log_dir / "orders-2", log_dir / "__share_group_state-3")
+    for name, options in (("default", ()), ("no", ("--no-payloads",)), ("asked", ("--payloads",))):
+        done = collect("--out", tmp_path / name, "--log-dir", log_dir, "--kafka-dump-log", tool, *options)
+        assert done.returncode < 2, done.stderr
+        with_payloads = {call.split()[-1].partition("-")[0] for call in calls(tmp_path) if "--print-data-log" in call}
+        assert with_payloads == ({"orders"} if name == "asked" else set())
+        (tmp_path / "calls").unlink()
 
 
 def test_settings_and_directories_come_from_the_brokers_own_file(log_dir: Path, tool: Path, tmp_path: Path) -> None:
@@ -266,9 +276,9 @@ def test_an_interrupted_run_says_so_and_goes_on(log_dir: Path, tool: Path, tmp_p
     assert {name.partition("/")[0] for name in finished} == {"orders-0", "orders-1", "orders-2"}
     (tmp_path / "calls").unlink()
 
-    other = collect(*arguments, "--no-payloads")
+    other = collect(*arguments, "--payloads")
     assert other.returncode == 2 and "begun with other topics or options" in other.stderr
-    done = collect(*arguments)
+    done = collect(*arguments, "--no-payloads")  # what is done anyway
     assert done.returncode == 0, done.stderr
     assert not [call for call in calls(tmp_path) if "orders" in call]
     collected, expected = files(tmp_path / "out"), recorded(log_dir)
@@ -340,7 +350,7 @@ def test_a_segment_whose_index_was_deleted_before_it_could_be_dumped_is_gone_as_
     )
     done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
     assert done.returncode == 0, done.stderr
-    assert f"--deep-iteration --print-data-log {SECOND}.log" in calls(tmp_path)
+    assert f"--deep-iteration {SECOND}.log" in calls(tmp_path)
     assert SECOND not in "".join([*files(tmp_path / "out"), (tmp_path / "out/broker-1/listing.txt").read_text()])
     assert SECOND not in (tmp_path / "out/broker-1/dumped-at.txt").read_text()
 
@@ -357,8 +367,8 @@ def test_what_the_cleaner_replaced_meanwhile_is_dumped_again(log_dir: Path, tool
     done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
     assert done.returncode == 0, done.stderr
     told = calls(tmp_path)
-    assert told.count("--deep-iteration --print-data-log orders-1/00000000000000000000.log") == 2
-    assert told.count("--deep-iteration --print-data-log orders-2/00000000000000000000.log") == 1
+    assert told.count("--deep-iteration orders-1/00000000000000000000.log") == 2
+    assert told.count("--deep-iteration orders-2/00000000000000000000.log") == 1
     assert "broker-1/orders-1/00000000000000000000.log.txt" in files(tmp_path / "out")
 
 

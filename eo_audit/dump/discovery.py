@@ -7,7 +7,6 @@ on. The order is that of cluster and path, whatever the order of arguments and o
 import gzip
 import os
 import re
-import stat
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,16 +15,16 @@ from pathlib import Path, PurePosixPath
 
 from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
-from eo_audit.dump.not_dumps import KafkaFile, NotADump, archive, by_name, is_kafka_file, told_together, unpacking
+from eo_audit.dump.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
 from eo_audit.dump.printed import text
 from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times
+from eo_audit.dump.walk import check_file, outside, walk
 from eo_audit.errors import InputError
 from eo_audit.places import refuse_scheme
 
 HEAD_BYTES = 64 << 10
 UNFINISHED = "unfinished.txt"  # what collect-dumps.sh removes at its end
 _GZIP = b"\x1f\x8b"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHECKPOINT = re.compile(f"({'|'.join(CHECKPOINT_KINDS)})-checkpoint")
 _MANIFEST = re.compile(r"manifest\.ya?ml(\.gz)?")
 _LISTING = re.compile(r"(.*[._-])?listing\.txt(\.gz)?")
@@ -35,8 +34,8 @@ _NOT_MEANT = re.compile(
     r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state"
 )  # hidden files, what people write beside dumps, what brokers keep beside logs
 _DUMP_LINE = re.compile(
-    rb"^(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: |timestamp: \d+ offset: "
-    rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
+    rb"^(?:\xef\xbb\xbf)?(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: "
+    rb"|timestamp: \d+ offset: |producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
     re.MULTILINE,
 )
 
@@ -149,6 +148,8 @@ def _look_into(root: Path, problems: list[Problem]) -> list[_Found]:
         if not root.is_dir():
             return [_look_at(root, root)]
         os.scandir(root).close()
+        if why := outside(os.path.realpath(root), os.path.realpath(root)):
+            raise NotADump(why)
     except NotADump as problem:
         raise InputError(f"{root} {problem}") from None
     except OSError as error:
@@ -172,7 +173,7 @@ def _dumps_below(root: Path, problems: list[Problem]) -> Iterator[_Found]:
 
 
 def _taken(root: Path, problems: list[Problem], own: list[Path]) -> Iterator[_Found]:
-    for path in _walk(root, problems):
+    for path in walk(root, lambda path, why: problems.append(Problem(path, why)), _NOT_MEANT.fullmatch):
         try:
             yield _look_at(root, path)
         except KafkaFile:
@@ -183,30 +184,8 @@ def _taken(root: Path, problems: list[Problem], own: list[Path]) -> Iterator[_Fo
             problems.append(Problem(str(path), f"cannot be read: {error.strerror}"))
 
 
-def _walk(root: Path, problems: list[Problem]) -> Iterator[Path]:
-    """Files below a folder that may be dumps, links followed, each folder once."""
-
-    def unreadable(error: OSError) -> None:
-        problems.append(Problem(str(error.filename), f"cannot be read: {error.strerror}"))
-
-    visited = {os.path.realpath(root)}
-    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=unreadable):
-        kept = []
-        for name in sorted(subfolders):
-            real = os.path.realpath(os.path.join(folder, name))
-            if real in visited:
-                problems.append(Problem(os.path.join(folder, name), "leads to a folder that is read already"))
-            elif not name.startswith("."):
-                visited.add(real)
-                kept.append(name)
-        subfolders[:] = kept
-        yield from (Path(folder, name) for name in sorted(names) if not _NOT_MEANT.fullmatch(name))
-
-
 def _look_at(root: Path, path: Path) -> _Found:
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise NotADump("is neither a file nor a folder")
+    status = check_file(path)
     with path.open("rb") as file:
         stored = file.read(HEAD_BYTES)
     compression, head = ("gzip", _unzip(stored)) if stored.startswith(_GZIP) else ("none", stored)
@@ -232,7 +211,9 @@ def _kind(name: str, head: bytes) -> str:
     """What a file is, by its name where its text does not say otherwise."""
     if is_kafka_file(name, head):
         raise KafkaFile
-    if _MESSAGES.fullmatch(name) and not re.search(rb"^Dumping \S", head, re.MULTILINE):
+    if is_utf16(head) and not _DUMP_LINE.search(head):
+        raise in_utf16(name)
+    if _MESSAGES.fullmatch(name) and not re.search(rb"^(?:\xef\xbb\xbf)?Dumping \S", head, re.MULTILINE):
         return "tool_messages"
     if _DUMP_LINE.search(head):
         return "text"
@@ -244,8 +225,6 @@ def _kind(name: str, head: bytes) -> str:
         return DUMP_TIMES
     if name == UNFINISHED:
         raise NotADump("says that the collection did not finish: the same collect-dumps.sh command goes on where it stopped")
-    if head.startswith(_UTF16):
-        raise NotADump("is UTF-16 text, as PowerShell writes it: save it as UTF-8")
     if b"\0" in head:
         raise NotADump("is a binary file: print segments with kafka-dump-log first")
     if parse_path(name).kind != "unknown":

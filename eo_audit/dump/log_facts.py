@@ -7,7 +7,7 @@ from eo_audit.dump.framing import Group, Record
 from eo_audit.dump.log_records import Span
 from eo_audit.dump.log_sections import section_row, speaks_of
 from eo_audit.dump.log_state import FileContext, Section
-from eo_audit.dump.messages import Message
+from eo_audit.dump.messages import Message, without_text
 
 Row = dict[str, object]
 
@@ -142,8 +142,10 @@ class FactRows:
         """A span of unread text."""
         self.add("unread_spans", start, end, section=section, row={"dump_file_id": self._context.dump_file_id, "reason": reason})
 
-    def message(self, start: int, end: int, *, section: Section, message: Message) -> None:
-        """A message of the tool."""
+    def message(self, start: int, end: int, *, section: Section, message: Message, among_records: bool) -> None:
+        """A message of the tool; `among_records`: where the text of a record may stand, so that its own is not stored."""
+        if among_records:
+            message = without_text(message, end - start, dumped_path=section.dumped_path)
         applies = section.section_id if speaks_of(message, section) else None
         row: Row = {"text_kind": message.text_kind, "severity": message.severity, "applies_to_section": applies, "text": message.text}
         self.add("tool_messages", start, end, section=section, row=row)
@@ -154,7 +156,7 @@ class FactRows:
         self.rows["batches"].append(batch_row(group, section, self._base))
         self.own("facts", group.start, group.end)
         for start, end, message in group.messages:
-            self.message(start, end, section=section, message=message)
+            self.message(start, end, section=section, message=message, among_records=True)
             self.own("facts", end, start)
         for record in () if group.line.is_control else group.records:
             self.rows["records"].append(record_row(record, group, section, self._base))

@@ -9,12 +9,23 @@ from eo_audit.dump.log_facts import FactRows
 from eo_audit.dump.log_records import Rules, endings
 from eo_audit.dump.log_resync import Damage, held_by, next_beginning
 from eo_audit.dump.log_search import read_group
-from eo_audit.dump.log_sections import heard, kind_without_path, learned_section, looks_like_log, new_section, profile, unsupported
+from eo_audit.dump.log_sections import (
+    heard,
+    kind_without_path,
+    learned_section,
+    looks_like_log,
+    may_hold_records,
+    new_section,
+    profile,
+    unsupported,
+    went_on,
+)
 from eo_audit.dump.log_state import FileContext, Ledger, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
 from eo_audit.dump.printed import text as printable
 from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_UNREAD_LINE = 1 << 16  # bytes: a longer line of unread text is skipped in pieces
 
 
@@ -111,6 +122,8 @@ class Reader:
             return self._skip(at, "unsupported_dialect")
         if self.lost:
             return self._lost_line(at)
+        if section is None and self.base + at == 0 and self._byte_order_mark():
+            return len(BYTE_ORDER_MARK)
         self.window.structural(at)
         if dumping := DUMPING.match(self.window.text, at):
             return self._dumping(at, dumping[1])
@@ -119,6 +132,14 @@ class Reader:
         if section.identity.kind == "log":
             return self._log_line(at, section)
         return self._other_line(at, section)
+
+    def _byte_order_mark(self) -> bool:
+        """What Windows programs write in front of a UTF-8 file is nobody's text."""
+        self.window.reach(len(BYTE_ORDER_MARK))
+        found = self.window.text.startswith(BYTE_ORDER_MARK)
+        if found:
+            self.facts.own("preamble", 0, len(BYTE_ORDER_MARK))
+        return found
 
     # sections
 
@@ -241,10 +262,12 @@ class Reader:
         return behind
 
     def _group(self, at: int, line: BatchLine, section: Section) -> int:
+        section = went_on(section)
         taken = self.fast.take(at, self._stop, section) if self.fast and not self.unproven else None
         if taken is not None:
             self._close_unread(at)
             self.damage.clear()
+            self.section = section
             end, self.position = taken
             self.facts.own("facts", at, end)
             return end
@@ -344,6 +367,6 @@ class Reader:
         if found is None:
             return None
         self._close_unread(at)
-        self.facts.message(at, found[0], section=section, message=found[1])
+        self.facts.message(at, found[0], section=section, message=found[1], among_records=may_hold_records(section))
         self.section = heard(section, found[1])
         return found[0]

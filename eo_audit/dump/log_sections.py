@@ -120,6 +120,17 @@ def heard(section: Section, message: Message) -> Section:
     return section
 
 
+def went_on(section: Section) -> Section:
+    """The section at one more batch line: a tool that printed it had not ended before."""
+    return replace(section, end_reason=None) if section.end_reason == "exception" else section
+
+
+def may_hold_records(section: Section) -> bool:
+    """May text of this section be that of a record? Not before the first batch line of a dump, nor in one of a sidecar."""
+    known = section.dumped_path is not None and section.identity.kind in ("log", *_SIDECARS)
+    return not known or section.dialect is not None
+
+
 def speaks_of(message: Message, section: Section) -> bool:
     """Is the message about this section's file? Summaries at the end of a run speak of any file of the run."""
     spoken, dumped = message.path, section.dumped_path

@@ -116,7 +116,7 @@ def _flatten(loader: yaml.SafeLoader, mapping: yaml.MappingNode, names: tuple[st
 def _construct(loader: yaml.SafeLoader, node: yaml.Node) -> object:
     try:
         built: object = loader.construct_object(node, deep=True)
-    except ValueError as error:  # a date that no calendar has
+    except (ValueError, LookupError, AttributeError, TypeError) as error:  # a date that no calendar has, `!!bool x`, `!!timestamp x`
         raise _Unusable(f"line {node.start_mark.line + 1}: {error}") from error
     return built
 

@@ -1,14 +1,15 @@
 """What the dump tool says beside the data: on stdout between the facts, on stderr, in `*.log.err.txt`.
 
-The kinds are those of `tool_messages.text_kind`. A line is only a message where nobody else can have written it: the reader of a log asks
-between two batches, never inside a record.
+The kinds are those of `tool_messages.text_kind`. The reader of a log asks between two batches, never inside a record; but where
+records could be read in more than one way even a line between two may be somebody's data. So the text of such a line is not kept.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eo_audit.dump.printed import number, text
 
+NOT_KEPT = "bytes, not kept: they may be part of a record)"
 MAX_QUOTE = 500  # characters of a message that are kept
 
 
@@ -25,6 +26,15 @@ class Message:
     path: str | None = None
     invalid_bytes: int | None = None
 
+
+# Messages that are made of the tool's own words, numbers and one path.
+_WITHOUT_TEXT = frozenset({"non_consecutive_offsets", "index_mismatch", "invalid_bytes"})
+# What ends a dump, as far as these words say it: they are ours, whoever wrote the line.
+_FATAL = re.compile(
+    r'Exception in thread "main" (?:java\.lang\.(?:NullPointerException|OutOfMemoryError|IllegalStateException|IllegalArgumentException)'
+    r"|java\.nio\.file\.(?:NoSuchFileException|AccessDeniedException)|java\.io\.FileNotFoundException"
+    r"|org\.apache\.kafka\.common\.(?:KafkaException|errors\.(?:CorruptRecordException|UnsupportedVersionException|SerializationException)))"
+)
 
 # (kind, severity, first line): the texts of `kafka.tools.DumpLogSegments` (to 4.2) and `org.apache.kafka.tools.DumpLogSegments`,
 # of the JVM and of the logging libraries around them.
@@ -80,3 +90,18 @@ def detail_of(line: bytes) -> Message | None:
         if detail.fullmatch(line):
             return Message(kind, severity, text(line)[:MAX_QUOTE])
     return None
+
+
+def without_text(message: Message, size: int, *, dumped_path: str | None) -> Message:
+    """A message among records, as it may be stored: what could be part of a record is only counted.
+
+    Args:
+        message: its text may be anybody's.
+        size: bytes of the whole of it.
+        dumped_path: the path behind the `Dumping` line of its section, which is known without it.
+    """
+    if message.text_kind in _WITHOUT_TEXT and (message.path is None or f"/{dumped_path}".endswith(f"/{message.path}")):
+        return message
+    fatal = _FATAL.match(message.text)
+    words = f"{fatal[0]} " if fatal else ""
+    return replace(message, text=f"{words}({size} {NOT_KEPT}")

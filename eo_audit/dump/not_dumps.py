@@ -1,6 +1,7 @@
 """What lies beside dumps and is none: archives, and Kafka's own binary files. Named, with what to do with them."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -95,3 +96,16 @@ def _is_tar(head: bytes) -> bool:
     if len(header) < _TAR_HEADER or not re.fullmatch(rb"[0-7]{1,7}", written):
         return False
     return sum(header) - sum(header[_CHECKSUM]) + 8 * ord(" ") == int(written, 8)
+
+
+def is_utf16(head: bytes) -> bool:
+    """Whether text begins as UTF-16 with its byte order mark."""
+    return head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" in head
+
+
+def in_utf16(name: str) -> NotADump:
+    """What to do about a file of UTF-16 text; `name` is the file's."""
+    return NotADump(
+        "is UTF-16 text, as PowerShell's > writes it: print the dump again from cmd.exe, or convert it with "
+        f"`iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > {shlex.quote(f'utf8-{name}')}`"
+    )

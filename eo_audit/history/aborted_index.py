@@ -2,9 +2,9 @@
 
 An ABORT marker that closes data has an entry (producer id, first offset, marker offset) in the index of its segment, and every entry has
 such a marker (`ProducerStateManager`, `TransactionIndex`). Where that cannot be said, the row is `not_judged`, with the reason:
-index_not_dumped; compacted (entries outlive their data, and data its entries); below_start (the transaction began before the first
-dumped offset, or ended before the log start); hole; uncovered (behind a bad checksum, or beyond the end of the dump); empty_abort
-(before 2.8, KAFKA-10702, an ABORT that closes nothing has an entry too, with first = last).
+index_not_dumped (or dumped before its log, which went on); compacted (entries outlive their data, and data its entries); below_start (the
+transaction began before the first dumped offset, or ended before the log start); hole; uncovered (behind a bad checksum, or beyond the end
+of the dump); empty_abort (before 2.8, KAFKA-10702, an ABORT that closes nothing has an entry too, with first = last).
 A broker's look-up ends at an entry whose lastStableOffset is too high (`model.visibility.look_up_ends_before`): entries behind it are in
 the file, and yet not found.
 """
@@ -12,7 +12,7 @@ the file, and yet not found.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from eo_audit.history.index_view import index_entries
+from eo_audit.history.index_view import BEHIND_INDEX, index_entries
 from eo_audit.history.sections import columns_of, named
 
 _KEYS = ["replica_log_id", "producer_id", "marker_offset"]
@@ -48,7 +48,7 @@ _ACROSS = f"exists(holes, h -> h.first_offset <= marker_offset AND h.last_offset
 _WHY_NOT = f"""
     CASE WHEN marker_at IS NOT NULL AND (NOT judged OR marker_type IS NULL) THEN 'uncovered'
          WHEN marker_offset >= leo OR coalesce(marker_offset >= unjudged_from, false) THEN 'uncovered'
-         WHEN entry_at IS NULL AND {_IN_UNKNOWN} THEN 'index_not_dumped'
+         WHEN entry_at IS NULL AND ({_IN_UNKNOWN} OR ({BEHIND_INDEX.format(at="marker_offset")})) THEN 'index_not_dumped'
          WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false) THEN 'below_start'
          WHEN marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_first_offset = marker_offset THEN 'empty_abort'
          WHEN {_ACROSS} THEN 'hole'
@@ -60,7 +60,18 @@ _STATE = """
          WHEN marker_at IS NULL THEN 'extra'
          WHEN marker_type = 'COMMIT' THEN 'marker_is_commit'
          ELSE 'wrong_first' END"""
-_OF_LOG = ["log_start", "leo", "first_offset", "compacted", "uncleaned_from", "segments", "unknown_indexes", "holes", "unjudged_from"]
+_OF_LOG = [
+    "log_start",
+    "leo",
+    "first_offset",
+    "compacted",
+    "uncleaned_from",
+    "segments",
+    "unknown_indexes",
+    "holes",
+    "unjudged_from",
+    "index_may_lag",
+]
 _ADDRESS = {name: f"coalesce(marker_at, entry_at).{name}" for name in ("section_id", "byte_offset", "length")}
 
 
@@ -84,6 +95,7 @@ def aborted_index(
     found = index_entries(aborted_transactions, section_status).withColumn("highest", highest)
     entries = found.selectExpr(*_KEYS[:2], *named(_ENTRY))
     told = closing.union(empty).join(entries, _KEYS, "full").where(_TELLS)
-    known = told.join(F.broadcast(visibility.select("replica_log_id", *_OF_LOG)), "replica_log_id")
+    ends = F.broadcast(found.groupBy("replica_log_id").agg(F.max("last_offset").alias("newest_entry")))
+    known = told.join(F.broadcast(visibility.select("replica_log_id", *_OF_LOG)), "replica_log_id").join(ends, "replica_log_id", "left")
     judged = known.selectExpr("*", f"{_WHY_NOT} AS why_not").selectExpr("*", f"{_STATE} AS state")
     return judged.selectExpr(*columns_of("aborted_index", {"reason": "IF(state = 'not_judged', why_not, NULL)", **_ADDRESS}))

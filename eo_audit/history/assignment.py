@@ -4,8 +4,9 @@ The instance is assigned per batch: one span can hold late data of an earlier in
 producer belongs to the instance that the second one ends, or, where a marker is missing, to one that lists the partition and ended
 between them: the first in whose time it was made, up to the decision, because a client begins anew only after its last one. Data that no
 listed instance can own was written late (behind the marker of its own instance) or on a partition that was never registered.
-Where the coordinator log was not dumped, its head compacted away, or its dump may be older than the data, the answer is unknown, never a guess.
-The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and where it alone speaks the answer is `suspected`.
+Where the coordinator log was not dumped, its head compacted away, or its dump may be older than the data, the answer is unknown, never a
+guess. The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and where it alone speaks the answer
+is `suspected`.
 """
 
 from pyspark.sql import DataFrame
@@ -60,23 +61,36 @@ def judged_events(
         that some marker ended before (`before`) up to the one that the next marker ends, which stands at ends_candidate;
         is_ambiguous: the marker cannot be matched; clocklike: the producer's timestamps follow its transactions;
         why_unknown: why the coordinator log does not tell of it (see the table unmatched); null where it does;
+        known_to_the_end: whether the coordinator log tells what became of it, be its transaction still in that log or not;
         known: whether the coordinator log tells about the time of the marker, or of the end of the span; allowed: the candidates that time
         and epoch allow, marker_role and marker_instance of markers;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
-    ahead = clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms", "spread_ms")
-    any_ahead = clock_offsets.groupBy("replica_log_id").agg(F.expr("max_by(newest_offset_ms, pairs) AS log_offset_ms"))
+    told_by = ("newest_offset_ms", "spread_ms", "newest_leader_epoch", "told_up_to_offset")
+    ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by))
     logs = replica_logs.selectExpr(
         *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "coalesce(clean_end, false) AS clean_end"),
         *("broker", "dumped_at_ms"),
     )
-    limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms").join(farthest(clock_offsets), "cluster", "left")
-    known = F.broadcast(logs.join(limits, "cluster").join(any_ahead, "replica_log_id", "left"))
-    told = _sides(matched).unionByName(_spans(spans, rows)).join(known, "replica_log_id").join(reach, ["cluster", "producer_id"], "left")
-    clocked = told.join(F.broadcast(ahead), ["replica_log_id", "coordinator_log_id"], "left").selectExpr(
-        *("*", "coalesce(newest_offset_ms, log_offset_ms, 0L) AS ahead_ms"),
-        f"coalesce(spread_ms + {ROUNDING_MS}, skew_ms) AS tolerance_ms",
-        "IF(coalesce(newest_offset_ms, log_offset_ms) IS NULL, skew_ms + coalesce(farthest_ms, 0L), 0L) AS unsure_ms",
+    limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms")
+    known = F.broadcast(logs.join(limits.join(farthest(clock_offsets), "cluster", "left"), "cluster"))
+    leaders = F.broadcast(rows.groupBy("replica_log_id").agg(F.max("partition_leader_epoch").alias("leader_epoch")))
+    clocked = (
+        _sides(matched)
+        .unionByName(_spans(spans, rows))
+        .join(known, "replica_log_id")
+        .join(leaders, "replica_log_id", "left")
+        .join(reach, ["cluster", "producer_id"], "left")
+        .join(ahead, ["replica_log_id", "coordinator_log_id"], "left")
+        # Pairs tell of the clock that wrote them: a leader that came later has its own.
+        .selectExpr(
+            "*", "coalesce(newest_leader_epoch = leader_epoch, newest_offset_ms IS NOT NULL AND leader_epoch IS NULL) AS is_clocked"
+        )
+        .selectExpr(
+            *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),
+            f"IF(is_clocked, spread_ms + {ROUNDING_MS}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms",
+            "IF(is_clocked, 0L, skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms",
+        )
     )
     return _judged(_with_candidates(clocked.repartition("replica_log_id", "producer_id")), whole_logs)
 
@@ -144,11 +158,13 @@ def _with_candidates(events: DataFrame) -> DataFrame:
             f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
             f"last(IF(kind = 2, {known}, NULL), true) OVER ({backwards} {_BACK}) AS closing",
         )
-        .drop("match", "found")
+        .withColumnRenamed("match", "own_match")
+        .drop("found")
         .selectExpr(
             *("*", "closing.marker AS closer", "closing.match AS match", "closing.instance AS instance", f"{stale} AS stale"),
             # Where markers can be told in two ways, one of them may have ended what seems to have no marker.
             "IF(of_doubtful AND claims IS NULL, NULL, own) AS candidate",
+            f"min(IF({_SENT}, place, NULL)) OVER (PARTITION BY {_LOG}) AS sent_unseen_from",
             "coalesce(closing.doubtful, of_doubtful AND ends_candidate = " + f"{OPEN_END}L) AS is_ambiguous",
         )
         .selectExpr(
@@ -158,8 +174,15 @@ def _with_candidates(events: DataFrame) -> DataFrame:
             f"2 * count_if(stale) OVER (PARTITION BY {_LOG}) <= count(span) OVER (PARTITION BY {_LOG}) AS clocklike",
         )
         .where("kind > 0")
-        .drop("kind", "own", "closing", "stale", "candidate", "claims", "doubtful", "ambiguous")
+        .drop("kind", "own", "closing", "stale", "candidate", "claims", "doubtful", "ambiguous", "own_match")
     )
+
+
+# A COMMIT, or an ABORT with a raised epoch, that no known transaction sent, behind all that did: only a coordinator writes those.
+# With an epoch that no protocol version writes (T10) it tells of nothing.
+_SENT = f"""kind = 2 AND own_match IS NULL AND NOT doubtful AND ends_candidate = {OPEN_END}L
+    AND NOT coalesce(marker.closes AND marker.epoch - marker.data_epoch NOT BETWEEN 0 AND IF(marker.type = 'COMMIT', 1, 2), false)
+    AND (marker.type = 'COMMIT' OR coalesce(marker.epoch > marker.data_epoch, false))"""
 
 
 def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
@@ -169,11 +192,14 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     that place or behind it, on the coordinator's clock; or both brokers had been stopped.
     """
     sealed = "IF(marker IS NULL AND closer IS NULL, sealed_ms, coalesce(marker.at_ms, closer.at_ms)) - ahead_ms"
-    begins = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms"
+    begins = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unsure_ms"
     dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
         OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
-    behind = f"""{dumped_behind} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
-    told = f"coalesce({begins}, true) AND ({behind})"
+    by_order = "coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false)"
+    behind = f"""{dumped_behind} OR {by_order} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
+    unseen = "coalesce(place >= sent_unseen_from, false)"
+    to_the_end = f"({dumped_behind} OR {by_order} OR NOT {unseen}) AND ({behind})"
+    told = f"(before IS NOT NULL OR coalesce({begins}, true)) AND {to_the_end}"
     # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
     in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
@@ -187,11 +213,15 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         "*",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
         f"""CASE WHEN is_ambiguous THEN 'clocks_apart' WHEN known THEN NULL
-            WHEN coalesce(has_story, false) AND NOT coalesce({begins}, true) THEN 'coordinator_compacted'
+            WHEN coalesce(has_story, false) AND before IS NULL AND NOT coalesce({begins}, true) THEN 'coordinator_compacted'
             WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
             WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
             WHEN {_is_young(sealed)} THEN 'live_tail' ELSE 'dumped_apart' END AS why_unknown""",
-        f"filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span})) AS allowed",
+        # An older transaction, of which the coordinator's log tells no more, would have ended what is open here.
+        f"NOT is_ambiguous AND IF(coalesce(has_story, false), {to_the_end}, known) AS known_to_the_end",
+        # What a marker ended that nobody can place is nobody's whom we know.
+        "span IS NOT NULL AND closer IS NOT NULL AND match IS NULL AND NOT known AS is_untold",
+        f"IF(is_untold, slice(candidates, 1, 0), filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span}))) AS allowed",
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
         """CASE WHEN marker_role IN ('unknown', 'unexplained') THEN NULL WHEN marker_role = 'duplicate' THEN coalesce(instance, before)
@@ -204,7 +234,9 @@ def _is_young(at: str) -> str:
     """No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log."""
     until = "IF(coalesce(has_story, false), known_until_ms, whole_until_ms)"
     began = "began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms"
-    return f"coalesce({at} - {until} <= max_transaction_timeout_ms, false) OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
+    return (
+        f"coalesce({at} - {until} <= max_transaction_timeout_ms, false) OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
+    )
 
 
 def _marker_role() -> str:
@@ -241,7 +273,9 @@ def _with_unlisted(judged: DataFrame, instances: DataFrame) -> DataFrame:
         *("cluster AS owner_cluster", "producer_id AS owner_producer", "instance_id", "protocol", "data_epoch", "decision", "start_ms"),
         *("decided_at_ms", "partitions", f"{before} AS free_from_ms"),
     )
-    ownerless = "span IS NOT NULL AND first_allowed IS NULL AND known"
+    # Older than the marker before it, as its client says: then it is late data of that transaction, whoever was running.
+    is_late = "coalesce(before.data_epoch = span.first_epoch AND span.first_ms <= marker_before.at_ms, false)"
+    ownerless = f"span IS NOT NULL AND first_allowed IS NULL AND known AND NOT {is_late}"
     in_time = """coalesce(span.first_ms >= free_from_ms, true) AND coalesce(span.first_ms < decided_at_ms, true)
         AND span.first_ms >= start_ms - skew_ms AND coalesce(start_ms <= closer.at_ms - ahead_ms + tolerance_ms, true)"""
     on = f"""owner_cluster = cluster AND owner_producer = IF({ownerless}, producer_id, -2 - place)
@@ -256,8 +290,10 @@ def _for_rows(owned: DataFrame) -> DataFrame:
     """What rows need, under the offset by which they find it."""
     return owned.selectExpr(
         *("replica_log_id", "IF(span IS NULL, place, span.span_id) AS at_offset", "skew_ms", "allowed", "before", "owner", "known"),
-        # The least that the log's clock was ahead of the coordinator's when the span was ended; unknown where that marker has no completion.
-        f"IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L, closer.at_ms - instance.until_ms, NULL) AS least_ahead_ms",
+        # The least that the log's clock was ahead of the coordinator's, at the marker before the span and at the one that ended it: it may
+        # have been set between. Null where one of them has no completion.
+        f"""IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L AND before.until_ms < {NEVER_MS}L,
+            least(closer.at_ms - instance.until_ms, marker_before.at_ms - before.until_ms), NULL) AS least_ahead_ms""",
         *("clocklike", "marker_role", "marker_instance", f"{_ENDS_CANDIDATE} AS by_marker", "size(candidates) AS listing"),
         "span.hole_at AS hole_at",
     )

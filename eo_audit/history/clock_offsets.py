@@ -24,7 +24,8 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
     pairs = matched.where(pair).selectExpr(
         *("replica_log_id", "coordinator_log_id", "cluster"),
         f"marker.at_ms - IF(found.until_ms < {NEVER_MS}L, greatest(found.until_ms, found.decided_at_ms), NULL) AS at_least",
-        "marker.at_ms - found.decided_at_ms AS at_most",
+        *("marker.at_ms - found.decided_at_ms AS at_most", "found.decided_at_offset", "found.complete_offset", "marker.leader_epoch"),
+        "place AS at_offset",
         f"row_number() OVER (PARTITION BY {key} ORDER BY place DESC) AS place",
     )
     newest = f"place <= {NEWEST}"
@@ -38,6 +39,10 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
             most=f"median(IF({newest}, at_most, NULL))",
             lowest=f"percentile(IF({newest}, at_most, NULL), 0.1)",
             highest=f"percentile(IF({newest}, at_most, NULL), 0.9)",
+            newest_decision_offset="max(decided_at_offset)",
+            oldest_completion_offset="min(complete_offset)",
+            newest_leader_epoch="min_by(leader_epoch, place)",
+            told_up_to_offset="max(IF(complete_offset IS NOT NULL, at_offset, NULL))",
         )
     )
     every = _BETWEEN.replace("least", "all_least").replace("most", "all_most")
@@ -45,6 +50,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
         *("cluster", "replica_log_id", "coordinator_log_id", "pairs", f"CAST({every} AS BIGINT) AS offset_ms"),
         f"CAST({_BETWEEN} AS BIGINT) AS newest_offset_ms",
         "CAST(ceil(greatest(most - least, (highest - lowest) / 2)) AS BIGINT) AS spread_ms",
+        *("newest_decision_offset", "oldest_completion_offset", "newest_leader_epoch", "told_up_to_offset"),
     )
 
 

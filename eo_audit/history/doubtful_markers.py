@@ -3,11 +3,11 @@
 One task sees all producers of such a log, because they have seen the same clocks; logs whose markers match plainly never come here.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import DataFrame
 
-from eo_audit.model.alignment import Decided, Marker, Match, Producer, align
+from eo_audit.model.alignment import Decided, Distance, Marker, Match, Producer, align, distance_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +17,37 @@ _MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch"
 _ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided", "cleaned")
 _ANSWER = "replica_log_id long, at_marker long, at_entry long, again boolean, doubtful boolean"
 _NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
+
+
+class _Row(TypedDict):
+    """An instance, or a marker (`its_type`), of one producer."""
+
+    replica_log_id: int
+    producer_id: int
+    place: int
+    skew_ms: int
+    of_tv2: bool
+    coordinator_log_id: int | None
+    open_behind: bool | None
+    older_markers: bool | None
+    older_decided: bool | None
+    newer_markers: bool | None
+    newer_decided: bool | None
+    cleaned: bool | None
+    marker_epoch: int | None
+    decision: str | None
+    decided_at_ms: int | None
+    until_ms: int
+    prepare_leader_epoch: int | None
+    complete_leader_epoch: int | None
+    its_type: str | None
+    its_epoch: int
+    its_at_ms: int
+    its_closes: bool | None
+    its_data_epoch: int | None
+    its_coordinator_epoch: int | None
+    its_leader_epoch: int | None
+    its_after_hole: bool | None
 
 
 def aligned(paired: DataFrame) -> DataFrame:
@@ -30,8 +61,18 @@ def aligned(paired: DataFrame) -> DataFrame:
         marker of that instance), doubtful (another reading is as good).
     """
     doubtful = paired.where("method IS NULL AND kind = 2").select("replica_log_id").distinct()
-    asked = paired.where("NOT of_tv2").join(doubtful, "replica_log_id", "left_semi")
-    columns = ["replica_log_id", "producer_id", "place", "skew_ms", "open_behind", *_ENDS, *(f"own.{name}" for name in _DECIDED)]
+    asked = paired.join(doubtful, "replica_log_id", "left_semi").where("NOT of_tv2 OR (kind = 2 AND partner.decision = marker.type)")
+    columns = [
+        "replica_log_id",
+        "producer_id",
+        "place",
+        "skew_ms",
+        "open_behind",
+        "coordinator_log_id",
+        "of_tv2",
+        *_ENDS,
+        *(f"coalesce(own, partner).{name} AS {name}" for name in _DECIDED),
+    ]
     told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
 
@@ -39,12 +80,16 @@ def aligned(paired: DataFrame) -> DataFrame:
 def _aligned(log: "pa.Table") -> "pa.Table":
     import pyarrow as pa
 
-    rows = sorted(log.to_pylist(), key=lambda row: row["place"])
-    of_producer: dict[int, list[dict[str, object]]] = {}
+    rows: list[_Row] = sorted(log.to_pylist(), key=lambda row: row["place"])
+    of_producer: dict[int, list[_Row]] = {}
+    seen: dict[int | None, list[tuple[int, Distance]]] = {}
     for row in rows:
-        of_producer.setdefault(row["producer_id"], []).append(row)
+        if row["of_tv2"]:
+            seen.setdefault(row["coordinator_log_id"], []).extend(_seen(row))
+        else:
+            of_producer.setdefault(row["producer_id"], []).append(row)
     producers = {name: _producer(found) for name, found in of_producer.items()}
-    matches = align(producers, skew_ms=rows[0]["skew_ms"])
+    matches = align(producers, skew_ms=rows[0]["skew_ms"], seen=seen)
     answers = [
         _answer(rows[0]["replica_log_id"], producer, marker, match)
         for name, producer in producers.items()
@@ -60,19 +105,40 @@ def _answer(log: int, producer: Producer, marker: Marker, match: Match) -> tuple
     return log, marker.offset, entry, match.again, match.doubtful
 
 
-def _producer(rows: list[dict[str, object]]) -> Producer:
-    markers, before = [], None
+def _seen(row: _Row) -> list[tuple[int, Distance]]:
+    """What the pair of a marker and the instance that its epoch names tells of the clocks."""
+    marker, one = _marker(row, None), _decided(row)
+    return [(marker.offset, distance_of(marker, one))] if marker is not None and one is not None else []
+
+
+def _producer(rows: list[_Row]) -> Producer:
+    markers: list[Marker] = []
+    before: int | None = None
     for row in rows:
-        if row["its_type"] is not None:
-            markers.append(_marker(row, before))
+        if (marker := _marker(row, before)) is not None:
+            markers.append(marker)
             before = row["its_coordinator_epoch"]
-    decided = [_decided(row) for row in rows if row["its_type"] is None and row["decision"] and row["decided_at_ms"] is not None]
+    decided = [one for row in rows if row["its_type"] is None and (one := _decided(row)) is not None]
     running = any(row["its_type"] is None and not row["decision"] for row in rows)
-    return Producer(markers, decided, open_behind=bool(rows[0]["open_behind"]) and not running, **{n: bool(rows[0][n]) for n in _ENDS})
+    ends = rows[0]
+    return Producer(
+        markers,
+        decided,
+        older_markers=bool(ends["older_markers"]),
+        older_decided=bool(ends["older_decided"]),
+        newer_markers=bool(ends["newer_markers"]),
+        newer_decided=bool(ends["newer_decided"]),
+        cleaned=bool(ends["cleaned"]),
+        open_behind=bool(ends["open_behind"]) and not running,
+        coordinator=ends["coordinator_log_id"],
+    )
 
 
-def _marker(row: dict[str, object], coordinator_epoch_before: object) -> Marker:
-    """The abort tool writes the data's epoch, and the coordinator epoch of the producer's last marker, or 0 where it has none."""
+def _marker(row: _Row, coordinator_epoch_before: int | None) -> Marker | None:
+    """None for an instance. The abort tool writes the data's epoch, and the coordinator epoch of the producer's last marker,
+    or 0 where it has none."""
+    if row["its_type"] is None:
+        return None
     known = row["its_coordinator_epoch"] in (0, coordinator_epoch_before)
     return Marker(
         offset=row["place"],
@@ -81,13 +147,23 @@ def _marker(row: dict[str, object], coordinator_epoch_before: object) -> Marker:
         at_ms=row["its_at_ms"],
         closes=bool(row["its_closes"]),
         by_tool=row["its_type"] == "ABORT" and row["its_epoch"] == row["its_data_epoch"] and known,
+        odd=bool(row["its_closes"]) and _is_odd(row),
         coordinator_epoch=row["its_coordinator_epoch"],
         leader_epoch=row["its_leader_epoch"],
         after_hole=bool(row["its_after_hole"]),
     )
 
 
-def _decided(row: dict[str, object]) -> Decided:
+def _is_odd(row: _Row) -> bool:
+    """A COMMIT has the epoch of its data, or one more (KIP-890); an ABORT up to two more."""
+    raised = None if row["its_data_epoch"] is None else row["its_epoch"] - row["its_data_epoch"]
+    return raised is not None and raised not in (range(2) if row["its_type"] == "COMMIT" else range(3))
+
+
+def _decided(row: _Row) -> Decided | None:
+    """The instance of a row, or the partner of a marker; None without a decision, or where nobody knows its time."""
+    if not row["decision"] or row["decided_at_ms"] is None:
+        return None
     until = row["until_ms"]
     return Decided(
         place=row["place"],

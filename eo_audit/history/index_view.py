@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 from eo_audit.history.sections import named
 
 BUCKET_BITS = 12
+# An index that may be older than its log tells nothing of what stands behind its newest entry.
+BEHIND_INDEX = "index_may_lag AND {at} > coalesce(newest_entry, -1L)"
 _KEYS = ("replica_log_id", "producer_id", "leo")
 _FETCHES = """
     transform(filter(segments, s -> s.end_offset > log_start), s -> struct(
@@ -102,9 +104,13 @@ def view_differences(rows: DataFrame, aborted_transactions: DataFrame, visibilit
         not overlap.
     """
     entries = index_entries(aborted_transactions, section_status)
-    logs = F.broadcast(visibility.selectExpr("replica_log_id", "leo", "holes", "index_known_from", f"{_FETCHES} AS fetches"))
+    logs = F.broadcast(
+        visibility.selectExpr("replica_log_id", "leo", "holes", "index_known_from", "index_may_lag", f"{_FETCHES} AS fetches")
+    )
+    ends = F.broadcast(entries.groupBy("replica_log_id").agg(F.max("last_offset").alias("newest_entry")))
     telling = rows.where(f"row_kind = 'marker' OR {_IN_DOUBT}").join(logs, "replica_log_id")
-    of_rows = telling.selectExpr("*", "base_offset >= index_known_from AS index_is_known").selectExpr(*_KEYS, _OF_ROW)
+    known = f"base_offset >= index_known_from AND NOT ({BEHIND_INDEX.format(at='base_offset')}) AS index_is_known"
+    of_rows = telling.join(ends, "replica_log_id", "left").selectExpr("*", known).selectExpr(*_KEYS, _OF_ROW)
     events = of_rows.union(_walked(entries).join(logs, "replica_log_id").transform(_found))
     told = events.selectExpr("*", *named(_SO_FAR)).selectExpr("replica_log_id", "producer_id", "to_offset", *named(_DIFFERENCE))
     differing = told.where("(bounded OR unbounded OR unsure) AND from_offset < to_offset")

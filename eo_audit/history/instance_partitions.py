@@ -8,7 +8,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import farthest
-from eo_audit.model.alignment import ROUNDING_MS
 from eo_audit.schemas import schema
 
 _ADDRESS = "section_id, byte_offset, length"
@@ -34,6 +33,7 @@ def instance_partitions(
     instances: DataFrame,
     rows: DataFrame,
     *,
+    events: DataFrame,
     coverage: DataFrame,
     replica_logs: DataFrame,
     clock_offsets: DataFrame,
@@ -44,6 +44,7 @@ def instance_partitions(
     Args:
         instances: the table transaction_instances.
         rows: what `assign_instances` returns (the table producer_history will do).
+        events: what `judged_events` returns, for the producers whose markers can be told in more than one way.
         coverage: the table.
         replica_logs: the table.
         clock_offsets: the table.
@@ -66,11 +67,13 @@ def instance_partitions(
         .join(coordinators, "coordinator_log_id", "left")
         .join(F.broadcast(_clocks(clock_offsets)), ["replica_log_id", "coordinator_log_id"], "left")
         .join(F.broadcast(farthest(clock_offsets)), "cluster", "left")
-        .selectExpr("*", "coalesce(of_pair, 0L) AS ahead_ms", "coalesce(pair_spread, skew_ms + coalesce(farthest_ms, 0L)) AS spread_ms")
+        .selectExpr("*", "coalesce(of_pair, 0L) AS ahead_ms", "skew_ms + coalesce(pair_spread, farthest_ms, 0L) AS margin_ms")
     )
     # Markers that cannot be matched: one of them may be the one that seems to be missing.
     unsure = (
-        rows.where("marker_role = 'unknown'").groupBy("replica_log_id", "producer_id").agg(F.max("max_timestamp_ms").alias("unsure_ms"))
+        events.where("marker IS NOT NULL AND why_unknown = 'clocks_apart'")
+        .selectExpr("replica_log_id", "producer_id", "true AS is_doubtful")
+        .distinct()
     )
     found = expected.join(unsure, ["replica_log_id", "producer_id"], "left").join(seen, ["instance_id", "replica_log_id"], "left")
     renamed = {name: f"{of}.{name.removeprefix(of + '_')}" for of in ("data", "marker") for name in _addresses(of)}
@@ -103,19 +106,32 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
             "cluster",
             "transactional_id",
             "producer_id",
+            "protocol",
             "decision",
             "is_last",
             "last_status",
             "decided_at_ms",
         ),
-        "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
+        *(
+            "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
+            "coalesce(complete_offset, prepare_offset) AS ended_at_offset",
+            "coalesce(prepare_offset, complete_offset) AS decided_at_offset",
+        ),
         "explode(partitions) AS listed",
     )
     return listed.selectExpr("*", "listed.topic", "listed.partition").join(F.broadcast(known), "cluster", "left")
 
 
 def _clocks(clock_offsets: DataFrame) -> DataFrame:
-    return clock_offsets.selectExpr("replica_log_id", "coordinator_log_id", "newest_offset_ms AS of_pair", "spread_ms AS pair_spread")
+    return clock_offsets.selectExpr(
+        "replica_log_id",
+        "coordinator_log_id",
+        "newest_offset_ms AS of_pair",
+        "spread_ms AS pair_spread",
+        "newest_decision_offset",
+        "oldest_completion_offset",
+        "newest_leader_epoch AS pair_leader_epoch",
+    )
 
 
 def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> DataFrame:
@@ -123,7 +139,10 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
     gaps = coverage.groupBy("replica_log_id").agg(
         F.expr(f"bool_or({_BROKEN}) AS broken"), F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap")
     )
-    oldest = {"oldest_ms": "min(IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL))"}
+    oldest = {
+        "leader_epoch": "max(partition_leader_epoch)",
+        "oldest_ms": "min(IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL))",
+    }
     ages = rows.groupBy("replica_log_id").agg(*_named(oldest))
     kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "uncleaned_from")
     told = ("newest_broker_clock_ms", "dumped_at_ms", "clean_end", "first_leader_epoch")
@@ -137,22 +156,23 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
 def _covered() -> str:
     """Whether the place of the marker was dumped.
 
-    The log was dumped behind the completion if a broker wrote into it later, if its own dump began later by its broker's clock, or if both
-    brokers had been stopped. One time for a whole collection proves nothing: its files were read over minutes.
+    Order proves it: a marker of a transaction that the same coordinator decided after the completion stands in the log. So does a stop of
+    both brokers, or one broker's clock when it dumped both logs; clocks of two brokers only by more than they may have moved. One time for
+    a whole collection proves nothing: its files were read over minutes.
     """
-    margin = f"spread_ms + {ROUNDING_MS}"
     # Another marker has ended its data: its own can no longer do so.
-    past_end = f"""coalesce(data_closed, false) OR coalesce(newest_broker_clock_ms - ahead_ms >= ended_ms + {margin}, false)
+    past_end = """coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
         OR coalesce(clean_end AND coordinator_clean_end, false)
-        OR coalesce(broker <=> coordinator_broker AND dumped_at_ms >= coordinator_dumped_at_ms, false)
-        OR coalesce(dumped_at_ms - ahead_ms - skew_ms >= ended_ms + {margin}, false)"""
+        OR coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms, false)
+        OR coalesce(pair_leader_epoch = leader_epoch
+            AND greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms >= ended_ms + margin_ms, false)"""
     # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
-    since_birth = "first_offset = 0 AND (oldest_ms - ahead_ms <= decided_at_ms OR first_leader_epoch > 0)"
-    head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_ms - ahead_ms + skew_ms < decided_at_ms"
+    since_birth = "first_offset = 0 AND (oldest_ms - ahead_ms + margin_ms < decided_at_ms OR first_leader_epoch > 0)"
+    head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_completion_offset < decided_at_offset"
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'
-        WHEN coalesce(broken OR unsure_ms - ahead_ms >= decided_at_ms - skew_ms, false) THEN 'not_judged'
+        WHEN coalesce(broken, false) OR coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
         WHEN NOT (tail_intact AND ({past_end})) THEN 'tail'
         WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
         WHEN NOT coalesce({head_seen}, false) THEN 'below_start'

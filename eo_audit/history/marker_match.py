@@ -3,7 +3,7 @@
 Under TV2 the producer id and the marker's epoch name the instance. Under TV0 and TV1 many instances share them, and order decides:
 1. By place, where the log and the coordinator's story are known from their beginnings: the n-th marker belongs to the n-th instance, if all
    their types and epochs agree and the clocks of both brokers lie the same distance apart from each marker to the next.
-2. By time, where a beginning is missing: each marker lies between the decision and the completion of one instance, and no instance is left out.
+2. By time, where a beginning is missing: each marker lies between the decision and the completion of one instance, and none is left out.
 3. All others are aligned by the law itself (`doubtful_markers`), all producers of the log together: they have seen the same clocks.
 What can be aligned in two ways is ambiguous, and nothing is said of it.
 """
@@ -23,9 +23,11 @@ _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_
     'data_epoch', data_epoch, 'marker_epoch', marker_epoch, 'decision', decision,
     'start_ms', IF(start_source = 'upper_bound', NULL, start_ms), 'decided_at_ms', decided_at_ms,
     'until_ms', coalesce(completed_at_ms, next_at_ms, 4611686018427387904L),
-    'prepare_leader_epoch', prepare_leader_epoch, 'complete_leader_epoch', complete_leader_epoch)"""
-INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, marker_epoch: int, decision: string,
-    start_ms: bigint, decided_at_ms: bigint, until_ms: bigint, prepare_leader_epoch: int, complete_leader_epoch: int>"""
+    'prepare_leader_epoch', prepare_leader_epoch, 'complete_leader_epoch', complete_leader_epoch,
+    'decided_at_offset', coalesce(prepare_offset, complete_offset), 'complete_offset', complete_offset)"""
+INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, marker_epoch: int,
+    decision: string, start_ms: bigint, decided_at_ms: bigint, until_ms: bigint, prepare_leader_epoch: int, complete_leader_epoch: int,
+    decided_at_offset: bigint, complete_offset: bigint>"""
 _MARKER = """named_struct('type', marker_type, 'epoch', producer_epoch, 'coordinator_epoch', marker_coordinator_epoch,
     'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch, 'leader_epoch', partition_leader_epoch,
     'after_hole', predecessor = 'hole' OR coalesce(hole_at IS NOT NULL, false))"""
@@ -67,12 +69,13 @@ def match_markers(
         keep: makes rows that are read several times once.
 
     Returns:
-        replica_log_id, producer_id, cluster, kind (0 an instance, 2 a marker), place (offset of the first entry, or of the marker), own (the
-        instance), marker; found (the instance of a marker, or null), match (closing, duplicate, contradictory or null), claims (the place of
-        the marker that ended an instance, on both), ambiguous (the producer's markers in this log can be told in more than one way).
+        replica_log_id, producer_id, cluster, kind (0 an instance, 2 a marker), place (offset of the first entry, or of the marker), own
+        (the instance), marker; found (the instance of a marker, or null), match (closing, duplicate, contradictory or null), claims (the
+        place of the marker that ended an instance, on both), ambiguous (the producer's markers in this log can be told in more than one
+        way).
     """
     named = ("replica_log_id", "cluster", "topic", "partition", "first_offset", "clean_end", "broker", "dumped_at_ms")
-    logs = replica_logs.selectExpr(*named, "coalesce(uncleaned_from = 0, false) AS never_cleaned")
+    logs = replica_logs.selectExpr(*named, "compacted AS cleaned")
     skews = F.broadcast(clusters.select("cluster", "skew_ms"))
     events = _expected(instances, logs.select("replica_log_id", "cluster", "topic", "partition")).unionAll(_markers(rows, spans))
     known = events.join(F.broadcast(logs.drop("topic", "partition").join(skews, "cluster")), "replica_log_id")
@@ -117,10 +120,9 @@ def _ends() -> list[str]:
     one_clock = "broker <=> coordinator_broker"
     return [
         "known_from_ms IS NOT NULL AS older_markers",
-        "first_offset > 0 OR NOT never_cleaned AS older_decided",
-        "NOT never_cleaned AS cleaned",
+        "first_offset > 0 OR cleaned AS older_decided",
         f"NOT ({stopped} OR coalesce({one_clock} AND coordinator_dumped_at_ms >= dumped_at_ms, false)) AS newer_markers",
-        f"NOT ({stopped} OR coalesce({one_clock} AND dumped_at_ms >= coordinator_dumped_at_ms, false)) AS newer_decided",
+        f"NOT ({stopped} OR coalesce({one_clock} AND dumped_at_ms > coordinator_dumped_at_ms, false)) AS newer_decided",
     ]
 
 

@@ -1,7 +1,7 @@
 """open_transactions: what is open at the end of each log, and whether anybody will end it (KIP-664 calls it hanging if nobody does).
 
-Not the producer's last transaction is asked but the one that order gives the span: a producer may be busy elsewhere while its data hangs here,
-and a transaction that ended after the dump of this partition hangs nowhere.
+Not the producer's last transaction is asked but the one that order gives the span: a producer may be busy elsewhere while its data hangs
+here, and a transaction that ended after the dump of this partition hangs nowhere.
 """
 
 from pyspark.sql import DataFrame
@@ -11,7 +11,7 @@ from eo_audit.schemas import schema
 
 _RUNNING = "exists(allowed, c -> c.decision IS NULL)"
 _FATE = f"""CASE WHEN is_ambiguous THEN 'unknown' WHEN {_RUNNING} THEN 'running' WHEN size(allowed) > 0 THEN 'decided'
-    WHEN known THEN 'nobody' ELSE 'unknown' END"""
+    WHEN known_to_the_end THEN 'nobody' ELSE 'unknown' END"""
 _MADE = {
     "first_offset": "span.span_id",
     "fate": _FATE,
@@ -40,6 +40,10 @@ def unmatched(events: DataFrame) -> DataFrame:
         events: what `assignment.judged_events` returns.
     """
     untold = events.where(f"why_unknown IS NOT NULL AND NOT ({_OF_OPEN}) AND coalesce(marker_role, 'unknown') = 'unknown'")
-    return untold.groupBy("cluster", "replica_log_id", "why_unknown").agg(
-        F.expr("count(marker) AS markers"), F.expr("count(span) AS spans"), F.expr("min(coalesce(span.span_id, place)) AS first_offset")
-    ).selectExpr("cluster", "replica_log_id", "why_unknown AS why", "markers", "spans", "first_offset")
+    return (
+        untold.groupBy("cluster", "replica_log_id", "why_unknown")
+        .agg(
+            F.expr("count(marker) AS markers"), F.expr("count(span) AS spans"), F.expr("min(coalesce(span.span_id, place)) AS first_offset")
+        )
+        .selectExpr("cluster", "replica_log_id", "why_unknown AS why", "markers", "spans", "first_offset")
+    )

@@ -1,8 +1,8 @@
 """How far the coordinator's logs tell: of which producers, from when and until when.
 
-A dump is a set of moments: each log was read at its own. Nothing is concluded from the absence of an entry that may be younger than the dump of
-the log where it should stand. So a coordinator's log tells of the time up to its newest entry, and up to the moment at which its own dump began
-where the collection wrote that down; one time for a whole collection tells nothing of its parts.
+A dump is a set of moments: each log was read at its own. Nothing is concluded from the absence of an entry that may be younger than the
+dump of the log where it should stand. So a coordinator's log tells of the time up to its newest entry, and up to the moment at which its
+own dump began where the collection wrote that down; one time for a whole collection tells nothing of its parts.
 """
 
 from pyspark.sql import DataFrame

@@ -119,6 +119,8 @@ _DUMPED_THEN = "transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -
 _LOWEST_THEN = f"IF(array_max({_DUMPED_THEN}) >= array_max(bases), array_min({_DUMPED_THEN}), NULL)"
 _LISTED_THEN = "coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false)"
 _REMOVED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND coalesce(greatest(start_row, head) >= {_NEXT}.base_offset, false)"
+_DUMPED_AT = "array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.dumped_at_ms))"
+_CLEAN_END = "tail_intact AND coalesce(snapshot.offset >= leo OR recovery_row > leo, false)"
 _STEPS = (
     {
         "bases": "transform(read, s -> s.base_offset)",
@@ -169,10 +171,12 @@ _STEPS = (
         "index_state": "CASE WHEN size(unknown_indexes) > 0 THEN 'not_dumped' WHEN size(indexes) > 0 THEN 'dumped' ELSE 'absent' END",
         "uncleaned_from": """coalesce(cleaner_row,
             IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL))""",
-        "dumped_at_ms": """array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.dumped_at_ms))""",
+        "dumped_at_ms": _DUMPED_AT,
         "decoded": "NOT exists(read, s -> s.end IS NOT NULL AND coalesce(s.decoder, 'plain') = 'plain')",
         # `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
-        "clean_end": "tail_intact AND coalesce(snapshot.offset >= leo OR recovery_row > leo, false)",
+        "clean_end": _CLEAN_END,
+        # Indexes dumped at another time than their log may be older; collect-dumps.sh, which notes its times, dumps them behind it.
+        "index_may_lag": f"NOT (({_CLEAN_END}) OR ({_DUMPED_AT}) IS NOT NULL)",
         "snapshot_offset": "snapshot.offset",
         "snapshot_section_id": "snapshot.section_id",
         "whole": f"""supported AND tail_intact AND missing_head_from IS NULL AND NOT exists(read, s -> NOT s.tail_intact)

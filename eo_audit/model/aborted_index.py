@@ -4,7 +4,7 @@ The states and reasons are those of the table `aborted_index`; `eo_audit.history
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eo_audit.model.batches import ABORT, COMMIT
 from eo_audit.model.lso import EndedTransaction
@@ -18,7 +18,8 @@ Key = tuple[int, int]
 class Seen:
     """What the dumps show of a log: where it starts and ends, what is missing, cleaned or not judged, which indexes were not dumped.
 
-    `holes` are (first, last) offsets missing; `unknown` are (base, end) of segments whose index was not dumped.
+    `holes` are (first, last) offsets missing; `unknown` are (base, end) of segments whose index was not dumped; `may_lag`: the indexes may
+    have been dumped before the log.
     """
 
     log_start: int
@@ -28,6 +29,7 @@ class Seen:
     unknown: Sequence[tuple[int, int]] = ()
     unjudged_from: int | None = None
     cleaned_below: int = 0
+    may_lag: bool = False
 
 
 def judge_index(ended: Sequence[EndedTransaction], entries: Sequence[IndexEntry], seen: Seen) -> list[tuple[Key, str, str | None]]:
@@ -36,6 +38,8 @@ def judge_index(ended: Sequence[EndedTransaction], entries: Sequence[IndexEntry]
     closing = [key for key, txn in markers.items() if txn.marker == ABORT and txn.first_offset < txn.marker_offset]
     pairs: list[tuple[Key, IndexEntry | None]] = [((entry.producer_id, entry.last_offset), entry) for entry in entries]
     listed = {key for key, _ in pairs}
+    if seen.may_lag:  # nothing is known of what stands behind the newest entry
+        seen = replace(seen, unknown=[*seen.unknown, (max((entry.last_offset for entry in entries), default=-1) + 1, seen.end_offset)])
     pairs += [(key, None) for key in closing if key not in listed]
     return [(key, *_judged(key, markers.get(key), entry, seen)) for key, entry in pairs]
 

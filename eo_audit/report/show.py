@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eo_audit.dump.messages import NOT_KEPT
 from eo_audit.errors import ArgumentError, InputError, WarehouseError
 from eo_audit.report.quote import dump_path, is_kafkas_own, quotable, text_at
 from eo_audit.report.wording import Row, moment
@@ -81,6 +82,8 @@ def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> E
         raise InputError(f"{path} was ingested, but cannot be read now: {error}") from error
     understood = table not in ("unread_spans", "tool_messages")
     lines = quotable(text, known=table != "unread_spans", whole=understood and is_kafkas_own(section))
+    if table == "tool_messages" and str(fact["text"]).endswith(NOT_KEPT):
+        lines = [str(fact["text"])]
     where = f"{file['path']}@{begin}, {length} bytes; cluster {file['cluster']}{_log_name(section)}"
     return Element(_WHAT[table], where, tuple(lines), tuple(_fields(fact)))
 

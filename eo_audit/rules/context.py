@@ -53,6 +53,9 @@ class Context:
         instances: transactions that cases speak of, by instance id.
         last_of_producer: the last transaction of each producer id that is open somewhere, by (cluster, producer id).
         open_spans: what is open at the end of a log (rows of transaction_spans), by (replica log, producer id).
+        farthest_ms: how far apart the brokers' clocks lie, as matched markers tell, by cluster.
+        stopped: clusters of which a log shows that its broker had been stopped when it was dumped.
+        dumped_at_ms: when the dump of a log began, by its own broker's clock, by log id.
         fates: whether anybody will end it (rows of open_transactions), by the same.
         unmarked: partitions that still lack a marker, by instance id.
         data_of: records of an open transaction (C01) in each partition it lists, by instance id; None where the dumps do not show it.
@@ -68,6 +71,9 @@ class Context:
     last_of_producer: Mapping[tuple[str, int], Row] = field(default_factory=dict)
     open_spans: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     fates: Mapping[tuple[int, int], Row] = field(default_factory=dict)
+    farthest_ms: Mapping[str, int] = field(default_factory=dict)
+    stopped: frozenset[str] = frozenset()
+    dumped_at_ms: Mapping[int, int] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     data_of: Mapping[str, Mapping[tuple[str, int], int | None]] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
@@ -83,12 +89,19 @@ class Context:
         """The as-of time of a cluster, in ms."""
         return self.cluster(cluster).maybe("as_of_ms")
 
+    def coordinator_now(self, cluster: str, log_id: int | None) -> int | None:
+        """The as-of time on the clock of a coordinator's log, in ms, and not later: where the audit's now is another machine's, it may be
+        ahead by as much as any two brokers' clocks here are."""
+        now = self.now(cluster)
+        if now is None or self.cluster(cluster).text("as_of_source") == "argument":
+            return now
+        dumped = self.dumped_at_ms.get(log_id) if log_id is not None else None
+        return now - self.farthest_ms.get(cluster, 0) if dumped is None else dumped
+
     def lost_commit(self, log: Log, producer_id: int) -> bool:
-        """Whether the coordinator committed the producer's last transaction, and its marker is missing in this partition (T05)."""
-        last = self.last_of_producer.get((log.cluster, producer_id))
-        if last is None or last.text("decision") != "COMMIT":
-            return False
-        return (log.topic, log.partition) in self.unmarked.get(last.word("instance_id"), ())
+        """Whether the coordinator committed what is open here, and its marker is missing in this partition (T05)."""
+        owner = self.owner(log, producer_id)
+        return self.lost_marker(log, producer_id) and owner is not None and owner.text("decision") == "COMMIT"
 
     def unfinished(self, cluster: str, producer_id: int) -> Row | None:
         """The transaction that the coordinator still holds open for a producer id."""
@@ -138,12 +151,19 @@ class Context:
         fate = self.fate(log, producer_id)
         return fate == "nobody" or (fate == "decided" and self.lost_marker(log, producer_id))
 
+    def owner(self, log: Log, producer_id: int) -> Row | None:
+        """The transaction of what is open here, whatever its producer did since; the producer's last one where none is known."""
+        row = self.fates.get((log.log_id, producer_id))
+        own = self.instances.get(row.word("instance_id")) if row is not None else None
+        return own if own is not None else self.last_of_producer.get((log.cluster, producer_id))
+
     def lost_marker(self, log: Log, producer_id: int) -> bool:
         """The transaction of what is open here is complete, and its marker should stand in this log and does not."""
         row = self.fates.get((log.log_id, producer_id))
-        instance = self.instances.get(row.text("instance_id") or "") if row is not None else None
-        complete = instance is not None and instance.text("last_status") not in UNFINISHED
-        return complete and (log.topic, log.partition) in self.unmarked.get(instance.word("instance_id") if instance else "", ())
+        instance = self.instances.get(row.word("instance_id")) if row is not None else None
+        if instance is None or instance.text("last_status") in UNFINISHED:
+            return False
+        return (log.topic, log.partition) in self.unmarked.get(instance.word("instance_id"), ())
 
     def has_ended(self, log: Log, producer_id: int) -> bool:
         """The coordinator has decided what is open here: its marker came after this dump was made, or was lost."""

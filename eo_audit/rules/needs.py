@@ -42,7 +42,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "missing_segments": Reason(
         "offsets are missing from the dumps of {places}",
-        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --print-data-log --files $(ls *.log | paste -sd,)`",
+        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --files $(ls *.log | paste -sd,)`",
     ),
     "unexplained_gaps": Reason(
         "offsets are missing in {places}, and nothing says whether the cleaner works there",
@@ -74,11 +74,14 @@ REASONS: Mapping[str, Reason] = {
         "Nothing now: the next audit judges them. On one broker collect-dumps.sh dumps __transaction_state last.",
     ),
     "clocks_apart": Reason(
-        "the brokers' clocks lie so far apart, or moved so much, that the markers of {places} fit the coordinator's decisions in more than one way",
-        "Dump the whole logs, of __transaction_state too, from their beginnings and after the brokers have stopped, and set the clocks (NTP).",
+        "the brokers' clocks lie so far apart, or moved so much, that the markers of {places} fit the coordinator's decisions in more than "
+        "one way",
+        "Dump the whole logs, of __transaction_state too, from their beginnings and after the brokers have stopped, and set the clocks "
+        "(NTP).",
     ),
     "other_coordinator": Reason(
-        "{places} hold COMMIT markers of producers that the dumped __transaction_state never knew: it was created anew, or is another cluster's",
+        "{places} hold COMMIT markers of producers that the dumped __transaction_state never knew: it was created anew, or is another "
+        "cluster's",
         "Only an older dump of __transaction_state would show their transactions.",
     ),
     "index_not_dumped": Reason(
@@ -87,7 +90,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "payload_not_printed": Reason(
         "keys and values of {places} were not printed",
-        "Dump {places} with --print-data-log (payloads are hashed, never stored).",
+        "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",
     ),
     "partition_not_dumped": Reason(
         "transactions list {places}, of which no replica was dumped",
@@ -154,8 +157,13 @@ def _past(log: "Log", _context: "Context") -> str | None:
     return "shallow" if _has(log, "shallow") else None
 
 
-def _end(log: "Log", _context: "Context") -> str | None:
-    return "cut_off" if _has(log, "truncated") else None
+def _end(log: "Log", context: "Context") -> str | None:
+    if not _has(log, "truncated"):
+        return None
+    cut = [part for part in log.breaks if part.text("state") == "truncated"]
+    later = all((part.text("reason") or "").startswith(LONGER) for part in cut) and log.cluster not in context.stopped
+    # Of a running broker the files beside the log were dumped later, and tell of what came since.
+    return "live_tail" if later and log.topic != COORDINATOR_TOPIC else "cut_off"
 
 
 def _coordinator(log: "Log", context: "Context") -> str | None:
@@ -192,6 +200,8 @@ def _payload(log: "Log", _context: "Context") -> str | None:
     return None if "payload_edge" in log.subjects else "payload_not_printed"
 
 
+COORDINATOR_TOPIC = "__transaction_state"
+LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
 # The reasons of the table `unmatched`, the gravest first.
 _WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
 _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {

@@ -51,7 +51,8 @@ def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int |
     last = context.unfinished(log.cluster, producer_id)
     start = last.maybe("start_ms") if last is not None and context.lists(log, producer_id) else None
     if start is not None and start >= 0:
-        return Age(max(0, now - start), "coordinator", max(0, now - start))
+        there = context.coordinator_now(log.cluster, last.maybe("replica_log_id") if last is not None else None) or now
+        return Age(max(0, there - start), "coordinator", max(0, there - start))
     numbers, blocker = log.numbers, log.numbers.maybe("blocker_first_offset")
     same = blocker is not None and blocker == first_offset and numbers.maybe("blocker_producer_id") == producer_id
     after = numbers.maybe("blocker_began_after_ms") if None not in (blocker, first_offset) else None

@@ -14,6 +14,7 @@ from eo_audit.model.visibility import IndexedLog, IndexEntry, index_of
 class TransactionalLog:
     """One replica log as dumped, and what lies beside it.
 
+    `dumped_index` is what the index held when it was dumped, if that was before the log; nothing notes then when each was.
     `kept` are the record offsets of batches that the cleaner has worked on, by base offset; `decisions` what the coordinator says of a
     span, by (producer id, first offset).
     """
@@ -29,6 +30,7 @@ class TransactionalLog:
     kept: dict[int, list[int]] = field(default_factory=dict)
     holes: list[tuple[int, int]] = field(default_factory=list)
     unknown_indexes: list[int] = field(default_factory=list)
+    dumped_index: dict[int, list[IndexEntry]] | None = None
     snapshot: Snapshot | None = None
     unjudged_from: int | None = None
     next_offset: int = 0
@@ -37,6 +39,13 @@ class TransactionalLog:
     def end_offset(self) -> int:
         """One past the last batch, or the newest segment's base."""
         return max([batch.last_offset + 1 for batch in self.batches] + [self.segments[-1]])
+
+    @property
+    def is_sound(self) -> bool:
+        """Nothing but its end and its head is missing, and it has not stopped."""
+        stopped = self.snapshot is not None and self.snapshot.offset >= self.end_offset
+        shallow = any(batch.kind == "marker" and batch.marker_type is None for batch in self.batches)
+        return not (stopped or shallow or self.holes or self.unknown_indexes or self.uncleaned_from or self.unjudged_from is not None)
 
     @property
     def indexed(self) -> IndexedLog:
@@ -180,6 +189,16 @@ def _missing_index(log: TransactionalLog) -> None:
     log.index |= {base: [] for base in log.unknown_indexes}
 
 
+def _lagging_index(log: TransactionalLog) -> None:
+    """The indexes were dumped first, and the log went on."""
+    entries = sorted(entry.last_offset for own in log.index.values() for entry in own)
+    sound = {(txn.producer_id, txn.first_offset, txn.marker_offset) for txn in replay(log.batches).ended if txn.marker == ABORT}
+    named = {(entry.producer_id, entry.first_offset, entry.last_offset) for own in log.index.values() for entry in own}
+    if entries and log.is_sound and log.log_start == 0 and named == {key for key in sound if key[1] < key[2]}:
+        end = log.random.choice([0, *entries])
+        log.dumped_index = {base: [entry for entry in own if entry.last_offset < end] for base, own in log.index.items()}
+
+
 def _late_checkpoint(log: TransactionalLog) -> None:
     log.hw = log.random.choice(log.batches).last_offset + 1
 
@@ -196,6 +215,7 @@ EVENTS: list[tuple[Callable[[TransactionalLog], None], float]] = [
     (_missing_index, 0.2),
     (_stopped, 0.3),
     (_late_checkpoint, 0.25),
+    (_lagging_index, 0.9),
 ]
 
 

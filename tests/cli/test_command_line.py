@@ -1,7 +1,9 @@
 """Arguments in, exit codes out: 10 bad arguments, 11 bad input, 12 bad configuration, 20 crash, one clear sentence each."""
 
+import errno
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from eo_audit import cli
+from eo_audit.tables import Step, Warehouse
 
 DUMPS = Path(__file__).parent.parent / "data/corpus/dumps"
 CLEAN = str(Path(__file__).parents[2] / "examples" / "clean" / "dumps")
@@ -39,6 +42,19 @@ EO_AUDIT = [sys.executable, "-c", "from eo_audit.cli import main; main()"]
         (["run", "x", "--as-of", "1795238715"], 10, "is a time in seconds: did you mean milliseconds, --as-of 1795238715000?"),
         (["run", "x", "--as-of", "1795238715265000"], 10, "did you mean milliseconds, --as-of 1795238715265?"),
         (["run", "x", "--as-of", "20261121"], 10, "13 digits"),
+        (["run", "x", "--as-of", "9" * 30], 10, "13 digits"),
+        (["run", "x", "--as-of", "9999-12-31T23:59:59-23:59"], 10, "no time of our days"),
+        (["run", "x", "--as-of", "0001-01-01T00:00:00+23:59"], 10, "no time of our days"),
+        (["prune", "--keep", "soon"], 10, "such as 90d or 12w"),
+        (["prune", "--keep", "90d", "--out", "/nowhere/out"], 11, "run `eo-audit rebuild --out /nowhere/out` first"),
+        (["ingest", CLEAN, "--out", "/tmp/a%2Fb"], 11, "misread '%2F' in a path; name another folder"),
+        (["ingest", CLEAN, "--out", "/tmp/a%20b"], 11, "misread '%20'"),
+        (["ingest", CLEAN, "--out", "/tmp/a\\b"], 11, "name another folder"),
+        (["ingest", CLEAN, "--out", "/tmp/a\nb"], 11, "name another folder"),
+        (["ingest", CLEAN, "--out", "/dev/null"], 11, "is a file"),
+        (["run", "/proc"], 11, "(/proc, /sys or /dev): it is never read"),
+        (["run", "/proc/self/environ"], 11, "(/proc, /sys or /dev): it is never read"),
+        (["run", "/dev/zero"], 11, "is neither a file nor a folder"),
         (["run", "s3://bucket/dumps"], 11, "s3://bucket/dumps cannot be used: only folders and files of this machine can"),
         (["ingest", "file:///dumps"], 11, "give the path itself, /dumps"),
         (["run", CLEAN, "--out", "hdfs://nn/out"], 11, "hdfs://nn/out cannot be used"),
@@ -56,6 +72,68 @@ def test_exit_codes(arguments: list[str], code: int, said: str, capsys: pytest.C
     assert said in errors
     assert "Traceback" not in errors
     assert code in (0, 10) or len(errors.splitlines()) == 1
+
+
+BAD_YAML = {
+    "a day that is none": "a: 2026-02-30",
+    "a hexadecimal number without digits": "a: 0x_",
+    "4301 digits": f"a: {'9' * 4301}",
+    "5000 brackets": "[" * 5000,
+    "no boolean": "a: !!bool x",
+    "no whole number": "a: !!int ''",
+    "no number": "a: !!float ''",
+    "no moment": "a: !!timestamp x",
+    "a list for a name": "? [a]\n: b",
+    "no UTF-8": "a: \udcff",
+    "a tag of Python": "a: !!python/object:os.system x",
+    "a list in a list": "findings: [{rules: [[a]], fails: true, reason: x}]\naccepted: [{until: [2]}]\nspark: [3]",
+    "a moment for a day": "accepted: [{finding_id: a, what: b, who: c, why: d, until: 2026-01-01 10:00:00}]\nspark: 3\nname: 3",
+}
+
+
+@pytest.mark.parametrize("option", ["--accepted", "--policy", "--config"])
+@pytest.mark.parametrize("text", BAD_YAML.values(), ids=BAD_YAML)
+def test_yaml_that_cannot_be_used_is_12(tmp_path: Path, option: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text, encoding="utf-8", errors="surrogateescape")
+    assert cli.run_command(["run", CLEAN, option, str(file), "--out", str(tmp_path / "out")]) == 12
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "bad.yaml" in said and len(said) < 500
+
+
+@pytest.mark.parametrize("text", ["range_bytes: abc", "range_bytes: -1", "range_bytes: 0", "range_bytes: true", "keep_audits: 0"])
+def test_a_setting_of_the_wrong_kind_is_12(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "conf.yaml").write_text(text)
+    assert cli.run_command(["ingest", CLEAN, "--config", str(tmp_path / "conf.yaml"), "--out", str(tmp_path / "out")]) == 12
+    assert f"{text.split(':')[0]} must be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tag", ["!!bool abc", "!!int ''", "!!float ''", "!!timestamp x", "2026-02-30", "0x_"])
+def test_a_manifest_that_cannot_be_understood_stops_nothing(tmp_path: Path, tag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(CLEAN, tmp_path / "dumps")
+    (tmp_path / "dumps" / "manifest.yaml").write_text(f"cluster: c\ndumped_at: {tag}\n")
+    assert cli.run_command(["ingest", str(tmp_path / "dumps"), "--out", str(tmp_path / "out")]) == 0
+    assert "manifest.yaml is not understood" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device", "x"), RuntimeError("Generic error: ... (os error 28)")])
+def test_a_full_disk_is_no_bug(monkeypatch: pytest.MonkeyPatch, error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(text: str | None) -> int:
+        raise error
+
+    monkeypatch.setattr(cli, "parse_moment", full)
+    assert cli.run_command(["rebuild"]) == 11
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("eo-audit: the disk is full") and "bug" not in said
+
+
+@pytest.mark.parametrize("text", ["{", "", "[]", "{}", '{"exit_code": "x"}'])
+def test_a_damaged_verdict_is_named(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with (warehouse := Warehouse(tmp_path)).writing():
+        warehouse.publish(Step("r", "audit", finished_at_ms=1, code_version="0", inputs="[]"))
+    (tmp_path / "verdict.json").write_text(text)
+    assert cli.run_command(["report", "--out", str(tmp_path)]) == 11
+    assert "verdict.json is" in capsys.readouterr().err
 
 
 def test_a_crash_is_20_and_cannot_act_on_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +196,7 @@ def dumps_of(kind: str, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("spark")  # a step starts one in the background, which the tests behind it share
 @pytest.mark.parametrize(
     ("kind", "why"), [("checkpoint", "there is no text of kafka-dump-log"), ("no dump at all", "nothing in broker-1/a-0/")]
 )
@@ -128,6 +207,7 @@ def test_nothing_that_could_be_read_is_bad_input(tmp_path: Path, kind: str, why:
     assert cli.run_command(["rebuild", "--out", str(tmp_path / "out")]) == 11  # nothing was added
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_checkpoint_may_be_added_to_logs(tmp_path: Path) -> None:
     for dumps in (CLEAN, str(dumps_of("checkpoint", tmp_path / "more"))):
         assert cli.run_command(["ingest", dumps, "--out", str(tmp_path / "out")]) == 0

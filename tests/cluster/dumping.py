@@ -23,7 +23,8 @@ class Copy:
 
 @dataclass
 class Plan:
-    """When and how a cluster is dumped. `listed_at` is when listing and checkpoints are copied."""
+    """When and how a cluster is dumped. `listed_at` is when listing and checkpoints are copied; `times`: the script notes when each file
+    was dumped, snapshots before their log and indexes behind it."""
 
     begins: int
     copies: list[Copy] = field(default_factory=list)
@@ -32,6 +33,7 @@ class Plan:
     checkpoints: bool = True
     sidecars: bool = True
     stopped: bool = False
+    times: bool = False
     forked: dict[tuple[Place, int], Log] = field(default_factory=dict)
 
     @property
@@ -58,6 +60,7 @@ def plan_of(world: World) -> Plan:
         plan = Plan(begins, dumped_at=world.clocks[1].read(begins) // 1000 * 1000)
         _copy_all(plan, world, _moments(world, begins, rng))
         _by_hand(plan, world, rng)
+        plan.times = shape.dump == shapes.SCRIPT and shape.stream("times").random() < 0.6
     _replicas(plan, world, rng)
     return plan
 
@@ -176,10 +179,12 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
         listed = state_of(world, plan, Copy(copy.place, copy.broker, min(plan.listed_at, copy.moment)), lost_index)
         _write_log(world, plan, into, state)
         if plan.sidecars:
-            late = world.shape.has("late_sidecars") and not plan.stopped
+            late = (world.shape.has("late_sidecars") or plan.times) and not plan.stopped
             behind = replace(copy, moment=copy.moment + world.shape.stream("sidecars", *copy.place).randrange(5, 300))
-            _write_sidecars(world, plan, into, state_of(world, plan, behind, lost_index) if late else state)
+            _write_sidecars(world, plan, into, state_of(world, plan, behind, lost_index) if late else state, listed if plan.times else None)
         files[copy.broker] |= _sizes(world, plan, listed)
+        if plan.times:
+            _note_times(world, into, name, copy)
     for broker, listed_files in files.items():
         into = folder / f"broker-{broker}"
         if plan.listing:
@@ -204,13 +209,21 @@ def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
     (folder / "leader-epoch-checkpoint").write_text(printing.checkpoint_text(rows))
 
 
-def _write_sidecars(world: World, plan: Plan, into: Path, state: State) -> None:
+def _note_times(world: World, into: Path, name: str, copy: Copy) -> None:
+    """A time at which the dump of none of the partition's files had begun, by the clock of its broker, in whole seconds."""
+    at = world.clocks[copy.broker].read(copy.moment) // 1_000 * 1_000
+    with (into / "dumped-at.txt").open("a") as noted:
+        noted.writelines(f"{at} {name}/{path.name.removesuffix('.txt')}\n" for path in sorted((into / name).glob("*.txt")))
+
+
+def _write_sidecars(world: World, plan: Plan, into: Path, state: State, before: State | None = None) -> None:
+    """Indexes and snapshots of a state; the snapshots of the one `before` if they were dumped before the log."""
     folder = into / printing.name_of(state)
     for number, base in enumerate(state.bases):
         index = printing.index_text(state, number)
         if index is not None:
             (folder / f"{base:020d}.txnindex.txt").write_text(index)
-    for offset, known in _snapshots(plan, state).items():
+    for offset, known in _snapshots(plan, before or state).items():
         text = printing.snapshot_text(state, offset, known, world.shape.release)
         (folder / f"{offset:020d}.snapshot.txt").write_text(text)
 

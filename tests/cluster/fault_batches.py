@@ -134,7 +134,10 @@ def lost_index_entry(scene: Scene, rng: random.Random) -> Planted | None:
     must = rules("S02", "L02") if scene.plan.stopped and entry.last < scene.states[log.place].lso else rules("S02")
     truth = Truth("lost_index_entry", must, frozenset({"L02", "S03"}), log.place, t.producer_id)
     why = f"no entry for the ABORT of transaction {t.number}"
-    planted = at_writes(scene, truth, scene.data(log, t), others or scene.plan.listing, why)
+    # An index that was dumped before its log lacks the newest entries as well.
+    later = any(e.last > entry.last for e in scene.states[log.place].aborted)
+    as_new = scene.plan.stopped or scene.plan.times or later
+    planted = at_writes(scene, truth, scene.data(log, t), as_new and (others or scene.plan.listing), why)
     return replace(planted, lost_index=frozenset({(log.place, t.number)}))
 
 

@@ -43,7 +43,9 @@ def skipped_entry(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, t, write = chosen
     log.writes = [w for w in log.writes if w is not write]
-    truth = Truth("coordinator:skipped", rules("C03"), NONE, None, None, t.transactional_id, why=f"no Prepare of transaction {t.number}")
+    truth = Truth(
+        "coordinator:skipped", rules("C03"), frozenset({"T05"}), None, None, t.transactional_id, why=f"no Prepare of transaction {t.number}"
+    )
     return Planted(truth)
 
 

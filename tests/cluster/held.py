@@ -6,11 +6,11 @@ from pathlib import Path
 import yaml
 
 from tests.cluster.properties import Case
-from tests.cluster.shape import DUMPS, FEATURES, STOPPED, draw
+from tests.cluster.shape import DUMPS, FEATURES, draw
 
 # What still fails is left out here; the driver runs everything.
-FAILING_FEATURES: frozenset[str] = frozenset({"clocks", "jumps", "event_times", "append_time", "unheard_ghosts"})
-FAILING_DUMPS: frozenset[str] = frozenset(DUMPS) - {STOPPED}
+FAILING_FEATURES: frozenset[str] = frozenset()
+FAILING_DUMPS: frozenset[str] = frozenset()
 # Near the first entry that the cleaner left, and where a client's clock is behind, faults are missed.
 UNSURE_WITH_FAULTS = frozenset({"cleaned_coordinator", "client_clocks"})
 SURE_FEATURES = tuple(name for name in FEATURES if name not in FAILING_FEATURES)

@@ -91,7 +91,8 @@ def test_names_and_content_decide_together(tmp_path: Path) -> None:
         "notes.txt": "does not look like a dump",
         "dumps": "holds 1 binary segment (orders-0/00000000000000000000.log): these are Kafka's own files; print them with kafka-dump-log, "
         "or collect-dumps.sh does",
-        "powershell.txt": "is UTF-16 text, as PowerShell writes it: save it as UTF-8",
+        "powershell.txt": "is UTF-16 text, as PowerShell's > writes it: print the dump again from cmd.exe, or convert it with "
+        "`iconv -f UTF-16 -t UTF-8 powershell.txt > utf8-powershell.txt`",
     }
 
 
@@ -326,3 +327,22 @@ def test_an_address_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(tmp_path)
     tree(tmp_path / address.replace("//", "/"), {SEGMENT: LOG})
     assert discover([Path(address)])  # a folder may have that name
+
+
+def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
+    """Dumps come from somebody else: they may hold links to everything that is on this machine."""
+    root = tree(tmp_path / "in", {f"a/{SEGMENT}": LOG, f"b/c/{SEGMENT}": LOG})
+    secret = tree(tmp_path / "secret", {f"a/{SEGMENT}": LOG})
+    os.symlink("/", root / "machine")
+    os.symlink("/proc", root / "proc")
+    os.symlink(secret, root / "folder")
+    os.symlink(secret / "a" / SEGMENT, root / "file.log.txt")
+    os.symlink("/dev/zero", root / "zero.log.txt")
+    os.symlink("/proc/kmsg", root / "kmsg.log.txt")
+    os.symlink("../b/c", root / "a" / "inside")
+    found = look_through([root])
+    assert {file.path for file in found.files} <= {f"a/{SEGMENT}", f"b/c/{SEGMENT}", f"a/inside/{SEGMENT}"}
+    left_out = {Path(problem.path).name for problem in found.problems if "leads out of the input" in problem.text}
+    assert left_out == {"machine", "proc", "folder", "file.log.txt", "zero.log.txt", "kmsg.log.txt"}
+    os.symlink(secret, tmp_path / "named")  # a person named it
+    assert [file.path for file in look_through([tmp_path / "named"]).files] == [f"a/{SEGMENT}"]

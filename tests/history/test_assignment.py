@@ -305,7 +305,7 @@ STORIES = [
         ABORT_THEN_COMMIT,
         "0 data e0 @110\n9 data e0 @210 hole\n10 COMMIT e0 @255",
         {0: (None, None, "unknown"), 9: (2, *GENUINE), 10: "closing"},
-        {1: ("tail", "unknown"), 2: ("covered", "closing")},
+        {1: ("below_start", "unknown"), 2: ("covered", "closing")},
         stopped=False,
     ),
     Story(
@@ -435,19 +435,16 @@ def clocks(matched: DataFrame) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def assigned(
-    rows: DataFrame,
-    matched: DataFrame,
-    clocks: DataFrame,
-    *,
-    instances: DataFrame,
-    history: DataFrame,
-    replica_logs: DataFrame,
-    clusters: DataFrame,
+def events(
+    rows: DataFrame, matched: DataFrame, clocks: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame
 ) -> DataFrame:
     known = {"replica_logs": replica_logs, "clusters": clusters}
     told = {"reach": reach(history, replica_logs, clusters), "whole_logs": whole_logs(history, replica_logs, clusters)}
-    events = judged_events(rows, transaction_spans(rows), matched, clock_offsets=clocks, **told, **known)
+    return judged_events(rows, transaction_spans(rows), matched, clock_offsets=clocks, **told, **known).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def assigned(rows: DataFrame, events: DataFrame, instances: DataFrame) -> DataFrame:
     found = assign_instances(rows, events, instances)
     assert found.columns == [*rows.columns, *LATER]
     return found.localCheckpoint()
@@ -492,11 +489,18 @@ def test_decisions_are_those_of_the_owner(said: dict[tuple[int, int], Row], inst
 
 @pytest.fixture(scope="module")
 def partitions(
-    spark: SparkSession, instances: DataFrame, assigned: DataFrame, replica_logs: DataFrame, clocks: DataFrame, *, clusters: DataFrame
+    spark: SparkSession,
+    instances: DataFrame,
+    assigned: DataFrame,
+    events: DataFrame,
+    *,
+    replica_logs: DataFrame,
+    clocks: DataFrame,
+    clusters: DataFrame,
 ) -> dict[str, Row]:
     covered = table(spark, "coverage", [])
     logs = {"replica_logs": replica_logs, "clock_offsets": clocks, "clusters": clusters}
-    found = instance_partitions(instances, assigned, coverage=covered, **logs)
+    found = instance_partitions(instances, assigned, events=events, coverage=covered, **logs)
     rows = found.where(f"topic = '{TOPIC}'").collect()
     here = [row for row in rows if row.partition == PARTITION or row.replica_log_id is None]
     return {row.instance_id: row for row in sorted(here, key=lambda row: row.partition, reverse=True)}

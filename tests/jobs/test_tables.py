@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 import subprocess
 import sys
 import textwrap
@@ -157,11 +156,3 @@ def test_the_lock_of_another_host_is_believed(tmp_path: Path) -> None:
     lock.write_text('{"pid": 4, "host": "far-away"}')
     with pytest.raises(WarehouseError, match="process 4 on host far-away"), Warehouse(tmp_path).writing():
         pass
-
-
-def test_the_salt_is_made_once_and_only_for_its_owner(tmp_path: Path) -> None:
-    salt = Warehouse(tmp_path).salt()
-    assert len(salt) == 16
-    assert Warehouse(tmp_path).salt() == salt
-    assert stat.S_IMODE((tmp_path / "warehouse" / "_salt").stat().st_mode) == 0o600
-    assert Warehouse(tmp_path / "other").salt() != salt

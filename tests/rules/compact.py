@@ -4,6 +4,9 @@ A row names its partition (`orders-0`, with `/2` for broker 2), its offsets, the
 false. The first bare word of a producer_history row is its kind. Values are numbers, words, `[a-0,b-1]` lists of partitions (offsets for
 `uncounted`); `head` and `tail` are records `offset:key:value`, numbers that stand for hashes, `n` for none, `?` for one without a hash; a
 trailing `!` says that readers do not get it.
+
+Each span that is open gets its row of open_transactions, as the history of the case has it, unless the case names one: `orders-0 6 pid=1
+fate=unknown why_unknown=live_tail`.
 """
 
 import hashlib
@@ -34,6 +37,7 @@ OFFSETS = {
     "coverage": ("first_offset", "last_offset"),
     "aborted_index": ("span_first_offset", "span_last_offset"),
     "producer_edges": ("first_offset", "last_offset"),
+    "open_transactions": ("first_offset", "first_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
     "producer_history": {
@@ -50,7 +54,9 @@ DEFAULTS: Mapping[str, Rows] = {
     "coverage": {"state": "covered"},
     "aborted_index": {"state": "match"},
     "producer_edges": {"first_base_sequence": 0},
+    "open_transactions": {"ahead_ms": 0},
 }
+UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 CLUSTER: Rows = {
     "as_of_ms": 1_000_000,
     "as_of_source": "manifest",
@@ -79,20 +85,32 @@ class Tables:
         history = case.get("history") or {}
         assert isinstance(history, dict)
         logs: dict[tuple[str, int, int], int] = {}
+        rows: dict[str, list[Rows]] = {name: [] for name in DEFAULTS}
         for name, lines in history.items():
             for at, line in enumerate(lines):
                 place, row = parse(name, line)
-                self._add(name, _addressed(name, {**DEFAULTS[name], **row}, cluster=cluster, place=place, at=at))
+                rows[name].append(_addressed(name, {**DEFAULTS[name], **row}, cluster=cluster, place=place, at=at))
+                self._add(name, rows[name][-1])
                 last = row.get(OFFSETS[name][1])
                 logs[place] = max(logs.get(place, 0), last + 1 if isinstance(last, int) and name != "coverage" else 0)
         for place, leo in logs.items():
             self._add_log(cluster, place, leo, dict(_of_log(case, place)))
         own = case.get("cluster") or {}
         assert isinstance(own, dict)
-        self._add("clusters", {**CLUSTER, **own, "cluster": cluster})
+        of_cluster = {**CLUSTER, **own, "cluster": cluster}
+        self._add("clusters", of_cluster)
+        self._add_fates(of_cluster, rows)
 
     def _add(self, table: str, row: Rows) -> None:
         self.rows.setdefault(table, []).append({name: value for name, value in row.items() if name in schema(table).columns})
+
+    def _add_fates(self, cluster: Rows, rows: Mapping[str, list[Rows]]) -> None:
+        """What becomes of each span that is open, where the case does not say it."""
+        told = {(row["replica_log_id"], row["producer_id"]) for row in rows["open_transactions"]}
+        for span in rows["transaction_spans"]:
+            if span["outcome"] == "open" and (span["replica_log_id"], span["producer_id"]) not in told:
+                shared = {name: span[name] for name in ("cluster", "replica_log_id", "producer_id", "first_offset")}
+                self._add("open_transactions", {**DEFAULTS["open_transactions"], **shared, **_fate(span, rows, cluster)})
 
     def _add_log(self, cluster: str, place: tuple[str, int, int], leo: int, own: Rows) -> None:
         topic, partition, broker = place
@@ -104,6 +122,19 @@ class Tables:
         ends: Rows = {"hw": leo, "hw_source": "checkpoint", "leo": leo, "lso": leo, "lso_if_hw_is_leo": leo}
         numbers = {**ends, "index_state": "dumped", "coverage": "full", "tail_intact": True, **own}
         self._add("visibility", {**where, **numbers, "blocker_section_id": section, "blocker_length": LINE})
+
+
+def _fate(span: Rows, rows: Mapping[str, list[Rows]], cluster: Rows) -> Rows:
+    """What becomes of an open span, from the last transaction of its producer: whether it lists the partition, and has its marker there."""
+    of_producer = [row for row in rows["transaction_instances"] if row["producer_id"] == span["producer_id"]]
+    if not of_producer:
+        return {"fate": "nobody"} if cluster["coordinator_complete"] else {"fate": "unknown", "why_unknown": "no_coordinator"}
+    last, place = of_producer[-1], {"topic": span["topic"], "partition": span["partition"]}
+    of_last = [row for row in rows["instance_partitions"] if row["instance_id"] == last["instance_id"] and place.items() <= row.items()]
+    awaited = last["last_status"] in UNFINISHED or any(row["marker_match"] == "missing" for row in of_last)
+    if not awaited or place not in last.get("partitions", []):  # type: ignore[operator]
+        return {"fate": "nobody"}
+    return {"fate": "decided" if last.get("decision") else "running", "instance_id": last["instance_id"]}
 
 
 def parse(table: str, line: str) -> tuple[tuple[str, int, int], Rows]:
@@ -175,7 +206,8 @@ def _addressed(table: str, row: Rows, *, cluster: str, place: tuple[str, int, in
     topic, partition, broker = place
     where: Rows = {"cluster": cluster, "topic": topic, "partition": partition, "broker": broker, "coordinator_partition": partition}
     lines: Rows = {}
-    for nth, (prefix, offset) in enumerate(SOURCES[table].addresses):
+    addresses = SOURCES[table].addresses if table in SOURCES else ()
+    for nth, (prefix, offset) in enumerate(addresses):
         if offset == OFFSETS[table][0] or row.get(offset) is not None:
             section = number_of("section", cluster, *place)
             lines |= {f"{prefix}section_id": section, f"{prefix}byte_offset": LINE * (10 * at + nth), f"{prefix}length": LINE}

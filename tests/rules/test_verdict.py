@@ -172,6 +172,42 @@ def test_what_is_not_covered_is_unknown(log: Log, complete: bool, code: str, why
     assert found["verdict"] == run
 
 
+@pytest.mark.parametrize(
+    ("why", "said", "run"),
+    [
+        ("clocks_apart", "clocks lie so far apart", "unknown"),
+        ("dumped_apart", "dumped at different times", "unknown"),
+        ("other_coordinator", "never knew", "unknown"),
+        ("live_tail", "younger than the dump of __transaction_state", "pass"),
+    ],
+)
+def test_what_the_coordinators_log_cannot_tell_is_unknown_for_its_own_reason(why: str, said: str, run: str) -> None:
+    found = built(collected(replace(a_log(TRANSACTIONAL | {"unassigned_batch"}), unmatched=frozenset({why}))))
+    for code in ("T02", "T07", "T13", "T15"):
+        assert rule(found, code)["verdict"] == "unknown" and said in str(rule(found, code)["unknown_why"])
+    assert found["verdict"] == run
+
+
+def test_markers_that_can_be_told_in_two_ways_leave_every_rule_about_markers_unknown() -> None:
+    found = built(collected(replace(a_log(TRANSACTIONAL), unmatched=frozenset({"clocks_apart"}))))
+    unknown = {
+        code for code in ("P04", "R02", "S02", "T01", "T02", "T05", "T06", "T07", "T12", "T13", "T15", "L02") if unknown_to(found, code)
+    }
+    assert unknown == {"T01", "T02", "T05", "T06", "T07", "T12", "T13", "T15", "L02"}
+
+
+@pytest.mark.parametrize(("why", "run"), [("clocks_apart", "unknown"), ("dumped_apart", "unknown"), ("live_tail", "pass")])
+def test_what_is_open_and_nobody_can_tell_is_unknown(why: str, run: str) -> None:
+    from_what = collected(a_log(TRANSACTIONAL))
+    fates = {(1, 4): Row({"fate": "unknown", "why_unknown": why})}
+    found = built(replace(from_what, context=replace(from_what.context, fates=fates)))
+    assert unknown_to(found, "T01") and found["verdict"] == run
+
+
+def unknown_to(of: dict[str, object], code: str) -> bool:
+    return rule(of, code)["verdict"] == "unknown"
+
+
 def test_an_index_is_needed_only_where_something_was_aborted() -> None:
     found = built(collected(a_log(TRANSACTIONAL - {"closing_abort"}, index="not_dumped")))
     assert rule(found, "L02")["verdict"] == "pass" and rule(found, "S02")["verdict"] == "not_applicable"

@@ -103,7 +103,15 @@ def _batch_line(batch: Batch, style: Style) -> bytes:
     ).encode()
 
 
+Piece = tuple[bytes, bool]
+"""Text of a dump, and whether it is somebody's data."""
+
+
 def _record_line(batch: Batch, index: int, style: Style) -> bytes:
+    return b"".join(text for text, _ in _record_pieces(batch, index, style))
+
+
+def _record_pieces(batch: Batch, index: int, style: Style) -> list[Piece]:
     rec, offset = batch.records[index], batch.offset + index
     stamp, small = batch.timestamp(index), style.release < "2.8"
     sequence = -1 if batch.base_sequence < 0 else (batch.base_sequence + index) % 2**31
@@ -118,40 +126,46 @@ def _record_line(batch: Batch, index: int, style: Style) -> bytes:
     else:
         names = ("keysize", "valuesize") if small else ("keySize", "valueSize")
         head = f"| offset: {offset} CreateTime: {stamp} {names[0]}: {sizes[0]} {names[1]}: {sizes[1]}"
-    return head.encode() + _suffix(batch, index, style, sequence)
+    return [(head.encode(), False), *_suffix(batch, index, style, sequence)]
 
 
-def _suffix(batch: Batch, index: int, style: Style, sequence: int) -> bytes:
+def _suffix(batch: Batch, index: int, style: Style, sequence: int) -> list[Piece]:
     rec = batch.records[index]
     if batch.magic < 2:
         valid = b" crc: 55 isvalid: true" if style.release < "3" else b" isValid: true crc: 55" + (b"}" if style.release < "4.3" else b"")
-        line = valid
+        pieces = [(valid, False)]
     else:
         keys = b",".join(key for key, _ in rec.headers)
-        line = b" sequence: %d headerKeys: [%s]" % (sequence, printed(keys, style))
+        pieces = [(b" sequence: %d headerKeys: [" % sequence, False), (printed(keys, style), True), (b"]", False)]
     if batch.marker:
-        return line + f" endTxnMarker: {batch.marker} coordinatorEpoch: 3".encode()
+        return [*pieces, (f" endTxnMarker: {batch.marker} coordinatorEpoch: 3".encode(), False)]
     if not style.printed:
-        return line
+        return pieces
     if rec.key is not None and not (style.release == "2.3" and rec.value is None):
-        line += b" key: " + printed(rec.key, style)
+        pieces += [(b" key: ", False), (printed(rec.key, style), True)]
     if rec.value is not None:
-        line += b" payload: " + printed(rec.value, style)
-    return line
+        pieces += [(b" payload: ", False), (printed(rec.value, style), True)]
+    return pieces
 
 
 def dump(batches: list[Batch], style: Style, *, path: str = "/data/orders-0/00000000000000000000.log") -> bytes:
     """The text of one segment; fills in offset, position and size of its batches."""
+    return b"".join(text for text, _ in dump_pieces(batches, style, path=path))
+
+
+def dump_pieces(batches: list[Batch], style: Style, *, path: str = "/data/orders-0/00000000000000000000.log") -> list[Piece]:
+    """The same, each byte with its origin."""
     preamble = "Log starting offset: 0" if style.release >= "3.3" else "Starting offset: 0"
-    lines, offset, position = [f"Dumping {path}".encode(), preamble.encode()], 0, 0
+    offset = position = 0
+    lines: list[list[Piece]] = [[(f"Dumping {path}".encode(), False)], [(preamble.encode(), False)]]
     for batch in batches:
         batch.offset, batch.position, batch.size_bytes = offset, position, binary_size(batch)
-        lines.append(_batch_line(batch, style))
+        lines.append([(_batch_line(batch, style), False)])
         if style.deep:
-            lines += [_record_line(batch, index, style) for index in range(len(batch.records))]
+            lines += [_record_pieces(batch, index, style) for index in range(len(batch.records))]
         offset, position = offset + max(len(batch.records), 1), position + batch.size_bytes
-    text = b"".join(line + b"\n" for line in lines)
-    return text.replace(b"\n", b"\r\n") if style.crlf else text
+    pieces = [piece for line in lines for piece in (*line, (b"\n", False))]
+    return [(text.replace(b"\n", b"\r\n"), data) for text, data in pieces] if style.crlf else pieces
 
 
 PIECES: Final = (

@@ -36,7 +36,8 @@ def dangling(case: Case, context: "Context") -> Explanation | None:
         return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))
-    now, start, timeout = cluster.maybe("as_of_ms"), row.maybe("start_ms"), row.maybe("timeout_ms")
+    now = context.coordinator_now(row.word("cluster"), case.log.log_id if case.log else None)
+    start, timeout = row.maybe("start_ms"), row.maybe("timeout_ms")
     if now is None or start is None or start < 0 or timeout is None or timeout == NEVER_TIMES_OUT:
         return None
     over = now - start - timeout - 2 * cluster.number("abort_scan_interval_ms", 10_000) - cluster.number("skew_ms", 2_000)
@@ -131,7 +132,7 @@ def stuck(case: Case, context: "Context") -> Explanation | None:
         return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))
-    now, decided = cluster.maybe("as_of_ms"), row.maybe("decided_at_ms")
+    now, decided = context.coordinator_now(row.word("cluster"), case.log.log_id if case.log else None), row.maybe("decided_at_ms")
     waiting = None if now is None or decided is None else now - decided
     if waiting is None or waiting <= PREPARE_WARNING_MS:
         return None

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules import commands
+from eo_audit.rules.explain import remedies
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation
-from eo_audit.rules.waiting import ONGOING, age, frees_at_ms, spent, whose
+from eo_audit.rules.waiting import age, frees_at_ms, spent, whose
 from eo_audit.rules.words import count, duration, moment, offsets, partitions, shown, some
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
 
 
 def age_ms(case: Case, context: "Context") -> int | None:
@@ -21,86 +21,12 @@ def age_ms(case: Case, context: "Context") -> int | None:
     return age(log, context, producer_id=row.number("producer_id"), first_offset=first, record_ms=told).ms
 
 
-def wait_remedy(log: "Log", producer_id: int, context: "Context") -> str:
-    """What to do about a transaction that the coordinator still holds open for this partition: never an abort by hand."""
-    last = context.unfinished(log.cluster, producer_id)
-    name = last.text("transactional_id") if last is not None else None
-    if last is None or name is None:
-        return "Wait: its owner or the coordinator will end it."
-    decided = last.text("last_status") != ONGOING
-    until, now = frees_at_ms(last, context.cluster(log.cluster)), context.now(log.cluster)
-    if decided:
-        return f"Wait: it is decided ({last.word('last_status')}) and the markers are being written. If that takes minutes, see C02."
-    ask = f"Ask the owner of {shown(name)} to end its transaction"
-    asked = f"What the coordinator says now: {commands.describe(name)}. Do not abort it by hand: the coordinator still lists the partition."
-    if until is None:
-        return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {asked}"
-    if now is not None and until < now:
-        late = f"The coordinator should have aborted it at {moment(until, now)} (C01)."
-        return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {asked}"
-    return (
-        f"{ask}, or restart it: initTransactions() aborts what is open, the records of this transaction with it. "
-        f"Or wait: the coordinator aborts it at {moment(until, now)} at the latest. {asked}"
-    )
-
-
-def abort_remedy(log: "Log", row_offset: int, producer_id: int, context: "Context", *, sure: bool = False) -> str:
-    """How to end a hanging transaction by hand. Only for a partition that the coordinator does not list.
-
-    `sure`: the finding is definite, and the tails of this log and of the coordinator's are known to overlap.
-    """
-    topic, partition, version = log.topic or "", log.partition or 0, context.version(log.cluster)
-    hanging = _named(log, row_offset, producer_id, context)
-    abort = (
-        f"Check that it is still open: {commands.describe_producers(topic, partition, version)}. Then abort it: "
-        f"{commands.abort_for(topic, partition, hanging, version)}.{_blanks(hanging, producer_id, version)}"
-    )
-    if context.lost_commit(log, producer_id):
-        return (
-            f"Not safe yet: the coordinator committed these records, and an abort loses them. Publish them again first. {abort} "
-            "Safe then: the coordinator has completed the transaction and will not send the lost COMMIT again."
-        )
-    safe = (
-        "Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it."
-        if sure
-        else "Not safe before that check: the dumps do not show both logs up to the same moment, so the transaction may be younger."
-    )
-    return (
-        f"{abort} {safe} Records that should have been committed are lost by the abort: publish them again first. "
-        "Upgrade brokers to 3.6 or later, or use transaction.version=2, to prevent the next one."
-    )
-
-
-def _named(log: "Log", row_offset: int, producer_id: int, context: "Context") -> commands.Hanging:
-    """The transaction as an old broker wants it named, from the tables transaction_spans and transaction_instances."""
-    span, last = context.open_spans.get((log.log_id, producer_id)), context.last_of_producer.get((log.cluster, producer_id))
-    epochs = [last.maybe(f"{end}_leader_epoch") for end in ("prepare", "complete")] if last else []
-    return commands.Hanging(
-        row_offset, producer_id, span.maybe("last_epoch") if span else None, max((e for e in epochs if e is not None), default=None)
-    )
-
-
-def _blanks(hanging: commands.Hanging, producer_id: int, version: commands.Version) -> str:
-    """Where the coordinator epoch of the command comes from, or where to read what the tables do not tell."""
-    if not commands.names_producer(version):
-        return ""
-    known = hanging.coordinator_epoch is not None
-    words = (
-        " The coordinator epoch is the leader epoch of the producer's newest decision (table transaction_instances)."
-        if known
-        else f" $COORDINATOR_EPOCH is the coordinatorEpoch of the newest marker of producer {producer_id} in the dump of this partition, "
-        "0 if it has none."
-    )
-    epoch = f" $PRODUCER_EPOCH is that of the newest batch of producer {producer_id}." if hanging.producer_epoch is None else ""
-    return words + epoch
-
-
 def hanging(case: Case, context: "Context") -> Explanation | None:
     """T01: open, and nobody will end it."""
     if case.log is None or not context.hangs(case.log, case.row.number("producer_id")):
         return None
     row, age, now = case.row, age_ms(case, context), context.now(case.log.cluster)
-    last = context.last_of_producer.get((case.log.cluster, row.number("producer_id")))
+    last = context.owner(case.log, row.number("producer_id"))
     limit = context.cluster(case.log.cluster).number("max_transaction_timeout_ms", 900_000)
     who = whose(last.text("transactional_id") if last else None, row.maybe("producer_id"), row.maybe("last_epoch"))
     status = f"the coordinator's last entry for it is {last.word('last_status')}" if last else "no coordinator entry names it"
@@ -122,7 +48,7 @@ def hanging(case: Case, context: "Context") -> Explanation | None:
     return Explanation(
         message,
         severity="critical" if age is not None and age > limit else "warning",
-        remedy=abort_remedy(case.log, row.number("first_offset"), row.number("producer_id"), context, sure=True),
+        remedy=remedies.abort(case.log, row.number("first_offset"), row.number("producer_id"), context, sure=True),
         details=details,
         transactional_id=last.text("transactional_id") if last else None,
         producer_epoch=row.maybe("last_epoch"),
@@ -156,7 +82,7 @@ def open(case: Case, context: "Context") -> Explanation | None:
     waits = case.log.numbers.maybe("blocker_producer_id") == producer and case.log.numbers.number("held_back_committed_records") > 0
     return Explanation(
         message,
-        remedy=wait_remedy(case.log, producer, context) if waits else None,
+        remedy=remedies.wait(case.log, producer, context) if waits else None,
         details=details,
         transactional_id=name,
         producer_epoch=row.maybe("last_epoch"),
@@ -187,8 +113,9 @@ def late(case: Case, context: "Context") -> Explanation:
     )
     if not proved:
         message = (
-            f"{count(case.records, 'record')} of {_writer(row, context)} at {offsets(case.first, case.last)} {_has(case)} a time from before "
-            f"the marker below {'it' if case.records == 1 else 'them'}: late data of the transaction before, or event time. Clients set that time"
+            f"{count(case.records, 'record')} of {_writer(row, context)} at {offsets(case.first, case.last)} {_has(case)} a time from "
+            f"before the marker below {'it' if case.records == 1 else 'them'}: late data of the transaction before, or event time. "
+            "Clients set that time"
         )
     return Explanation(
         message,

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.explain import sidecars, transactions
+from eo_audit.rules.explain import remedies, sidecars
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation
 from eo_audit.rules.waiting import Age, age, whose
@@ -103,9 +103,9 @@ def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
         return ""
     producer = row.number("blocker_producer_id")
     if hanging:
-        return transactions.abort_remedy(log, row.number("blocker_first_offset"), producer, context, sure=True)
+        return remedies.abort(log, row.number("blocker_first_offset"), producer, context, sure=True)
     if context.lists(log, producer):
-        return transactions.wait_remedy(log, producer, context)
+        return remedies.wait(log, producer, context)
     if (log.log_id, producer) not in context.open_spans:
         asked = commands.describe_producers(log.topic or "", log.partition or 0, context.version(log.cluster))
         return f"Ask the broker whether it is still open, before anything is aborted: {asked}."

@@ -1,0 +1,221 @@
+"""One Delta table in a folder: the only module that knows delta-rs. Errors of delta-rs name the table and what to type.
+
+A table's log is a row of JSON files, one a version, with a checkpoint now and then. Data files that a version no longer names stay until
+`sweep`, for whoever reads an older version at that moment.
+"""
+
+import json
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote
+
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction, create_table_with_add_actions
+
+from eo_audit.errors import WarehouseError, of_machine
+from eo_audit.parquet import DataFile
+from eo_audit.schemas import schema, table_names
+
+# Versions below the oldest one that is kept, after which their part of the log is put into a checkpoint.
+LONG_LOG = 20
+# Whoever reads a version that is no longer kept has this long to finish.
+GRACE_MS = 3_600_000
+
+
+class DamagedError(WarehouseError):
+    """A table that cannot be read: which one, and what to type. `what` is the first half of the sentence."""
+
+    def __init__(self, name: str, folder: Path, error: Exception | str) -> None:
+        """Put the sentence together.
+
+        Args:
+            name: of the table.
+            folder: where its files lie.
+            error: what was met.
+        """
+        out = folder.parent.parent
+        lines = str(error).replace("\\n", "\n").strip().splitlines() or [type(error).__name__]
+        family = schema(name).family if name in table_names() else "facts"
+        if name == "runs" or family == "facts":
+            todo = f"bring back a copy of {out}, or remove {folder.parent} and run `eo-audit run DUMPS --out {out}` with all dumps"
+        else:
+            todo = f"run `eo-audit rebuild --out {out}` and `eo-audit audit --out {out}`, which make it anew"
+        self.what = f"the table {name} in {folder.parent} is damaged ({' '.join(lines[0].split())[:200]})"
+        super().__init__(f"{self.what}: {todo}")
+
+
+class Table:
+    """The table of a name in a folder; it need not exist."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        """Nothing is read yet.
+
+        Args:
+            name: whose schema it has.
+            folder: where its files lie.
+        """
+        self.name = name
+        self.folder = folder
+
+    def exists(self) -> bool:
+        """Is there a Delta table?"""
+        with self._told():
+            return DeltaTable.is_deltatable(str(self.folder))
+
+    def version(self) -> int:
+        """The newest version."""
+        with self._told():
+            return int(DeltaTable(self.folder).version())
+
+    def files(self, version: int | None = None) -> list[tuple[Path, int]]:
+        """Path and size of each data file of a version (the newest by default), sorted by path.
+
+        Raises:
+            WarehouseError: the log is damaged, or has no such version.
+        """
+        with self._told():
+            table = DeltaTable(self.folder, version=version)
+            added = table.get_add_actions()
+        sizes: dict[str, int] = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
+        return [(self.folder / unquote(path), size) for path, size in sorted(sizes.items())]
+
+    def has_own_columns(self) -> bool:
+        """Has it the columns of its schema, and no others?"""
+        with self._told():
+            found = DeltaTable(self.folder).schema()
+        return _columns(found) == _columns(_delta_schema(self.name))
+
+    def commit(self, files: Sequence[DataFile], *, mode: str, transaction: str | None = None) -> int:
+        """Make files that lie in the folder part of the table: the one place that changes its content.
+
+        Args:
+            files: as `parquet.write` describes them.
+            mode: append, or overwrite.
+            transaction: application id kept in the table's log.
+
+        Returns:
+            The new version.
+        """
+        added = [AddAction(file.path, file.size, {}, 0, True, file.stats) for file in files]
+        properties = CommitProperties(app_transactions=[Transaction(transaction, 1)]) if transaction else None
+        with self._told():
+            if self.exists():
+                DeltaTable(self.folder).create_write_transaction(
+                    [*added], mode, _delta_schema(self.name), commit_properties=properties, post_commithook_properties=_NO_HOOKS
+                )
+            else:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                create_table_with_add_actions(
+                    str(self.folder), _delta_schema(self.name), added, configuration=_KEEP_LOG, commit_properties=properties
+                )
+            return self.version()
+
+    def restore(self, version: int) -> int:
+        """Make the content that of an earlier version, in a new one; return its number."""
+        with self._told():
+            DeltaTable(self.folder).restore(version)
+            return self.version()
+
+    def delete(self, column: str, values: Collection[int]) -> int:
+        """Delete the rows whose column has one of some values, in a new version; return the number of rows."""
+        with self._told():
+            told = ", ".join(map(str, sorted(values)))
+            done = DeltaTable(self.folder).delete(f"{column} IN ({told})", post_commithook_properties=_NO_HOOKS)
+            return int(done["num_deleted_rows"])
+
+    def sweep(self, kept: Collection[int], *, grace_ms: int = GRACE_MS) -> int:
+        """Remove what nobody needs: data files that no kept version names, and the log below the oldest kept version.
+
+        What a version lost less than `grace_ms` ago stays, for readers of that version. The caller holds the lock; the newest
+        version is always kept.
+
+        Args:
+            kept: versions that readers may open.
+            grace_ms: how long a reader of another version may take.
+
+        Returns:
+            Bytes that were freed.
+        """
+        with self._told():
+            newest, since_ms = self.version(), time.time_ns() // 1_000_000 - grace_ms
+            oldest = self._before(min([*kept, newest]), since_ms)
+            needed = self._needed({*kept, newest}, oldest, newest, since_ms=since_ms)
+            freed = sum(_removed(path) for path in self._data_files() if path.relative_to(self.folder).as_posix() not in needed)
+            for folder in self.folder.iterdir():  # Spark writes into folders of its own
+                if folder.is_dir() and folder.name.startswith("part-") and not any(folder.iterdir()):
+                    folder.rmdir()
+            return freed + self._shorten_log(oldest, grace_ms)
+
+    def _before(self, version: int, since_ms: int) -> int:
+        """The version that was the newest at a moment, if that is an older one: readers may have opened it then, or a later one."""
+        while version > 0 and self._json(version - 1).is_file() and self._json(version).stat().st_mtime_ns // 1_000_000 >= since_ms:
+            version -= 1
+        return version
+
+    def _json(self, version: int) -> Path:
+        return self.folder / "_delta_log" / f"{version:020}.json"
+
+    def _needed(self, kept: set[int], oldest: int, newest: int, *, since_ms: int) -> set[str]:
+        """Data files that a kept version names, or that were part of the table after a moment: by going through the log."""
+        live = {path.relative_to(self.folder).as_posix() for path, _ in self.files(oldest)}
+        needed = set(live)
+        for version in range(oldest + 1, newest + 1):
+            for line in self._json(version).read_text(encoding="utf-8").splitlines():
+                action = json.loads(line)
+                if "remove" in action:
+                    path = unquote(action["remove"]["path"])
+                    live.discard(path)
+                    if action["remove"].get("deletionTimestamp", 0) >= since_ms:
+                        needed.add(path)
+                elif "add" in action:
+                    live.add(unquote(action["add"]["path"]))
+            if version in kept:
+                needed |= live
+        return needed
+
+    def _data_files(self) -> list[Path]:
+        log = self.folder / "_delta_log"
+        return [path for path in self.folder.rglob("*") if path.is_file() and not path.is_relative_to(log)]
+
+    def _shorten_log(self, oldest: int, grace_ms: int) -> int:
+        """A checkpoint at the oldest kept version, and, once readers that may not have seen it are gone, without what lies below it."""
+        log = self.folder / "_delta_log"
+        below = sorted(path for path in log.iterdir() if path.name[:20].isdigit() and int(path.name[:20]) < oldest)
+        checkpoints = sorted(path for path in log.glob("*.checkpoint.parquet") if int(path.name[:20]) <= oldest)
+        settled = [path for path in checkpoints if path.stat().st_mtime_ns // 1_000_000 <= time.time_ns() // 1_000_000 - grace_ms]
+        if oldest - (int(checkpoints[-1].name[:20]) if checkpoints else 0) > LONG_LOG:
+            DeltaTable(self.folder, version=oldest).create_checkpoint()
+        last = int(settled[-1].name[:20]) if settled else -1
+        return sum(_removed(path) for path in below if int(path.name[:20]) < last)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of delta-rs and of the file system, as one sentence."""
+        try:
+            yield
+        except (DeltaError, OSError, ValueError, KeyError) as error:
+            if of_machine(error) is not None:
+                raise
+            raise DamagedError(self.name, self.folder, error) from error
+
+
+# The same for whoever else writes a checkpoint; and how long it remembers files that are gone.
+_KEEP_LOG = {"delta.logRetentionDuration": "interval 36500 days", "delta.deletedFileRetentionDuration": "interval 1 days"}
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)  # versions that `runs` pins stay: see `sweep`
+
+
+def _removed(path: Path) -> int:
+    size = path.stat().st_size
+    path.unlink()
+    return size
+
+
+def _delta_schema(name: str) -> Schema:
+    return Schema.from_json(json.dumps({"type": "struct", "fields": list(schema(name).fields)}))
+
+
+def _columns(columns: Schema) -> list[tuple[object, object]]:
+    return [(field["name"], field["type"]) for field in json.loads(columns.to_json())["fields"]]

@@ -1,0 +1,192 @@
+"""What the alignment of markers is made of: both sequences, the clocks they have seen, and the price of each step of a story.
+
+A price says how odd a step is, not how bad. Prices are compared with each other only: a story of two odd steps may beat one of a single
+very odd one.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
+MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
+MISSING_TOO = 0.01  # and that of the next one neither: a stretch of a log is lost as one
+CONTRADICTION = 1.0  # a marker of the other type
+EXTRA = 2.0  # a marker that ends data and that no coordinator sent: rarer than any clock that was set
+EXTRA_BY_TOOL = 1.2  # the same, as `kafka-transactions.sh abort` writes it: an operator's hand is no fault of Kafka's
+ODD_EPOCH = 0.4  # a marker that stands where that of the next transaction should, with an epoch that no protocol version writes there
+EXTRA_EMPTY = 0.9  # a marker that ends nothing and belongs to no transaction
+RETRY = 0.05  # the same marker again: a coordinator that was elected sends what its predecessor may have sent
+FOREIGN_COORDINATOR = 0.6  # right in every other way, but its coordinator epoch is that of no leader from PrepareX to CompleteX
+UNSEEN = 0.01  # at an end that the dumps may lack: next to nothing, so that stories with fewer such loose ends win
+STEP = 1.5  # a clock that was set, where no other producer of the log can tell
+STEP_LIKE_A_PERIOD = 1.0  # the same, where transactions follow each other so fast that any step looks like some of them missing
+STEP_DENIED = 3.0  # the same, where another producer saw the clock go on evenly
+STEP_OF_LEADERS = 0.5  # another leader has another clock
+BY_TIME_ALONE = 0.3  # the whole of what is asked for a distance of clocks within the tolerance, where nothing but time anchors a story
+AGAINST_WITNESSES = 0.6  # other producers saw another distance, where the places anchor the story
+TOO_FAR = 0.5  # and for one beyond it
+TOO_FAR_IN_PLACE = 0.2  # the same, where the places anchor it
+LATE = 1.0  # data that is open behind the last marker, and no transaction is left that it could belong to
+FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
+
+ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
+DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
+FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed."""
+
+    place: int
+    epoch: int | None
+    decision: str
+    decided_ms: int
+    until_ms: int | None
+    first_leader_epoch: int | None = None
+    last_leader_epoch: int | None = None
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `odd`: no protocol
+    version ends the data before it with that epoch; `after_hole`: offsets are missing between it and the producer's marker before."""
+
+    offset: int
+    type: str
+    epoch: int
+    at_ms: int
+    closes: bool
+    by_tool: bool = False
+    odd: bool = False
+    coordinator_epoch: int | None = None
+    leader_epoch: int | None = None
+    after_hole: bool = False
+
+
+@dataclass(frozen=True)
+class Producer:
+    """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
+
+    `cleaned`: the cleaner may have removed markers; `open_behind`: data stands behind the last marker, and no transaction is running;
+    `coordinator` names the log whose leader's clock wrote the decisions.
+    """
+
+    markers: Sequence[Marker]
+    decided: Sequence[Decided]
+    older_markers: bool = False
+    older_decided: bool = False
+    newer_markers: bool = True
+    newer_decided: bool = True
+    cleaned: bool = False
+    open_behind: bool = False
+    coordinator: int | None = None
+
+    @property
+    def anchored(self) -> bool:
+        """One of its ends is known on both sides, so that places tell of pairs."""
+        return not (self.older_markers or self.older_decided) or not (self.newer_markers or self.newer_decided)
+
+
+class Distance(NamedTuple):
+    """How far the partition leader's clock may be ahead of the coordinator's, in ms: from `least` to `most`, as of `at_ms`."""
+
+    least: float
+    most: float
+    at_ms: int
+
+
+class Match(NamedTuple):
+    """What became of one marker: the index of its transaction, or None; `again`: it repeats the marker before it; `doubtful`: another
+    story that gives it another transaction is as good."""
+
+    decided: int | None
+    again: bool
+    doubtful: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """A jump of the distance between two matched markers: after the offset of the first, up to that of the second."""
+
+    after: int
+    up_to: int
+    by_ms: float
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What other producers saw of a log's clock.
+
+    `offsets` and `distances` of their matched markers in log order; `set_at`: stretches of offsets in which several saw it set.
+    """
+
+    offsets: Sequence[int] = ()
+    distances: Sequence[Distance] = ()
+    set_at: Sequence[tuple[int, int]] = ()
+
+    def price(self, after: int, up_to: int) -> float:
+        """What a jump between two offsets costs."""
+        if any(first < up_to and after < last for first, last in self.set_at):
+            return 0.0
+        seen = slice(max(0, bisect_right(self.offsets, after) - 1), bisect_left(self.offsets, up_to) + 1)
+        inside = self.distances[seen]
+        even = len(inside) >= 2 and self.offsets[seen.start] <= after and self.offsets[min(seen.stop, len(self.offsets)) - 1] >= up_to
+        return STEP_DENIED if even and all(gap(a, b) == 0 for a, b in pairwise(inside)) else STEP
+
+    def near(self, offset: int) -> Distance | None:
+        """The distance at the matched marker next to an offset."""
+        if not self.offsets:
+            return None
+        at = min(bisect_left(self.offsets, offset), len(self.offsets) - 1)
+        return self.distances[at]
+
+
+def missing(count: int, producer: Producer, *, after_hole: bool = False) -> float:
+    """What it costs that so many transactions in a row lack their markers."""
+    first = UNSEEN if after_hole else MISSING_CLEANED if producer.cleaned else MISSING
+    return first + MISSING_TOO * (count - 1) if count else 0.0
+
+
+def price_of(marker: Marker, one: Decided) -> float | None:
+    """What it costs to believe that a marker ended a transaction; None where the epochs rule it out."""
+    if one.epoch is not None and marker.epoch != one.epoch:
+        return None
+    price = 0.0 if marker.type == one.decision else CONTRADICTION
+    if marker.coordinator_epoch is None:
+        return price
+    early = one.first_leader_epoch is not None and marker.coordinator_epoch < one.first_leader_epoch
+    late = one.last_leader_epoch is not None and marker.coordinator_epoch > one.last_leader_epoch
+    return price + (FOREIGN_COORDINATOR if early or late else 0.0)
+
+
+def first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored: bool) -> float:
+    """The first pair of a story: beside what others saw, or, where nothing but time anchors it, beside clocks that agree."""
+    if seen is not None:
+        return 0.0 if not gap(seen, here) else (AGAINST_WITNESSES if anchored else STEP)
+    apart = max(here.least, -here.most, 0)
+    return BY_TIME_ALONE * min(1.0, apart / skew_ms) + ((TOO_FAR_IN_PLACE if anchored else TOO_FAR) if apart > skew_ms else 0.0)
+
+
+def distance_of(marker: Marker, one: Decided) -> Distance:
+    """The distance of clocks that a pair allows: a marker is written between the decision and its completion."""
+    until = one.until_ms if one.until_ms is not None else one.decided_ms + 60_000
+    return Distance(marker.at_ms - max(until, one.decided_ms), marker.at_ms - one.decided_ms, marker.at_ms)
+
+
+def gap(before: Distance, here: Distance) -> float:
+    """How far two distances lie apart, with its sign; 0 where rounding and drift explain it."""
+    tolerance = ROUNDING_MS + DRIFT * abs(here.at_ms - before.at_ms)
+    if here.least > before.most + tolerance:
+        return here.least - before.most
+    return here.most - before.least if here.most < before.least - tolerance else 0.0
+
+
+def narrowed(before: Distance, here: Distance) -> Distance:
+    """What both allow, as far as clocks may have drifted between."""
+    drift = ROUNDING_MS + DRIFT * abs(here.at_ms - before.at_ms)
+    least, most = max(here.least, before.least - drift), min(here.most, before.most + drift)
+    return Distance(least, most, here.at_ms) if least <= most else here

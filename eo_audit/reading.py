@@ -1,0 +1,119 @@
+"""The commands that read results: nothing here writes tables. Nothing heavy is imported before it is needed."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eo_audit.arguments import DEFAULT_ACCEPTED, Out, complain
+from eo_audit.errors import InputError, WarehouseError
+
+
+def show(
+    address: Annotated[str, typer.Argument(metavar="FILE@OFFSET", help="As in a finding's evidence.")],
+    out: Out = Path("out"),
+    cluster: Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="Where several clusters have such a file.")] = None,
+) -> None:
+    """The dump line behind a piece of evidence, with its fields named.
+
+    A record line is shown up to its header keys: keys and payloads never leave the dump.
+    """
+    from eo_audit.report import show as shown
+    from eo_audit.report.terminal import console, show_element
+    from eo_audit.tables import Warehouse
+
+    show_element(shown.show(address, Warehouse(out), cluster=cluster), console())
+
+
+def export(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as findings, batches or producer_history.")],
+    out: Out = Path("out"),
+) -> None:
+    """Any table as JSON lines, in the order of its key, for jq and friends."""
+    from eo_audit.report.export import export as exported
+    from eo_audit.tables import Warehouse
+
+    for line in exported(table, Warehouse(out)):
+        sys.stdout.write(line + "\n")
+
+
+def rules(code: Annotated[str | None, typer.Argument(metavar="CODE", help="Such as P04; without one, all of them.")] = None) -> None:
+    """The catalogue: what each rule proves, a bad history, a legal look-alike."""
+    from eo_audit.report.catalogue import show_rules
+    from eo_audit.report.terminal import console
+
+    show_rules(code, console())
+
+
+def report(out: Out = Path("out")) -> None:
+    """Write report.html anew from the results in --out."""
+    from eo_audit.report.build import write_report
+
+    sys.stdout.write(f"{write_report(out)}\n")
+
+
+def gate(
+    out: Out = Path("out"),
+    expectations: Annotated[
+        Path | None, typer.Option("--expectations", metavar="DIR", help="Suites of Great Expectations, instead of conf/expectations.")
+    ] = None,
+    docs: Annotated[Path | None, typer.Option("--docs", metavar="DIR", help="Where the Data Docs go, instead of DIR/data-docs.")] = None,
+) -> None:
+    """The data-quality gate over the results in --out: exit code 0 met, 1 not met, 2 met, but the verdict is unknown."""
+    from eo_audit.config import conf_folder
+    from eo_audit.gate import gate as checked
+
+    result = checked(out, expectations=expectations or conf_folder() / "expectations", docs=docs)
+    for sentence in result.unmet:
+        complain(sentence)
+    outcome = {0: "met", 1: "not met", 2: "met, but the verdict is unknown"}[result.exit_code]
+    sys.stdout.write(f"Expectations {outcome}. Data Docs: {result.docs}\n")
+    raise typer.Exit(result.exit_code)
+
+
+def accept(
+    finding_ids: Annotated[list[str], typer.Argument(metavar="FINDING_ID...", help="As in the report; the first characters will do.")],
+    who: Annotated[str, typer.Option("--who", help="Who accepts it.")],
+    why: Annotated[str, typer.Option("--why", help="Why, for whoever reads the report.")],
+    until: Annotated[str, typer.Option("--until", metavar="DAY", help="The last day (UTC), such as 2026-12-31; then it counts again.")],
+    out: Out = Path("out"),
+    file: Annotated[Path, typer.Option("--file", metavar="FILE", help="Where it is written down.")] = DEFAULT_ACCEPTED,
+) -> None:
+    """Accept known findings: they are still found and shown, and fail no audit until a day.
+
+    From the next audit on. `run` and `audit` read accepted.yaml in the current folder (or --accepted FILE); review it like code.
+    """
+    import eo_audit
+    from eo_audit import baseline
+    from eo_audit.report.values import maybe
+
+    if not file.absolute().parent.is_dir():
+        raise InputError(f"--file {file} cannot be written: there is no folder {file.parent}")
+    results = eo_audit.open(out)
+    as_of_ms = maybe(results.verdict, "as_of_ms")
+    for finding in [results.finding(name) for name in finding_ids]:  # all of them, or none
+        entry = baseline.accept(file, finding, who=who, why=why, until=until, as_of_ms=as_of_ms)
+        sys.stdout.write(f"{entry.what} ({entry.finding_id[:12]}) is accepted until {entry.until}: {file}\n")
+    left = baseline.of_same_incidents(results.findings, baseline.load(file))
+    if left:
+        sys.stdout.write(f"Of the same incident, and still counting: {' '.join(left)}\n")
+
+
+def history(
+    out: Out = Path("out"),
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many audits, from the newest back.")] = 10,
+) -> None:
+    """How findings came and went between the audits of --out: new, still there, gone."""
+    from eo_audit.report.history import show_history
+    from eo_audit.report.terminal import console
+    from eo_audit.run_history import finding_history, newest_first
+    from eo_audit.tables import Warehouse
+
+    audits = finding_history(Warehouse(out))
+    if not audits:
+        raise WarehouseError(f"{out} holds no finished audit: run 'eo-audit run DUMPS --out {out}' first")
+    show_history(newest_first(audits, last), console())
+
+
+COMMANDS = (show, export, rules, report, gate, accept, history)

@@ -1,0 +1,82 @@
+"""What a writer does before it writes: damage is told, and what a dead run left behind is put back. The caller holds the lock."""
+
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from eo_audit import parquet
+from eo_audit.delta_table import DamagedError, Table
+from eo_audit.errors import WarehouseError
+from eo_audit.schemas import schema, table_names
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """The tables as a writer finds them: their versions, whether some were put back, and what is said of histories that were damaged."""
+
+    versions: Mapping[str, int]
+    put_back: bool
+    lost: Mapping[str, str]
+
+
+def recover(folder: Path, pinned: Mapping[str, int], *, remakes: bool) -> Recovered:
+    """Put every table back to its pinned content; one that no finished step knows is emptied.
+
+    Facts must be whole, to the last byte: nothing but the dumps can make them anew. Histories and findings are made from facts, so a
+    damaged one goes where it will be made anew.
+
+    Args:
+        folder: where the tables lie.
+        pinned: version of every table that the newest finished step pins.
+        remakes: the caller makes histories and findings anew, or leaves a mark that they must be.
+
+    Raises:
+        WarehouseError: a table is damaged and must not go, or has columns of another version of this package.
+    """
+    versions: dict[str, int] = {}
+    put_back, lost = False, dict[str, str]()
+    for name in table_names():
+        table = Table(name, folder / name)
+        if name == "runs" or (name not in pinned and not table.exists()):
+            continue
+        try:
+            changed, version = _put_back(table, pinned.get(name))
+        except DamagedError as error:
+            if schema(name).family == "facts" or not remakes:
+                raise
+            shutil.rmtree(table.folder, ignore_errors=True)
+            lost[name] = f"{error.what}: rebuild and audit make it anew"
+            continue
+        put_back = put_back or changed
+        if version is not None:
+            versions[name] = version
+    return Recovered(versions, put_back, lost)
+
+
+def _put_back(table: Table, pinned: int | None) -> tuple[bool, int | None]:
+    """Whether it was changed, and its version now; None for a table that no finished step knows."""
+    if not table.exists():
+        raise DamagedError(table.name, table.folder, "its log is missing")
+    if table.has_own_columns():
+        return _restored(table, pinned)
+    raise WarehouseError(f"{table.folder.parent} is of another version of eo-audit (other columns in {table.name}): choose another --out")
+
+
+def _restored(table: Table, pinned: int | None) -> tuple[bool, int | None]:
+    now, newest = table.files(), table.version()
+    if pinned is None:
+        if now:
+            table.commit([], mode="overwrite")
+        return bool(now), None
+    wanted = now if newest == pinned else table.files(pinned)
+    _check(table, wanted)
+    return (True, table.restore(pinned)) if set(wanted) != set(now) else (False, newest)
+
+
+def _check(table: Table, files: Iterable[tuple[Path, int]]) -> None:
+    content = schema(table.name).family == "facts"
+    for path, size in files:
+        fault = parquet.fault(path, size, content=content)
+        if fault is not None:
+            raise DamagedError(table.name, table.folder, fault)

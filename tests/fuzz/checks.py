@@ -1,0 +1,166 @@
+"""What must be true of every reading of every text."""
+
+import io
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from eo_audit.dump import kernel_reader, ranges
+from eo_audit.dump.log_state import Ledger
+from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from tests.fuzz.mutants import DATA, Mutant
+
+CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1)
+IN_RANGES = 0.4  # of the mutants are read in ranges too: that costs the most
+OWNERS = ("batches", "records", "producer_snapshots", "aborted_transactions", "tool_messages", "unread_spans")
+SAID = ("dump_sections", "batches", "records", "tool_messages", "producer_snapshots", "aborted_transactions")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A promise that a reading broke: its kind, and where or what."""
+
+    kind: str
+    what: str
+
+
+class InMemory(ranges.Text):
+    """A dump file that is no file."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(Path("memory"))
+        object.__setattr__(self, "text", text)
+
+    def open(self, offset: int = 0) -> io.BytesIO:  # type: ignore[override]
+        file = io.BytesIO(self.text)  # type: ignore[attr-defined]
+        file.seek(offset)
+        return file
+
+
+def faults(made: Mutant, seed: int) -> Iterator[Fault]:
+    """All broken promises of one mutant; sizes of blocks and ranges are drawn from the seed."""
+    rng = random.Random(seed)
+    with sizes(kernel_reader, LEAST_BYTES=1, STRETCH_BYTES=rng.choice((1 << 22, 3000)), AHEAD_BYTES=rng.choice((128 << 10, 700))):
+        fast, exact = (_read(made.text, fast=fast) for fast in (True, False))
+        yield from _ledger(made, exact)
+        yield from _invented(made, exact)
+        if different := _different(fast.facts, exact.facts, ledgers=(fast.ledger, exact.ledger)):
+            yield Fault("fast and careful reader differ", different)
+        elif fast.state_out != exact.state_out:
+            yield Fault("fast and careful reader differ", "state")
+        if rng.random() > IN_RANGES:
+            return
+        ledger, tables = _in_ranges(made.text, rng)
+        if different := _different(tables, exact.facts, ledgers=(ledger, exact.ledger)):
+            yield Fault("facts depend on blocks", different)
+
+
+def _read(text: bytes, *, fast: bool) -> RangeResult:
+    return parse_range(text, context=CONTEXT, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
+
+
+def _ledger(made: Mutant, result: RangeResult) -> Iterator[Fault]:
+    """Every byte has one owner."""
+    size = len(made.text)
+    if (result.end_byte, result.ledger.total) != (size, size):
+        yield Fault("ledger", f"{result.end_byte} read, {result.ledger.total} owned, {size} bytes")
+    spans = [_spans(result.facts[name]) for name in OWNERS if name in result.facts]
+    if not spans:
+        return
+    owned = np.concatenate(spans)
+    owned = owned[np.argsort(owned[:, 0], kind="stable")]
+    if (owned[1:, 0] < owned[:-1, 1]).any() or (owned[:, 1] < owned[:, 0]).any() or owned[-1, 1] > size:
+        yield Fault("ledger", "spans overlap")
+    if int((owned[:, 1] - owned[:, 0]).sum()) + result.ledger.preamble != size:
+        yield Fault("ledger", "spans leave bytes out")
+
+
+def _spans(table: pa.Table) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
+    start, length = table["byte_offset"].to_numpy(), table["length"].to_numpy()
+    return np.stack([start, start + length], axis=1)
+
+
+def _invented(made: Mutant, result: RangeResult) -> Iterator[Fault]:
+    """No fact begins in somebody's data. After damage nobody can always tell, but then it is not called verified."""
+    for name in SAID:
+        if name not in result.facts:
+            continue
+        table = result.facts[name]
+        starts = table["byte_offset"].to_numpy()
+        wrong = np.flatnonzero(made.origins[np.minimum(starts, len(made.origins) - 1)] == DATA)
+        if not len(wrong):
+            continue
+        where = f"{name} at {starts[wrong][:5].tolist()}"
+        if made.undamaged:
+            yield Fault("a fact from a payload", where)
+        elif name == "batches" and any(table["payload_verified"][int(index)].as_py() for index in wrong):
+            yield Fault("a verified batch from a payload, after damage", where)
+        else:
+            yield Fault("a fact from a payload, after damage", where)
+
+
+def _different(facts: dict[str, pa.Table], others: dict[str, pa.Table], *, ledgers: tuple[Ledger, Ledger]) -> str:
+    if ledgers[0] != ledgers[1]:
+        return f"ledger {ledgers}"
+    if facts.keys() != others.keys():
+        return f"tables {sorted(facts.keys() ^ others.keys())}"
+    return ", ".join(name for name in sorted(facts) if not _ordered(facts[name]).equals(_ordered(others[name])))
+
+
+def _ordered(table: pa.Table) -> pa.Table:
+    return table.sort_by([("byte_offset", "ascending"), ("length", "ascending")]).combine_chunks()
+
+
+def _in_ranges(text: bytes, rng: random.Random) -> tuple[Ledger, dict[str, pa.Table]]:
+    """The same text in ranges and blocks of any size, folded."""
+    drawn = {
+        "LEAF_BYTES": rng.choice((64, 1000, 5000)),
+        "BLOCK_BYTES": rng.choice((200, 700, 5000, 100_000)),
+        "AHEAD_BYTES": rng.choice((10, 300, 5000)),
+        "HEAD_BYTES": rng.choice((2000, 64 << 10)),
+        "SECTION_BYTES": rng.choice((1 << 20, 500)),
+        "FEW_SECTIONS": rng.choice((8, 1000)),
+    }
+    file, taken = InMemory(text), dict[int, dict[str, list[pa.Table]]]()
+
+    def read(part: ranges.Range, state: State | None = None) -> ranges.Reading:
+        got: defaultdict[str, list[pa.Table]] = defaultdict(list)
+
+        def sink(facts: dict[str, pa.Table]) -> None:
+            for name, table in facts.items():
+                got[name].append(table)
+
+        reading = ranges.read_range(file, part, size=len(text), context=CONTEXT, sink=sink, state=state)
+        kept.append(reading)
+        taken[id(reading)] = got
+        return reading
+
+    kept: list[ranges.Reading] = []  # alive, so that their ids stay theirs
+    with sizes(ranges, **drawn):
+        parts = ranges.parts(len(text), rng.choice((300, 2000, 9000, 30_000)))
+        planned = ranges.ranges([ranges.survey(file, start, stop) for start, stop in parts])
+        accepted = ranges.fold([read(part) for part in planned], read)
+    tables: defaultdict[str, list[pa.Table]] = defaultdict(list)
+    for reading in accepted:
+        for name, pieces in taken[id(reading)].items():
+            tables[name] += pieces
+    return sum((reading.ledger for reading in accepted), Ledger()), {name: pa.concat_tables(pieces) for name, pieces in tables.items()}
+
+
+@contextmanager
+def sizes(module: object, **values: int) -> Iterator[None]:
+    """Sizes of a module, for a while."""
+    before = {name: getattr(module, name) for name in values}
+    for name, value in values.items():
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)

@@ -1,0 +1,48 @@
+"""A share of `make fuzz`, and that it would see what it looks for."""
+
+import pytest
+
+from tests.fuzz.__main__ import TOLERATED, main, tried
+from tests.fuzz.checks import faults
+from tests.fuzz.mutants import DATA, TOOL, mutant
+
+SEEDS = range(0, 160, 40)
+INVENTED = frozenset({"a fact from a payload", "a verified batch from a payload, after damage"})
+
+
+@pytest.fixture(scope="module")
+def found() -> list[tuple[int, str, str, str]]:
+    return [fault for first in SEEDS for fault in tried(first, 40)[0]]
+
+
+def test_nothing_is_lost_and_all_readers_agree(found: list[tuple[int, str, str, str]]) -> None:
+    assert [fault for fault in found if fault[1] not in TOLERATED | INVENTED] == []
+
+
+@pytest.mark.xfail(reason="the search believes the shortest reading that closes", strict=False)
+def test_nothing_is_invented(found: list[tuple[int, str, str, str]]) -> None:
+    assert [fault for fault in found if fault[1] in INVENTED] == []
+
+
+def test_a_seed_makes_the_same_mutant_again() -> None:
+    for seed in range(60):
+        made, again = mutant(seed), mutant(seed)
+        assert made.text == again.text and (made.origins == again.origins).all()
+        assert len(made.origins) == len(made.text) and made.made_by == again.made_by
+        if made.undamaged and "header" not in made.made_by:
+            assert TOOL in made.origins and (DATA in made.origins or b" payload: " not in made.text)
+
+
+def test_a_fact_from_a_payload_is_seen() -> None:
+    made = next(made for made in map(mutant, range(100)) if made.undamaged and not list(faults(made, 0)))
+    made.origins[:] = DATA
+    assert {fault.kind for fault in faults(made, 0)} == {"a fact from a payload"}
+    made.undamaged = False
+    assert "a verified batch from a payload, after damage" in {fault.kind for fault in faults(made, 0)}
+
+
+def test_the_command_prints_its_seeds_and_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
+    clean = next(seed for seed in range(100) if not list(faults(mutant(seed), seed)))
+    assert main(["--seed", str(clean), "--count", "1"]) == 0
+    said = capsys.readouterr().out
+    assert f"seeds {clean} to {clean}" in said and "1 mutants" in said and "no fault" in said

@@ -1,0 +1,369 @@
+"""Machines that fail: full disks, damaged files, dead hosts, old keys; and that a warehouse does not grow for ever."""
+
+import os
+import re
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from eo_audit import lock, pipeline, scratch, upkeep
+from eo_audit.delta_table import LONG_LOG, DamagedError, Table
+from eo_audit.dump.kernel_hash import hashes_of
+from eo_audit.errors import ArgumentError, ConfigurationError, WarehouseError, of_machine
+from eo_audit.keys import KEY_FILE, NAME, OLD_SALT, Keys
+from eo_audit.pipeline import Options
+from eo_audit.run_history import finding_history
+from eo_audit.schemas import table_names
+from eo_audit.tables import Step, Warehouse
+from tests.jobs.test_ingest import DUMPS, content, ingest, no_spark
+
+CLEAN = DUMPS / "syn_gap"
+
+
+def keys_of(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
+    """A configuration folder of this test; where its keys are."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    return folder / "eo-audit" / "keys"
+
+
+def everything(folder: Path) -> Iterator[bytes]:
+    return (path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_key_lies_with_its_user_and_not_with_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = keys_of(monkeypatch, tmp_path / "config")
+    ingest(tmp_path / "out", CLEAN)
+    (path,) = keys.iterdir()
+    key = path.read_bytes()
+    assert (len(key), stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(keys.stat().st_mode)) == (16, 0o600, 0o700)
+    assert not [content for content in everything(tmp_path / "out") if key in content or key.hex().encode() in content]
+    assert Warehouse(tmp_path / "out").salt() == key
+    assert Warehouse(tmp_path / "other").salt() != key
+    # What a thief of the folder has: names and hashes. The hashes are those of the key, and of nothing that lies there.
+    stored = {value for value in Warehouse(tmp_path / "out").arrow("records")["value_hash"].to_pylist() if value is not None}
+    guesses = [re.findall(rb"payload: (.*)", text) for text in everything(CLEAN)]
+    values = [guess for found in guesses for guess in found]
+    joined, spans, at = b"".join(values), [], 0
+    for value in values:
+        spans.append((at, at + len(value)))
+        at += len(value)
+    assert stored & set(hashes_of(joined + bytes(5000), spans, key))
+    for secret in (b"", (tmp_path / "out" / "warehouse" / NAME).read_bytes().strip(), bytes(16)):
+        assert not stored & set(hashes_of(joined + bytes(5000), spans, secret))
+
+
+def test_a_key_of_an_earlier_release_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = keys_of(monkeypatch, tmp_path / "config")
+    warehouse = tmp_path / "warehouse"
+    warehouse.mkdir()
+    (warehouse / OLD_SALT).write_bytes(b"0123456789abcdef")
+    ingest(tmp_path, CLEAN)
+    assert not (warehouse / OLD_SALT).exists()
+    assert [path.read_bytes() for path in keys.iterdir()] == [b"0123456789abcdef"]
+
+
+def test_what_is_no_key_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk once left an empty one, and all hashes were made with it."""
+    keys = keys_of(monkeypatch, tmp_path / "config")
+    (tmp_path / "warehouse").mkdir()
+    (tmp_path / "warehouse" / OLD_SALT).touch()
+    ingest(tmp_path, CLEAN)  # nothing was hashed with it yet
+    (path,) = keys.iterdir()
+    path.write_bytes(b"short")
+    with pytest.raises(ConfigurationError, match="it has 5 bytes, not 16"):
+        ingest(tmp_path, DUMPS / "clean_k40")
+    (tmp_path / "warehouse" / OLD_SALT).touch()
+    with pytest.raises(WarehouseError, match="0 bytes instead of a key, so the hashes beside it can be guessed: remove "):
+        ingest(tmp_path, CLEAN)
+
+
+def test_a_key_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, told = keys_of(monkeypatch, tmp_path / "config"), list[str]()
+    ingest(tmp_path, CLEAN)
+    shutil.rmtree(keys)
+    ingest(tmp_path, DUMPS / "clean_k40", notice=told.append)
+    assert [sentence for sentence in told if "from now on there is a new one" in sentence]
+
+
+def test_a_key_that_is_forgotten_lies_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = keys_of(monkeypatch, tmp_path / "config")
+    options = Options(forget_key=True)
+    with pipeline.writing(tmp_path / "out", options, spark=no_spark) as warehouse:
+        pipeline.ingest(warehouse, pipeline.discover([CLEAN], options), options)
+        key = warehouse.salt()
+    assert len(key) == 16 and not keys.exists()
+    assert not [content for content in everything(tmp_path) if key in content]
+    ingest(tmp_path / "out", DUMPS / "clean_k40")
+    with pipeline.writing(tmp_path / "out", options, spark=no_spark):
+        assert [*keys.iterdir()]
+    assert not [*keys.iterdir()]
+
+
+def test_a_key_may_be_given_or_have_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_bytes(b"fedcba9876543210")
+    monkeypatch.setenv(KEY_FILE, str(tmp_path / "key"))
+    assert Warehouse(tmp_path / "out").salt() == b"fedcba9876543210"
+    monkeypatch.delenv(KEY_FILE)
+    (tmp_path / "config").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with pytest.raises(ConfigurationError, match=r"cannot be kept in .* use --forget-key"):
+        Warehouse(tmp_path / "out").salt()
+    assert len(Keys(forget=True).key(tmp_path / "out", used=False)) == 16
+
+
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """Every file that grows above a size fails to, as on a full disk: in Python, Arrow and delta-rs."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size", [0, 8, 15, 40, 200, 900, 1_800, 2_500, 6_000, 12_000])
+def test_a_disk_that_was_full_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    out = tmp_path / "out"
+    with pytest.raises(Exception) as met, files_up_to(size):
+        ingest(out, CLEAN, DUMPS / "clean_k40")
+    assert of_machine(met.value) or "cannot be kept" in str(met.value)
+    assert not Warehouse(out).runs()
+    ingest(out, CLEAN, DUMPS / "clean_k40")
+    ingest(tmp_path / "clean", CLEAN, DUMPS / "clean_k40")
+    assert content(out) == content(tmp_path / "clean")
+    assert len(Warehouse(out).salt()) == 16
+    with (warehouse := Warehouse(out, no_spark)).writing():
+        upkeep.tidy(warehouse, keep_audits=1)
+    assert not [*out.rglob("*.part")]
+    assert content(out) == content(tmp_path / "clean")
+
+
+DAMAGES = {
+    "flipped": lambda path: path.write_bytes(path.read_bytes()[:200] + bytes([path.read_bytes()[200] ^ 1]) + path.read_bytes()[201:]),
+    "emptied": lambda path: path.write_bytes(b""),
+    "gone": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damaged_facts_are_noticed_by_the_next_ingest(tmp_path: Path, how: str) -> None:
+    ingest(tmp_path, CLEAN)
+    (file,) = (tmp_path / "warehouse" / "batches").glob("*.parquet")
+    DAMAGES[how](file)
+    with pytest.raises(DamagedError, match=r"the table batches in .* is damaged .* remove .* and run `eo-audit run DUMPS"):
+        ingest(tmp_path, CLEAN)
+    left = {path.name for path in (tmp_path / "warehouse" / "batches").glob("*.parquet")}
+    assert left == (set() if how == "gone" else {file.name})  # nothing was repaired in silence
+
+
+@pytest.mark.parametrize("table", ["runs", "batches"])
+def test_a_damaged_log_is_noticed(tmp_path: Path, table: str) -> None:
+    ingest(tmp_path, CLEAN)
+    (tmp_path / "findings.jsonl").touch()  # of an audit
+    shutil.rmtree(tmp_path / "warehouse" / table / "_delta_log")
+    with pytest.raises(DamagedError, match=f"the table {table} in .* is damaged"):
+        ingest(tmp_path, CLEAN)
+
+
+def test_damaged_histories_are_said_and_made_anew(spark: SparkSession, tmp_path: Path) -> None:
+    dumps = [DUMPS / "hanging_txn_k39"]
+    pipeline.run(tmp_path, dumps, Options(), spark=lambda: spark)
+    findings = (tmp_path / "findings.jsonl").read_bytes()
+    for name in ("producer_history", "findings"):
+        shutil.rmtree(tmp_path / "warehouse" / name / "_delta_log")
+    with pytest.raises(DamagedError, match="run `eo-audit rebuild --out"), pipeline.writing(tmp_path, Options(), after="rebuild"):
+        pass
+    told: list[str] = []
+    ingest(tmp_path, *dumps, notice=told.append)
+    assert sum("rebuild and audit make it anew" in sentence for sentence in told) == 2
+    with pytest.raises(WarehouseError, match="run `eo-audit rebuild"), pipeline.writing(tmp_path, Options(), after="rebuild"):
+        pass  # not judged by what is left
+    pipeline.run(tmp_path, dumps, Options(), spark=lambda: spark)
+    assert (tmp_path / "findings.jsonl").read_bytes() == findings
+    assert len(finding_history(Warehouse(tmp_path))) == 1
+
+
+def audited(spark: SparkSession, out: Path, number: int) -> Warehouse:
+    """A warehouse after an audit with other findings than the one before, as far as its tables tell."""
+    warehouse = Warehouse(out, lambda: spark)
+    with warehouse.writing():
+        for name in ("findings", "visibility"):
+            warehouse.overwrite_arrow(name, warehouse.arrow(name))
+        warehouse.publish(Step(f"r{number}", "audit", finished_at_ms=number, code_version="0", inputs="[]", verdict="pass"))
+        upkeep.tidy(warehouse, keep_audits=5, grace_ms=0)
+    return warehouse
+
+
+def test_a_warehouse_does_not_grow_for_ever(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline.run(tmp_path, [DUMPS / "hanging_txn_k39"], Options(), spark=lambda: spark)
+    (tmp_path / "warehouse" / "batches" / f"part-{'0' * 32}-00000000.parquet").write_bytes(b"of a run that was killed")
+    (tmp_path / "warehouse" / "batches" / f"_part-{'0' * 32}.parquet.part").write_bytes(b"of a run that was killed")
+    sizes, expected = [], Warehouse(tmp_path).arrow("findings").to_pylist()
+    for number in range(1, 4 * LONG_LOG):
+        warehouse = audited(spark, tmp_path, number)
+        sizes.append((warehouse.stored_bytes(), len([*everything(warehouse.folder)])))
+        assert len(finding_history(Warehouse(tmp_path))) == min(number + 1, 5)
+    # A checkpoint remembers the files of the last day that are gone: 80 audits in a minute are more than in a night.
+    middle, end = sizes[LONG_LOG : 5 * LONG_LOG // 2], sizes[5 * LONG_LOG // 2 :]
+    assert max(stored for stored, _ in end) < 1.25 * max(stored for stored, _ in middle)
+    assert max(files for _, files in end) < max(files for _, files in middle) + 2 * LONG_LOG
+    assert len([*(tmp_path / "warehouse" / "batches").glob("*part*")]) == 1
+    for run in Warehouse(tmp_path).runs():
+        if run["step"] == "audit":
+            assert Warehouse(tmp_path).arrow_of("findings", run).to_pylist() == expected
+    assert DeltaTable(tmp_path / "warehouse" / "findings").version() > 2 * LONG_LOG  # any Delta reader still reads it
+    assert spark.read.format("delta").load(str(tmp_path / "warehouse" / "findings")).count() == len(expected)
+    pipeline.run(tmp_path, [DUMPS / "hanging_txn_k39"], Options(), spark=lambda: spark)
+
+
+def test_a_reader_of_the_version_before_can_finish(spark: SparkSession, tmp_path: Path) -> None:
+    ingest(tmp_path, CLEAN)
+    reader = Warehouse(tmp_path)
+    with (writer := Warehouse(tmp_path, lambda: spark)).writing():
+        writer.overwrite_arrow("batches", reader.arrow("batches").slice(0, 1))
+        writer.publish(Step("r2", "ingest", finished_at_ms=2, code_version="0", inputs="[]"))
+        upkeep.tidy(writer, keep_audits=1)
+        assert reader.arrow("batches").num_rows > 1
+        upkeep.tidy(writer, keep_audits=1, grace_ms=0)
+    with pytest.raises(DamagedError):
+        reader.arrow("batches")
+    assert Warehouse(tmp_path).arrow("batches").num_rows == 1
+
+
+def nights(folder: Path) -> list[Path]:
+    """The same collection on two days, the second a day longer: every log grew."""
+    made = []
+    for day, name in ((21, "a"), (22, "b")):
+        night = folder / name
+        shutil.copytree(DUMPS / "hanging_txn_k39", night)
+        (night / "manifest.yaml").write_text(f"cluster: c\ndumped_at: 2026-11-{day}T05:00:00Z\nkafka_version: '3.9'\n")
+        made.append(night)
+    for path in made[0].rglob("orders-*/*.log.txt"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[: len(lines) * 2 // 3]))
+    return made
+
+
+def test_prune_removes_what_no_audit_reads(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for night in nights(tmp_path):
+        pipeline.run(out, [night], Options(), spark=lambda: spark)
+    before, findings = content(out), (out / "findings.jsonl").read_bytes()
+    with pipeline.writing(out, Options(), after="rebuild", keeps_verdict=True, spark=lambda: spark) as warehouse:
+        assert not upkeep.superseded(warehouse, keep_ms=2 * upkeep.DAY_MS)
+        files = upkeep.superseded(warehouse, keep_ms=upkeep.DAY_MS // 2)
+        assert {Path(file.path).parent.name for file in files} >= {"orders-0"}
+        assert content(out) == before
+        assert pipeline.prune(warehouse, files, Options()) > len(files)
+    assert (out / "verdict.json").is_file()
+    gone = {file.dump_file_id for file in files}
+    after = Warehouse(out)
+    assert not gone & set(after.arrow("dump_files")["dump_file_id"].to_pylist())
+    sections = set(after.arrow("dump_sections")["section_id"].to_pylist())
+    assert set(after.arrow("batches")["section_id"].to_pylist()) <= sections
+    with pipeline.writing(out, Options(), spark=lambda: spark) as warehouse:
+        pipeline.rebuild(warehouse, Options())
+        pipeline.audit(warehouse, Options())
+    assert (out / "findings.jsonl").read_bytes() == findings
+
+
+@pytest.mark.parametrize(("text", "days"), [("90d", 90), ("2w", 14), ("0d", 0)])
+def test_ages(text: str, days: int) -> None:
+    assert upkeep.parse_age(text) == days * upkeep.DAY_MS
+
+
+@pytest.mark.parametrize("text", ["", "d", "90", "-1d", "9999999d", "³d"])
+def test_no_ages(text: str) -> None:
+    with pytest.raises(ArgumentError, match="such as 90d or 12w"):
+        upkeep.parse_age(text)
+
+
+def lock_of(out: Path, *, age: float, beats: bool = True) -> Path:
+    path = out / "warehouse" / "_lock"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        f'{{"pid": 4, "host": "far-away"{", " + chr(34) + "token" + chr(34) + ": " + chr(34) + "x" + chr(34) if beats else ""}}}'
+    )
+    os.utime(path, (time.time() - age,) * 2)
+    return path
+
+
+def test_a_host_that_died_blocks_for_minutes(tmp_path: Path) -> None:
+    lock_of(tmp_path, age=30)
+    with pytest.raises(WarehouseError, match=r"process 4 on host far-away, seen 30 s ago: .* works in 90 s, or with --break-lock"):
+        ingest(tmp_path, CLEAN)
+    told: list[str] = []
+    lock_of(tmp_path, age=lock.DEAD_AFTER_SECONDS + 1)
+    ingest(tmp_path, CLEAN, notice=told.append)
+    assert any("died before it had finished" in sentence for sentence in told)
+    lock_of(tmp_path, age=1e6, beats=False)  # of a release that does not beat
+    with pytest.raises(WarehouseError, match="use --break-lock if it died"):
+        ingest(tmp_path, CLEAN)
+
+
+def test_a_holder_beats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "BEAT_SECONDS", 0.05)
+    with Warehouse(tmp_path).writing():
+        path = tmp_path / "warehouse" / "_lock"
+        os.utime(path, (0, 0))
+        deadline = time.monotonic() + 10
+        while time.time() - path.stat().st_mtime > 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_a_writer_whose_lock_was_broken_writes_nothing_more(tmp_path: Path) -> None:
+    ingest(tmp_path, CLEAN)
+    slow = Warehouse(tmp_path, no_spark)
+    with slow.writing():
+        with Warehouse(tmp_path, no_spark).writing(break_lock=True):
+            with pytest.raises(WarehouseError, match=r"was taken over by process .* this run writes nothing more"):
+                slow.overwrite_arrow("batches", slow.arrow("batches").slice(0, 0))
+            held = (tmp_path / "warehouse" / "_lock").read_text()
+        assert held and not (tmp_path / "warehouse" / "_lock").read_text()
+    ingest(tmp_path, CLEAN)
+    assert Warehouse(tmp_path).arrow("batches").num_rows
+
+
+def test_what_a_kill_leaves_in_the_temporary_folder_goes(tmp_path: Path) -> None:
+    die = """
+        import os, sys
+        from eo_audit.scratch import own_folder
+        (own_folder() / "blockmgr-1").mkdir()
+        print(own_folder(), flush=True)
+        os._exit(9) if sys.argv[1] == "die" else sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(die)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    dead = subprocess.run([*command, "die"], env=environment, stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+    with subprocess.Popen([*command, "live"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        live = process.stdout.readline().strip()
+        assert Path(dead, "blockmgr-1").is_dir()  # too young: a process locks its folder a moment after it made it
+        for folder in (dead, live):
+            os.utime(folder, (0, 0))
+        scratch.clear(Path(dead).parent)
+        assert Path(live, "blockmgr-1").is_dir() and not Path(dead).exists()
+        process.communicate("")
+    assert not Path(live).exists()
+
+
+def test_every_table_has_its_upkeep(tmp_path: Path) -> None:
+    ingest(tmp_path, CLEAN)
+    for name in table_names("facts"):
+        table = Table(name, tmp_path / "warehouse" / name)
+        assert table.sweep([table.version()], grace_ms=0) == 0
+    assert content(tmp_path)["batches"]
