@@ -5,9 +5,9 @@ from dataclasses import replace
 from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, record_line
 from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
-from eo_audit.dump.log_facts import FactRows
+from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
 from eo_audit.dump.log_records import Rules, endings
-from eo_audit.dump.log_resync import Damage, held_by, next_beginning
+from eo_audit.dump.log_resync import held_by, next_beginning
 from eo_audit.dump.log_search import read_group
 from eo_audit.dump.log_sections import (
     heard,
@@ -20,20 +20,16 @@ from eo_audit.dump.log_sections import (
     unsupported,
     went_on,
 )
-from eo_audit.dump.log_state import FileContext, Ledger, Section, State
+from eo_audit.dump.log_state import FileContext, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
 from eo_audit.dump.printed import text as printable
 from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LONGEST_UNREAD_LINE = 1 << 16  # bytes: a longer line of unread text is skipped in pieces
 
 
-class Reader:
-    """The state of reading, and the rows read so far.
-
-    Offsets are those of the window; rows carry offsets of the file. A step changes nothing before it is sure that it needs no more text.
-    """
+class Reader(Progress):
+    """Reads the elements of a window one by one, the fast path's runs of them at once."""
 
     def __init__(self, window: Window, context: FileContext, *, base: int, state: State, fast: bool = True) -> None:
         """Ready to read on in this state.
@@ -45,14 +41,9 @@ class Reader:
             state: the state at the byte where reading will start.
             fast: leave to the fast path what it can read; the facts are the same.
         """
-        self.window = window
-        self.context = context
-        self.base = base
-        self.facts = FactRows(context, base)
+        super().__init__(window, context, base=base, state=state)
         self.fast: FastPath | None = FastPath(window, context, base) if fast else None
         self._stop = 0
-        self._before_turn: tuple[State, int, int] | None = None
-        self._resume(state)
 
     def read(self, start: int, stop: int) -> int:
         """Read the elements that begin in [start, stop); where reading ended.
@@ -70,48 +61,6 @@ class Reader:
         if self.window.final and at >= len(self.window.text):
             self._close_section(at, "eof")
         return at
-
-    def _resume(self, state: State) -> None:
-        self.section = state.section
-        self.position = state.position
-        self.entries = state.entries
-        self.unproven = state.unproven
-        self.lost = state.lost
-        self.damage = Damage(state.held - self.base, state.shadow - self.base)
-        self.mid_line = state.mid_line
-        self.unread_from = state.unread_from
-        self.unread_reason = state.unread_reason
-        self.window.lines_end(crlf=state.crlf)
-
-    def _turn(self) -> None:
-        """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""
-        self._before_turn = self._before_turn or (self.state(), len(self.facts.rows["dump_sections"]), len(self.facts.rows["unread_spans"]))
-
-    def _take_back(self) -> None:
-        if self._before_turn is not None:
-            state, sections, spans = self._before_turn
-            del self.facts.rows["dump_sections"][sections:], self.facts.rows["unread_spans"][spans:]
-            self._resume(state)
-
-    def state(self) -> State:
-        """The state reached."""
-        return State(
-            section=self.section,
-            position=self.position,
-            entries=self.entries,
-            unproven=self.unproven,
-            lost=self.lost,
-            held=max(self.damage.held + self.base, 0),
-            shadow=max(self.damage.shadow + self.base, 0),
-            mid_line=self.mid_line,
-            unread_from=self.unread_from,
-            unread_reason=self.unread_reason,
-            crlf=self.window.crlf,
-        )
-
-    def ledger(self) -> Ledger:
-        """Who owns the bytes read."""
-        return Ledger(**self.facts.owned)
 
     def _step(self, at: int) -> int:
         """Read the element at `at`; where the next one begins."""
@@ -179,34 +128,7 @@ class Reader:
             self.facts.section(self.section, at, end_reason)
             self.section = None
 
-    # unread text
-
-    def _skip(self, at: int, reason: str, until: int = 0) -> int:
-        """The line at `at` is unread, with all lines up to `until`; a very long one in pieces."""
-        text = self.window.text
-        newline = text.find(b"\n", max(at, until - 1))
-        if newline < 0 and not self.window.final and len(text) - at < LONGEST_UNREAD_LINE:
-            raise NeedMore
-        if newline < 0 and self.window.final and self.lost and self.section is not None:
-            # The tool ends every line, so text is missing here: no length says how much, for the text of a topic decoder.
-            self.section = replace(self.section, end_reason=self.section.end_reason or "truncated")
-        behind = newline + 1 if newline >= 0 else len(text)
-        self._unread(at, behind, reason)
-        self.mid_line = newline < 0
-        return behind
-
-    def _unread(self, at: int, end: int, reason: str) -> None:
-        if self.unread_reason != reason:
-            self._close_unread(at)
-        if self.unread_from is None:
-            self.unread_from, self.unread_reason = self.base + at, reason
-        self.facts.own("unread", at, end)
-
-    def _close_unread(self, at: int) -> None:
-        if self.unread_from is not None and self.base + at > self.unread_from:
-            assert self.section is not None
-            self.facts.unread(self.unread_from - self.base, at, section=self.section, reason=self.unread_reason or "unknown_line")
-        self.unread_from = self.unread_reason = None
+    # behind damage
 
     def _lost_line(self, at: int) -> int:
         section = self.section
@@ -223,19 +145,6 @@ class Reader:
         since = at if self.unread_from is None else self.unread_from - self.base
         apart = self.unread_reason == Failure.AMBIGUOUS.value
         return self.damage.is_behind(self.window, at, self.position, profile(section), since=since, apart=apart)
-
-    def _lose(self, at: int, reason: str) -> None:
-        """What stands at `at` cannot be read, so the next line may be anybody's."""
-        self._turn()
-        self._unread(at, at, reason)
-        self.lost = True
-
-    def _cut(self, at: int, reason: str) -> int:
-        """The file ends inside what stands at `at`."""
-        assert self.section is not None
-        self.section = replace(self.section, end_reason="truncated")
-        self._unread(at, len(self.window.text), reason)
-        return len(self.window.text)
 
     # lines of a log section
 
