@@ -54,7 +54,19 @@ def starts_section(window: Window, at: int) -> bool:
         return True
     window.structural(behind)
     text = window.text
-    return bool(PREAMBLE.match(text, behind) or DUMPING.match(text, behind) or message_at(window, behind))
+    if PREAMBLE.match(text, behind):
+        return _begins_at_zero(window, window.after_line(behind))
+    return bool(DUMPING.match(text, behind) or message_at(window, behind))
+
+
+def _begins_at_zero(window: Window, at: int) -> bool:
+    """The tool prints a segment from its first byte: a batch line at `at` has position 0."""
+    if at >= len(window.text):
+        window.reach(at + 1)
+        return True
+    window.structural(at)
+    line = batch_line(window.text, at)
+    return line is None or line.position == 0
 
 
 def closers(window: Window, start: int, stop: int, position: int, *, weak: bool) -> list[int]:

@@ -16,7 +16,11 @@ from eo_audit.dump.log_records import LINES_LIMIT, Ending, Form, Proof, Rules, S
 from eo_audit.dump.log_text import Window
 
 _KEY, _PAYLOAD = len(" key: "), len(" payload: ")
-_MANY = 1 << 20
+_MANY, _FEW = 1 << 20, 64
+_NO_PLACES = np.zeros(0, dtype=np.int64)
+
+Path = tuple[int, list[Span], bool]
+"""An end (index), the spans of key and payload before it, and whether there is another way to it."""
 
 
 class Stage(NamedTuple):
@@ -98,14 +102,56 @@ def _arrivals(stage: Stage) -> Ints:
 
 def _printed(window: Window, marks: Marks, line: RecordLine, rules: Rules, form: Form, *, texts: Ints, stops: Ints) -> Iterator[Ending]:
     """Readings with a key, a payload or both."""
+    at, parts = _header_ends(window, marks, line, rules, form), _NO_PLACES
+    if not len(at) or not len(texts):
+        return
+    if all(form):
+        begin, end = np.searchsorted(marks.places.parts, (int(at[0]), int(texts[-1]) + 1))
+        parts = marks.places.parts[begin:end]
+    few = max(len(at), len(texts)) * max(len(parts), 1) <= _FEW
+    for index, spans, several in (_few if few else _many)(marks, line, form, at, parts, texts):
+        found = _ending(window, spans, line, form, stop=int(stops[index]), several=several)
+        if found.proof is Proof.LOSSY and not window.ends_line(found.end):
+            window.overshoot = True  # the tool ends every line: this one was cut, and no length says how much is missing
+            continue
+        yield found
+
+
+def _few(marks: Marks, line: RecordLine, form: Form, at: Ints, parts: Ints, texts: Ints) -> Iterator[Path]:
+    """What `_many` finds, one by one: few places need no columns."""
+    places = np.concatenate((at, parts, texts))
+    shortest: dict[int, int] = dict(zip(places.tolist(), marks.shortest(places).tolist(), strict=True))
+    longest: dict[int, int] = dict(zip(places.tolist(), marks.longest(places).tolist(), strict=True))
+
+    def reaches(start: int, separator: int, size: int, end: int) -> bool:
+        return shortest[end] - shortest[start] <= separator + size <= longest[end] - longest[start]
+
+    sizes = [
+        (separator, size) for separator, size, there in zip((_KEY, _PAYLOAD), (line.key_size, line.value_size), form, strict=True) if there
+    ]
+    heads, ends = at.tolist(), texts.tolist()
+    if not all(form):
+        for index, end in enumerate(ends):
+            found = [head for head in heads if reaches(head, *sizes[0], end)]
+            if found:
+                yield index, [(found[0] + sizes[0][0], end)], len(found) > 1
+        return
+    met = {part: found for part in parts.tolist() if (found := [head for head in heads if reaches(head, *sizes[0], part)])}
+    for index, end in enumerate(ends):
+        through = [part for part in met if reaches(part, *sizes[1], end)]
+        if through:
+            first = through[0]
+            several = len(through) > 1 or len(met[first]) > 1
+            yield index, [(met[first][0] + _KEY, first), (first + _PAYLOAD, end)], several
+
+
+def _many(marks: Marks, line: RecordLine, form: Form, at: Ints, parts: Ints, texts: Ints) -> Iterator[Path]:
+    """The places of `texts` that are reached, each with one way there: the first header end of several."""
     with_key, with_value = form
-    at, stages = _header_ends(window, marks, line, rules, form), []
+    stages: list[Stage] = []
     ways = np.ones(len(at), dtype=np.int64)
     if with_key:
-        limit = int(texts[-1]) if len(texts) else 0
-        parts = marks.places.parts
-        begin, end = np.searchsorted(parts, (int(at[0]) if len(at) else 0, limit + 1))
-        stages.append(_stage(marks, at + _KEY, line.key_size, parts[begin:end] if with_value else texts, ways))
+        stages.append(_stage(marks, at + _KEY, line.key_size, parts if with_value else texts, ways))
         ways = _arrivals(stages[-1])
     if with_value:
         if with_key:
@@ -114,15 +160,10 @@ def _printed(window: Window, marks: Marks, line: RecordLine, rules: Rules, form:
         stages.append(_stage(marks, at + _PAYLOAD, line.value_size, texts, ways))
         ways = _arrivals(stages[-1])
     for index in np.flatnonzero(ways > 0).tolist():
-        found = _ending(window, stages, line, form, index, stop=int(stops[index]), several=bool(ways[index] > 1))
-        if found.proof is Proof.LOSSY and not window.ends_line(found.end):
-            window.overshoot = True  # the tool ends every line: this one was cut, and no length says how much is missing
-            continue
-        yield found
+        yield index, _traced(stages, form, index), bool(ways[index] > 1)
 
 
-def _ending(window: Window, stages: list[Stage], line: RecordLine, form: Form, index: int, *, stop: int, several: bool) -> Ending:
-    """The reading that reaches one end, traced back; the first header end of several."""
+def _traced(stages: list[Stage], form: Form, index: int) -> list[Span]:
     spans: list[Span] = []
     end = int(stages[-1].ends[index])
     for number in range(len(stages) - 1, -1, -1):
@@ -131,8 +172,12 @@ def _ending(window: Window, stages: list[Stage], line: RecordLine, form: Form, i
         chosen = int(np.flatnonzero((stage.low <= place) & (place < stage.high))[0])
         spans.append((int(stage.starts[chosen]), end))
         end = int(stage.starts[chosen]) - (_PAYLOAD if number or not form[0] else _KEY)
-    spans.reverse()
-    headers = end - line.end - 1 if line.sequence is not None else 0
+    return spans[::-1]
+
+
+def _ending(window: Window, spans: list[Span], line: RecordLine, form: Form, *, stop: int, several: bool) -> Ending:
+    """The reading with these spans of key and payload."""
+    headers = spans[0][0] - (_KEY if form[0] else _PAYLOAD) - line.end - 1 if line.sequence is not None else 0
     sizes = [size for size, there in ((line.key_size, form[0]), (line.value_size, form[1])) if there]
     same = [_unchanged(window, span, size) and not several for span, size in zip(spans, sizes, strict=True)]
     kept = iter(span if exact else None for span, exact in zip(spans, same, strict=True))

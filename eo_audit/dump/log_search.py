@@ -22,7 +22,7 @@ from eo_audit.dump.framing import (
     headers_room,
     whole_message,
 )
-from eo_audit.dump.log_closing import claims, closers, starts_section
+from eo_audit.dump.log_closing import claims, closers, sections, starts_section
 from eo_audit.dump.log_readings import Readings, Search
 from eo_audit.dump.log_text import Window
 
@@ -136,7 +136,7 @@ def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower
         return True
     if not changed or not (window.crlf or _is_longer(window.text, group.line_end, group.end)):
         return False
-    return (window.final and reach >= len(window.text) > group.end) or window.text.find(b"\nDumping ", group.end, reach) >= 0
+    return (window.final and reach >= len(window.text) > group.end) or next(sections(window, group.end + 1, reach), None) is not None
 
 
 def _has_other_header_ends(window: Window, group: Group, end: int) -> bool:
@@ -192,7 +192,7 @@ def _at_section_end(window: Window, group: Group, profile: Profile, closed: Foll
             group.verified = False  # neither lengths nor a line behind it prove where it ends
         return group
     reach = reach_of(group, room)
-    if not ((window.final and reach >= len(window.text)) or window.text.find(b"\nDumping ", group.end - 1, reach) >= 0):
+    if not ((window.final and reach >= len(window.text)) or next(sections(window, group.end, reach), None) is not None):
         return group
 
     def later(start: int, stop: int) -> list[int]:
