@@ -157,10 +157,11 @@ class Groups:
         reach = self.end + 3 * (self.end - starts) + np.where(plain, 3 * room, room)
         warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
         in_view = reach + LONGEST_LINE < self._text.size
-        clear = (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
-        alone = ((room < MIN_FORGED) & ~longer) | clear
-        sure: Bits = (self.next != NONE) & chained & (room >= 0) & alone & (~changed | self._batches.control | self._one_line_each())
-        return sure
+        alone = (room < MIN_FORGED) & ~longer
+        if not alone.all():
+            alone |= (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+        sure: Bits = (self.next != NONE) & chained & (room >= 0) & alone
+        return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
 
     def _changed(self, text: bytes, offset: int) -> tuple[Bits, Bits]:
         """Groups whose text may stand for fewer bytes than it has, and those whose text may stand for fewer or more."""

@@ -15,7 +15,7 @@ from eo_audit.dump.kernel_scan import Ints, Text
 if TYPE_CHECKING:
     from eo_audit.dump.log_text import Window
 
-CHUNK = 1 << 17  # bytes looked through at a time
+LEAST_CHUNK, LARGEST_CHUNK = 1 << 13, 1 << 17  # bytes looked through at a time: more and more where one asks on and on
 _CLOSE, _SPACE, _ASKED, _CARRIAGE, _REPLACEMENT = 93, 32, 63, 13, 0xEF
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -42,6 +42,7 @@ class Marks:
         """Of a window; nothing is looked for yet."""
         self._window = window
         self._begin = self._end = 0
+        self._chunk = LEAST_CHUNK
         self._crlf = window.crlf
         self.places = Places()
 
@@ -56,9 +57,11 @@ class Marks:
         if self._crlf != self._window.crlf or not self._begin <= start <= self._end:
             self._crlf = self._window.crlf
             self._begin = self._end = start
+            self._chunk = LEAST_CHUNK
             self.places = Places()
         while self._end < stop:
-            end = min(max(self._end + CHUNK, stop), len(self._window.text))
+            end = min(max(self._end + self._chunk, stop), len(self._window.text))
+            self._chunk = min(2 * self._chunk, LARGEST_CHUNK)
             found = _places(self._window, self._end, end)
             self.places = Places(*(np.concatenate(pair) for pair in zip(self.places, found, strict=True)))
             self._end = end

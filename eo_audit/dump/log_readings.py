@@ -15,7 +15,7 @@ from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED, Profile, Rec
 from eo_audit.dump.kernel_scan import Ints
 from eo_audit.dump.log_ends import ends_of
 from eo_audit.dump.log_marks import Marks
-from eo_audit.dump.log_records import LINES_LIMIT, Ending, Rules, special_endings
+from eo_audit.dump.log_records import LINES_LIMIT, Ending, Rules, endings, special_endings
 from eo_audit.dump.log_text import Window
 
 LONGEST_HEADERS = 1 << 20  # bytes of header keys on one line; over line ends they may have HEADERS_SEARCHED
@@ -129,11 +129,29 @@ class Search:
             if special or rules.control:
                 self._add_all(special, at, record, place, layer)
                 return 3 * sizes + 1
+        elif not self.by_lines and self._stands_as_it_is(record.end, limit := record.end + rules.header_limit + sizes + _SPARE):
+            overshoot, exact = window.overshoot, list(endings(window, record, rules))
+            window.overshoot = overshoot  # the exact reading before this search has said it
+            self._add_all([one for one in exact if self._stops_at(one.end, index, last=last)], at, record, place, layer)
+            return limit - at
         limit = record.end + (LINES_LIMIT if self.by_lines else rules.header_limit + 3 * sizes + _SPARE)
         self.marks.cover(at, limit)
         stops = self._stops(record, index, limit, last=last)
         self._add_all(ends_of(window, self.marks, record, rules, stops), at, record, place, layer)
         return limit - at
+
+    def _stands_as_it_is(self, start: int, stop: int) -> bool:
+        """Did printing change no byte of a stretch of text? Then lengths are exact."""
+        self.window.reach(stop)
+        text = self.window.text
+        return not self.window.crlf and text.find(b"?", start, stop) < 0 and text.find(b"\xef", start, stop) < 0
+
+    def _stops_at(self, end: int, index: int, *, last: bool) -> bool:
+        """May the text of a record end here? See `_stops`."""
+        if last:
+            return self._closes(end)
+        wanted = b"| offset: %d " % (self.line.base_offset + index + 1) if self._dense else b"| offset: "
+        return self.window.text.startswith(wanted, end) or (owed_records(self.line) is None and self._closes(end))
 
     def _add_all(self, found: Iterable[Ending], at: int, record: RecordLine, place: Place, layer: dict[int, Place]) -> None:
         plain = self.line.codec == "none" and self.line.magic == 2
