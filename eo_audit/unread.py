@@ -77,11 +77,18 @@ def told(unread: Sequence[Unread]) -> tuple[str, str]:
     if doubt is not None:
         why += f"; the text of {doubt.path} can be read in more than one way, so none is believed"
     shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
-    what = "" if doubt is None else f"Dump {doubt.path} again without --print-data-log: then no payload can look like lines of the tool. "
+    what = "" if doubt is None else _without_doubt(doubt.path)
     return why, what + (
         f"Look at the text ({shown}, eo-audit export unread_spans). Where a dump is damaged, print it again; where the text is no dump at "
         "all (a login, a shell), take it out of the file, or let the policy allow it (unread_bytes)."
     )
+
+
+def _without_doubt(path: str) -> str:
+    if "__transaction_state" in path:
+        return f"Dump {path} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are. "
+    without = "without --print-data-log (collect-dumps.sh without --payloads)"
+    return f"Dump {path} again {without}: then no payload can look like the tool's lines. "
 
 
 def minded(unread: Iterable[Unread], minds: "Minds") -> list[Unread]:
