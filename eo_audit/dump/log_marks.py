@@ -38,31 +38,30 @@ class Places(NamedTuple):
 class Marks:
     """The places of one window, looked for as far as somebody asks."""
 
-    def __init__(self, window: "Window") -> None:
-        """Of a window; nothing is looked for yet."""
-        self._window = window
+    def __init__(self) -> None:
+        """Nothing is looked for yet. The window is given each time: it holds its marks, and two that hold each other stay in memory."""
         self._begin = self._end = 0
         self._chunk = LEAST_CHUNK
-        self._crlf = window.crlf
+        self._crlf = False
         self.places = Places()
 
-    def cover(self, start: int, stop: int) -> Places:
+    def cover(self, window: "Window", start: int, stop: int) -> Places:
         """The places of a stretch of text at least.
 
         Raises:
             NeedMore: it goes on behind the window.
         """
-        self._window.reach(stop)
-        stop = min(stop, len(self._window.text))
-        if self._crlf != self._window.crlf or not self._begin <= start <= self._end:
-            self._crlf = self._window.crlf
+        window.reach(stop)
+        stop = min(stop, len(window.text))
+        if self._crlf != window.crlf or not self._begin <= start <= self._end:
+            self._crlf = window.crlf
             self._begin = self._end = start
             self._chunk = LEAST_CHUNK
             self.places = Places()
         while self._end < stop:
-            end = min(max(self._end + self._chunk, stop), len(self._window.text))
+            end = min(max(self._end + self._chunk, stop), len(window.text))
             self._chunk = min(2 * self._chunk, LARGEST_CHUNK)
-            found = _places(self._window, self._end, end)
+            found = _places(window, self._end, end)
             self.places = Places(*(np.concatenate(pair) for pair in zip(self.places, found, strict=True)))
             self._end = end
         return self.places

@@ -135,7 +135,7 @@ class Search:
             self._add_all([one for one in exact if self._stops_at(one.end, index, last=last)], at, record, place, layer)
             return limit - at
         limit = record.end + (LINES_LIMIT if self.by_lines else rules.header_limit + 3 * sizes + _SPARE)
-        self.marks.cover(at, limit)
+        self.marks.cover(window, at, limit)
         stops = self._stops(record, index, limit, last=last)
         self._add_all(ends_of(window, self.marks, record, rules, stops), at, record, place, layer)
         return limit - at

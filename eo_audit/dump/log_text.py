@@ -30,10 +30,7 @@ class Window:
     crlf: bool = False
     crlf_seen: bool = False
     overshoot: bool = False
-    marks: Marks = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self.marks = Marks(self)
+    marks: Marks = field(default_factory=Marks, init=False, repr=False, compare=False)
 
     def lines_end(self, *, crlf: bool) -> None:
         """From here on, lines end in CRLF, or do not."""

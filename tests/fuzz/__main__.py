@@ -14,7 +14,14 @@ from tests.fuzz.mutants import mutant
 
 CHUNK = 50
 MOST_SHOWN = 5
-TOLERATED = frozenset({"a fact from a payload, after damage"})  # counted: never called verified, so no rule that needs proof takes it
+# Counted: text that two histories print alike (docs/reliability.md).
+TOLERATED = frozenset(
+    {
+        "a fact from a header key, behind the last line of a log",
+        "a fact from a payload, after damage",
+        "a fact from a payload, after damage that left no trace",
+    }
+)
 SLOW_SECONDS, SLOW_PER_BYTE = 3.0, 20e-6  # of processor time, all readings of a mutant together
 
 Found = list[tuple[int, str, str, str]]
