@@ -68,11 +68,7 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
         NeedMore: the group, or what proves its end, goes on behind the window.
     """
     group = greedy_group(window, start, line, profile)
-    if (
-        group.shallow
-        or group.failure is Failure.EXCEPTION
-        or (group.failure is Failure.MISSING and not _may_differ(window, group, profile))
-    ):
+    if group.shallow or (group.failure in (Failure.EXCEPTION, Failure.MISSING) and not _may_differ(window, group, profile)):
         return group
     if group.failure is None:
         closed = follower(window, group.end, group.next_position)
@@ -131,7 +127,7 @@ def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower
     inner = closers(window, group.line_end, group.end - 1, position, weak=changed)
     behind = window.after_line(group.end) if closed is Follower.BATCH else group.end
     if not changed:
-        inner = [end for end in inner if _has_other_header_ends(window, group, end)]
+        inner = [end for end in inner if _has_other_header_ends(window, group, end, hides_keys=profile.hides_keys)]
     if inner or next(claims(window, behind, position, reach), None) is not None:
         return True
     if not changed or not (window.crlf or _is_longer(window.text, group.line_end, group.end)):
@@ -139,12 +135,14 @@ def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower
     return (window.final and reach >= len(window.text) > group.end) or next(sections(window, group.end + 1, reach), None) is not None
 
 
-def _has_other_header_ends(window: Window, group: Group, end: int) -> bool:
-    """May header keys end elsewhere in text that printing did not change? Only if more places for that stand there than records."""
-    if not all(record.ending.printed for record in group.records):
+def _has_other_header_ends(window: Window, group: Group, end: int, *, hides_keys: bool) -> bool:
+    """May header keys end elsewhere before `end`, in text that printing did not change? Only if more places for that stand there than the
+    reading uses."""
+    records = group.records
+    if not all(record.ending.printed and not (hides_keys and record.line.value_size < 0) for record in records):
         return True
     places = sum(window.text.count(literal, group.line_end, end) for literal in (b"] key: ", b"] payload: "))
-    return places > len(group.records)
+    return places > sum(record.line.end + record.ending.headers < end for record in records)
 
 
 def judge(window: Window, group: Group, profile: Profile) -> Judgement:
