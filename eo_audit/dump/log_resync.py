@@ -22,6 +22,7 @@ _DENSE = 4  # bytes of forged lines that a byte of a compressed batch may hold, 
 _LONGEST = 1 << 24  # bytes of text looked through for what printing made longer
 _HEAD = 350  # bytes of a record line up to its header keys
 _BEGINNINGS = (b"baseOffset: ", b"offset: ", b"Dumping ", b"| offset: ")
+_LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
 _BEGINNING = re.compile(rb"\n(?=baseOffset: |offset: |Dumping |\| offset: )")
 LARGEST_FILE = 1 << 62
 _NEXT = 1 << 16  # bytes of text that a batch which cannot be read may have, where its size does not say
@@ -59,7 +60,10 @@ class Damage:
         Raises:
             NeedMore: the answer lies behind the window.
         """
-        if at < self.shadow or not window.text.startswith((b"Dumping ",) if apart else _BEGINNINGS, at):
+        if at < self.shadow:
+            return False
+        window.reach(at + _LONGEST_BEGINNING)
+        if not window.text.startswith((b"Dumping ",) if apart else _BEGINNINGS, at):
             return False
         if is_believed(window, at, position, profile, doomed=self.doomed, since=since, held=self.held):
             return True

@@ -87,7 +87,8 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
 
 def _may_differ(window: Window, group: Group, profile: Profile) -> bool:
     """May a record that was read end elsewhere?"""
-    return is_changed(window, group) or _room(group, profile) >= MIN_FORGED
+    hidden = profile.hides_keys and any(record.line.value_size < 0 for record in group.records)
+    return hidden or is_changed(window, group) or not 0 <= _room(group, profile) < MIN_FORGED
 
 
 def is_changed(window: Window, group: Group) -> bool:
@@ -119,7 +120,7 @@ def reach_of(group: Group, room: int) -> int:
 def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower) -> bool:
     """May another reading of the group close, as far as a look at the lines around it shows?"""
     room, changed = _room(group, profile), is_changed(window, group)
-    if group.several:
+    if group.several or room < 0:  # negative: the batch cannot hold so much
         return True
     if (room < MIN_FORGED and not changed) or group.line.is_control:
         return False

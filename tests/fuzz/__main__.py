@@ -22,7 +22,8 @@ TOLERATED = frozenset(
         "a fact from a payload, after damage that left no trace",
     }
 )
-SLOW_SECONDS, SLOW_PER_BYTE = 3.0, 20e-6  # of processor time, all readings of a mutant together
+# Of processor time, all readings of a mutant together: blocks of a few hundred bytes read a header key of 70 KB again and again.
+SLOW_SECONDS, SLOW_PER_BYTE = 8.0, 40e-6
 
 Found = list[tuple[int, str, str, str]]
 
