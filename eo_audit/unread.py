@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+AMBIGUOUS = "ambiguous"  # more than one reading of the text closes
 # The reasons of `unread_spans` that a policy may name, and the kinds of `dump_sections`.
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
+    AMBIGUOUS,
     *("unknown_line", "unsupported_dialect", "not_a_dump", "bad_manifest"),
 )
 SECTION_KINDS = ("log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "manifest", "listing", "tool_messages", "unknown")
@@ -66,16 +68,27 @@ def holds_dumps(tables: Tables) -> bool:
 
 def told(unread: Sequence[Unread]) -> tuple[str, str]:
     """Why a run is unknown for this text, and what to do: the largest pieces by name."""
-    largest = sorted(unread, key=lambda one: -one.size)[:MOST_FILES]
+    by_size = sorted(unread, key=lambda one: -one.size)
+    largest, doubt = by_size[:MOST_FILES], next((one for one in by_size if one.because == AMBIGUOUS), None)
     named = ", ".join(f"{one.path} ({one.size:,} bytes from {one.byte_offset:,} on, {one.because.replace('_', ' ')})" for one in largest)
     files = len({one.path for one in unread} - {one.path for one in largest})
     more = f" and {files} more files" if files else ""
     why = f"{sum(one.size for one in unread):,} bytes of the dumps were not understood: {named}{more}"
+    if doubt is not None:
+        why += f"; the text of {doubt.path} can be read in more than one way, so none is believed"
     shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
-    return why, (
+    what = "" if doubt is None else _without_doubt(doubt.path)
+    return why, what + (
         f"Look at the text ({shown}, eo-audit export unread_spans). Where a dump is damaged, print it again; where the text is no dump at "
         "all (a login, a shell), take it out of the file, or let the policy allow it (unread_bytes)."
     )
+
+
+def _without_doubt(path: str) -> str:
+    if "__transaction_state" in path:
+        return f"Dump {path} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are. "
+    without = "without --print-data-log (collect-dumps.sh without --payloads)"
+    return f"Dump {path} again {without}: then no payload can look like the tool's lines. "
 
 
 def minded(unread: Iterable[Unread], minds: "Minds") -> list[Unread]:

@@ -11,12 +11,13 @@ from enum import Enum
 from typing import NamedTuple
 
 from eo_audit.dump.dialects import DUMPING, BatchLine, RecordLine, batch_line, record_line
-from eo_audit.dump.log_records import Decoder, Ending, Proof, Rules, cut_by_exception, endings
+from eo_audit.dump.log_records import Decoder, Ending, Rules, cut_by_exception, endings
 from eo_audit.dump.log_text import Window
 from eo_audit.dump.messages import MAX_QUOTE, Message, detail_of, message_of
 
-LARGEST_RECORD = 1 << 28  # bytes: a record of a compressed batch that claims more is damage
+LARGEST_RECORD = 1 << 25  # bytes: a larger record is not read (the default of Kafka's max.message.bytes is 1 MiB)
 HEADERS_SEARCHED = 1 << 16  # bytes looked through for header keys
+LONGEST_MESSAGE = 1 << 13  # bytes of a line that the tool or the JVM prints beside the data
 BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORDBATCH_OVERHEAD
 
 
@@ -38,6 +39,7 @@ class Failure(Enum):
     EXCEPTION = "undecodable_record"
     UNDELIMITED = "undelimited_record"
     MISSING = "missing_record"
+    AMBIGUOUS = "ambiguous"
 
 
 class Record(NamedTuple):
@@ -53,8 +55,9 @@ class Group:
     """A batch line (up to `line_end`) and what was read behind it, up to `end`.
 
     `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `unproven`: it may end
-    further on, so nothing behind it in its section is proof. `failed_at` is where the
-    text begins that belongs to the batch but could not be read, up to `unread_end` (None: as far as the damage goes).
+    further on, so nothing behind it in its section is proof. `several`: a decoded record may be read in another way. `meeting`: of a batch
+    whose readings differ, the position of the batch line where they meet. `failed_at` is where the text begins
+    that belongs to the batch but could not be read, up to `unread_end` (None: as far as the damage goes).
     """
 
     line: BatchLine
@@ -69,10 +72,17 @@ class Group:
     unread_end: int | None = None
     verified: bool | None = True
     unproven: bool = False
+    several: bool = False
+    meeting: int | None = None
 
     def fail(self, failure: Failure, at: int, unread_end: int | None) -> None:
         """The batch ends here, with fewer records than its line says."""
         self.failure, self.failed_at, self.unread_end, self.verified = failure, at, unread_end, False
+
+    @property
+    def lost(self) -> bool:
+        """Nobody can tell where its text ends."""
+        return self.failure is Failure.UNDELIMITED or (self.failure is Failure.AMBIGUOUS and self.unread_end is None)
 
     @property
     def base_offset(self) -> int:
@@ -103,9 +113,9 @@ def message_at(window: Window, at: int) -> tuple[int, Message] | None:
     """The message whose first line starts at `at`, and where the next line starts."""
     if window.text.startswith((b"| offset: ", b"baseOffset: ", b"Dumping "), at):
         return None
-    end = window.after_line(at)
-    message = message_of(window.text[at:end].rstrip(b"\r\n"))
-    return (end, message) if message else None
+    end = window.short_line(at, LONGEST_MESSAGE)
+    message = message_of(window.text[at:end].rstrip(b"\r\n")) if end is not None else None
+    return (end, message) if end is not None and message is not None else None
 
 
 def whole_message(window: Window, at: int) -> tuple[int, Message] | None:
@@ -115,9 +125,9 @@ def whole_message(window: Window, at: int) -> tuple[int, Message] | None:
         return None
     end, message = found
     while end < len(window.text) or not window.final:
-        behind = window.after_line(end)
-        detail = detail_of(window.text[end:behind].rstrip(b"\r\n"))
-        if detail is None or detail.text_kind != message.text_kind:
+        behind = window.short_line(end, LONGEST_MESSAGE)
+        detail = None if behind is None else detail_of(window.text[end:behind].rstrip(b"\r\n"))
+        if behind is None or detail is None or detail.text_kind != message.text_kind:
             break
         end, message = behind, replace(message, text=f"{message.text}\n{detail.text}"[:MAX_QUOTE])
     return end, message
@@ -135,7 +145,7 @@ def _varint(value: int) -> int:
     return max(1, ((value << 1 ^ value >> 63).bit_length() + 6) // 7)
 
 
-def _least_size(line: RecordLine, batch: BatchLine, base_timestamp: int | None) -> int:
+def least_size(line: RecordLine, batch: BatchLine, base_timestamp: int | None) -> int:
     """Bytes of a record in an uncompressed batch without headers; the least where the batch's first timestamp is not printed."""
     time = 1 if base_timestamp is None else _varint(line.timestamp_ms - base_timestamp)
     body = 2 + time + _varint(line.offset - batch.base_offset) + _varint(line.key_size) + _varint(line.value_size)
@@ -153,7 +163,7 @@ def headers_room(batch: BatchLine, records: list[Record]) -> int:
     """Most bytes of header keys beyond the ones printed, that these records of an uncompressed batch can have."""
     whole = batch.record_count == batch.last_offset - batch.base_offset + 1 and batch.timestamp_type == "CreateTime"
     base = records[0].line.timestamp_ms if records and whole else None
-    used = sum(_least_size(record.line, batch, base) + record.ending.headers for record in records)
+    used = sum(least_size(record.line, batch, base) + record.ending.headers for record in records)
     return batch.size_bytes - BATCH_OVERHEAD - used
 
 
@@ -177,7 +187,7 @@ class Profile:
             printed=self.printed,
             hides_keys=self.hides_keys,
             control=bool(line.is_control),
-            size_limit=line.size_bytes if plain else LARGEST_RECORD,
+            size_limit=min(line.size_bytes, LARGEST_RECORD) if plain else LARGEST_RECORD,
             header_limit=min(line.size_bytes, HEADERS_SEARCHED) if plain else HEADERS_SEARCHED,
             decoder=self.decoder,
             by_lines=self.by_lines,
@@ -229,13 +239,20 @@ def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -
     if line is None:
         return owed is not None and _between(window, group)
     window.overshoot = False
-    ending = next(endings(window, line, rules, Proof.EXACT), None)
+    several = endings(window, line, rules)
+    ending = next(several, None)
     if ending is None:
         cut = cut_by_exception(window, line)
         group.fail(Failure.UNDELIMITED if cut is None else Failure.EXCEPTION, at, cut)
         return False
+    group.several |= ending.decoded is not None and next(several, None) is not None
     group.records.append(Record(at, line, ending))
     group.end = ending.end
+    return True
+
+
+def _is_file_end(window: Window) -> bool:
+    window.reach(len(window.text) + 1)
     return True
 
 
@@ -249,7 +266,7 @@ def _between(window: Window, group: Group) -> bool:
         return True
     if found:
         group.fail(Failure.EXCEPTION, at, at)
-    elif window.text.find(b"\n", at) < 0:
+    elif window.text.find(b"\n", at) < 0 and _is_file_end(window):
         group.fail(Failure.TRUNCATED, at, len(window.text))
     else:
         group.fail(Failure.MISSING, at, at)

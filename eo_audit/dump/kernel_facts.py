@@ -14,6 +14,7 @@ from eo_audit.dump.log_columns import arrow_schema, boolean, numeric, vocabulary
 from eo_audit.dump.log_facts import replica_log
 from eo_audit.dump.log_state import Section
 
+_MOST_RUNS = 50  # of rows that are in order already: more are sorted row by row
 _PRINTED = (
     "base_offset", "last_offset", "count", "base_sequence", "last_sequence", "producer_id", "producer_epoch", "partition_leader_epoch",
     "max_timestamp_ms", "position", "size_bytes", "crc",
@@ -115,7 +116,12 @@ def in_text_order(tables: Sequence[pa.Table]) -> pa.Table:
     """Rows of several tables as one table, by their place in the file."""
     if len(tables) == 1:
         return tables[0]
-    whole = pa.concat_tables(tables).combine_chunks()
-    places = whole.column("byte_offset").chunk(0)
+    whole = pa.concat_tables(tables)
+    places = pa.concat_arrays(whole.column("byte_offset").chunks)
     order = np.argsort(np.frombuffer(places.buffers()[1], dtype=np.int64, count=len(whole), offset=8 * places.offset), kind="stable")
-    return whole.take(numeric(order, pa.int64()))
+    begins = np.flatnonzero(np.diff(order, prepend=-2) != 1)
+    if len(begins) > _MOST_RUNS:
+        return whole.combine_chunks().take(numeric(order, pa.int64()))
+    lengths = np.diff(begins, append=len(order))
+    runs = zip(order[begins].tolist(), lengths.tolist(), strict=True)
+    return pa.concat_tables([whole.slice(first, length) for first, length in runs]).combine_chunks()

@@ -9,7 +9,7 @@ from eo_audit.dump.dialects import LONGEST_LINE, record_line
 from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
 from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
 from eo_audit.dump.kernel_scan import Bits, Ints, Text
-from eo_audit.dump.log_records import Proof, Rules, endings
+from eo_audit.dump.log_records import Rules, endings
 from eo_audit.dump.log_search import MIN_FORGED
 from eo_audit.dump.log_text import NeedMore, Window
 
@@ -75,7 +75,8 @@ class Groups:
                 self._follow(group, window, offset, dialect)
         to_end = window.final and offset + self._text.size == len(window.text)
         self.next = self._following()
-        self.sure: Bits = self._whole & (self._undisputed(self._rooms(), to_end) if self._deep else True)
+        longer, changed = self._changed(window.text, offset) if self._deep else (self._whole, self._whole)
+        self.sure: Bits = self._whole & (self._undisputed(self._rooms(), longer, changed, to_end=to_end) if self._deep else True)
 
     def _are_whole(self) -> Bits:
         """Are all its records there, each of the form a record must have, and each where the one before ends?"""
@@ -136,21 +137,62 @@ class Groups:
         back = np.append(False, (position[1:] <= position[:-1]) | ~ok[:-1]) if len(ok) else ok
         return np.sort(np.concatenate((self._batches.start[~ok | back], self._lines.others, [_FAR])))
 
-    def _undisputed(self, room: Ints, to_end: bool) -> Bits:
-        """Is there no room for a forged line in unread header keys, or does no line within that room claim the next position again?
+    def _undisputed(self, room: Ints, longer: Bits, changed: Bits, *, to_end: bool) -> Bits:
+        """Can each group be read in one way only, as far as `log_search.is_disputed` would see?
 
-        `to_end`: the file ends with the stretch.
+        There is no room for a forged line in header keys that were not read, or no line within that room claims the next position; and
+        printing changed nothing, or there are no line feeds at which another reading could end.
+
+        Args:
+            room: bytes of header keys that were not read.
+            longer, changed: see `_changed`.
+            to_end: the file ends with the stretch.
         """
         numbers, starts = self._batches.numbers, self._batches.start
         if len(starts) == 0:
             return np.zeros(0, dtype=bool)
-        chained = numbers["position"][self.next] == numbers["position"] + numbers["size_bytes"]
-        reach = self.end + room + self.end - starts
+        claimed = numbers["position"] + numbers["size_bytes"]
+        chained = numbers["position"][self.next] == claimed
+        plain = self._batches.codec == 0
+        reach = self.end + 3 * (self.end - starts) + np.where(plain, 3 * room, room)
         warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
-        in_view = (reach + LONGEST_LINE < self._text.size) | (to_end & (self._batches.codec != 0))
-        alone = (room < MIN_FORGED) | ((warning >= reach) & in_view)
+        in_view = reach + LONGEST_LINE < self._text.size
+        alone = (room < MIN_FORGED) & ~longer
+        if not alone.all():
+            alone |= (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
         sure: Bits = (self.next != NONE) & chained & (room >= 0) & alone
-        return sure
+        return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
+
+    def _changed(self, text: bytes, offset: int) -> tuple[Bits, Bits]:
+        """Groups whose text may stand for fewer bytes than it has, and those whose text may stand for fewer or more."""
+        content, stop = self._text.bytes[: self._text.size], offset + self._text.size
+        replaced = np.zeros(len(self.end), dtype=bool)
+        if text.find(b"\xef", offset, stop) >= 0:  # one byte is found faster than three
+            leads = np.flatnonzero(content == 0xEF)
+            replaced = self._hold(leads[self._text.stands(b"\xef\xbf\xbd", leads)])
+        asked = self._hold(np.flatnonzero(content == ord("?"))) if text.find(b"?", offset, stop) >= 0 else replaced
+        return replaced, replaced | asked
+
+    def _hold(self, offsets: Ints) -> Bits:
+        """Groups that have one of these (sorted) offsets in the text of their records."""
+        held: Bits = np.searchsorted(offsets, self.end) > np.searchsorted(offsets, self._batches.end)
+        return held
+
+    def _one_line_each(self) -> Bits:
+        """Groups whose records have no line feeds but those that end them."""
+        lines = self._lines.all
+        held: Bits = np.searchsorted(lines, self.end) - np.searchsorted(lines, self._batches.end) == self.count
+        return held
+
+    def _holds_claim(self, claimed: Ints) -> Bits:
+        """Groups with a line in the text of their records that looks like the batch line behind them."""
+        starts, holds = self._batches.start, np.zeros(len(claimed), dtype=bool)
+        behind = np.searchsorted(starts, self.end)
+        for group in np.flatnonzero(behind - np.arange(len(starts)) > 1).tolist():
+            inner = slice(group + 1, int(behind[group]))
+            holds[group] = bool((~self._batches.ok[inner] | (self._batches.numbers["position"][inner] == claimed[group])).any())
+        others = np.searchsorted(self._lines.others, self.end) > np.searchsorted(self._lines.others, self._batches.end)
+        return holds | others
 
     # groups that need a second look
 
@@ -185,7 +227,7 @@ class Groups:
         rules = Rules(dialect.printed, dialect.upper, False, limit, min(size, HEADERS_SEARCHED), by_lines=False)
         line = record_line(window.text, offset + int(records.start[index]))
         try:
-            ending = next(endings(window, line, rules, Proof.EXACT), None) if line else None
+            ending = next(endings(window, line, rules), None) if line else None
         except NeedMore:
             return False
         if ending is None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from eo_audit.dump.framing import HEADERS_SEARCHED
 from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Text
 
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
@@ -46,8 +47,9 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Lines:
-    """Where candidates start: batch lines, record lines, and others that may matter (`Dumping`, batches of magic 0 and 1)."""
+    """Where candidates start: batch lines, record lines, and others that may matter (`Dumping`, magic 0 and 1); and all lines."""
 
+    all: Ints
     batches: Ints
     records: Ints
     others: Ints
@@ -101,6 +103,7 @@ def find_lines(text: Text) -> Lines:
     first = text.byte(starts)
     others = (_starting(text, starts[first == _D], b"Dumping "), _starting(text, starts[first == _O], b"offset: "))
     return Lines(
+        all=starts,
         batches=_starting(text, starts[first == _B], b"baseOffset: "),
         records=_starting(text, starts[first == _BAR], b"| offset: "),
         others=np.sort(np.concatenate(others)),
@@ -192,6 +195,7 @@ def read_records(text: Text, starts: Ints, dialect: Dialect) -> RecordColumns:
     )
     if not dialect.crlf:
         _try_later_ends(text, records, close, dialect)
+    records.plain &= records.headers <= HEADERS_SEARCHED
     return records
 
 

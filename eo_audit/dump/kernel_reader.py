@@ -19,9 +19,9 @@ def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
     """How the lines of a section are printed, where it has shown all that matters and is of a kind the fast path knows."""
     if section.deep is None or section.dialect not in ("2.2", "3.0", "3.2", "3.3"):
         return None
-    if section.deep and (section.payload_printed is None or profile(section).decoder is not None):
-        return None
     if section.payload_printed and section.decoder != "plain":
+        return None
+    if section.deep and (section.payload_printed is None or profile(section).decoder is not None):
         return None
     return Dialect(upper=section.dialect == "2.2", horizon=section.dialect > "3.0", printed=bool(section.payload_printed), crlf=crlf)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, record_line
 from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
-from eo_audit.dump.log_facts import FactRows
-from eo_audit.dump.log_records import Proof, Rules, endings
-from eo_audit.dump.log_resync import is_believed
+from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
+from eo_audit.dump.log_records import Rules, endings
+from eo_audit.dump.log_resync import held_by, next_beginning
 from eo_audit.dump.log_search import read_group
 from eo_audit.dump.log_sections import (
     heard,
@@ -20,20 +20,16 @@ from eo_audit.dump.log_sections import (
     unsupported,
     went_on,
 )
-from eo_audit.dump.log_state import FileContext, Ledger, Section, State
+from eo_audit.dump.log_state import FileContext, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
 from eo_audit.dump.printed import text as printable
 from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LONGEST_UNREAD_LINE = 1 << 20  # bytes: a longer line of unread text is skipped in pieces
 
 
-class Reader:
-    """The state of reading, and the rows read so far.
-
-    Offsets are those of the window; rows carry offsets of the file. A step changes nothing before it is sure that it needs no more text.
-    """
+class Reader(Progress):
+    """Reads the elements of a window one by one, the fast path's runs of them at once."""
 
     def __init__(self, window: Window, context: FileContext, *, base: int, state: State, fast: bool = True) -> None:
         """Ready to read on in this state.
@@ -45,14 +41,9 @@ class Reader:
             state: the state at the byte where reading will start.
             fast: leave to the fast path what it can read; the facts are the same.
         """
-        self.window = window
-        self.context = context
-        self.base = base
-        self.facts = FactRows(context, base)
+        super().__init__(window, context, base=base, state=state)
         self.fast: FastPath | None = FastPath(window, context, base) if fast else None
         self._stop = 0
-        self._before_turn: tuple[State, int, int] | None = None
-        self._resume(state)
 
     def read(self, start: int, stop: int) -> int:
         """Read the elements that begin in [start, stop); where reading ended.
@@ -70,45 +61,6 @@ class Reader:
         if self.window.final and at >= len(self.window.text):
             self._close_section(at, "eof")
         return at
-
-    def _resume(self, state: State) -> None:
-        self.section = state.section
-        self.position = state.position
-        self.entries = state.entries
-        self.unproven = state.unproven
-        self.lost = state.lost
-        self.mid_line = state.mid_line
-        self.unread_from = state.unread_from
-        self.unread_reason = state.unread_reason
-        self.window.crlf = state.crlf
-
-    def _turn(self) -> None:
-        """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""
-        self._before_turn = self._before_turn or (self.state(), len(self.facts.rows["dump_sections"]), len(self.facts.rows["unread_spans"]))
-
-    def _take_back(self) -> None:
-        if self._before_turn is not None:
-            state, sections, spans = self._before_turn
-            del self.facts.rows["dump_sections"][sections:], self.facts.rows["unread_spans"][spans:]
-            self._resume(state)
-
-    def state(self) -> State:
-        """The state reached."""
-        return State(
-            section=self.section,
-            position=self.position,
-            entries=self.entries,
-            unproven=self.unproven,
-            lost=self.lost,
-            mid_line=self.mid_line,
-            unread_from=self.unread_from,
-            unread_reason=self.unread_reason,
-            crlf=self.window.crlf,
-        )
-
-    def ledger(self) -> Ledger:
-        """Who owns the bytes read."""
-        return Ledger(**self.facts.owned)
 
     def _step(self, at: int) -> int:
         """Read the element at `at`; where the next one begins."""
@@ -148,7 +100,7 @@ class Reader:
         self.window.reach(behind + 1)
         kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
         self._open(at, new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind))
-        self.window.crlf = self.window.text.startswith(b"\r\n", behind - 2)
+        self.window.lines_end(crlf=self.window.text.startswith(b"\r\n", behind - 2))
         self.facts.own("preamble", at, behind)
         return behind
 
@@ -161,13 +113,14 @@ class Reader:
         newline = self.window.text.find(b"\n", at)
         self._turn()
         self._open(at, section)
-        self.window.crlf = newline > at and self.window.text.startswith(b"\r", newline - 1)
+        self.window.lines_end(crlf=newline > at and self.window.text.startswith(b"\r", newline - 1))
         return section
 
     def _open(self, at: int, section: Section) -> None:
         self._close_section(at, "next")
         self.section, self.position, self.entries = section, 0, 0
         self.lost = self.mid_line = self.unproven = False
+        self.damage.clear()
 
     def _close_section(self, at: int, end_reason: str) -> None:
         self._close_unread(at)
@@ -175,57 +128,23 @@ class Reader:
             self.facts.section(self.section, at, end_reason)
             self.section = None
 
-    # unread text
-
-    def _skip(self, at: int, reason: str) -> int:
-        """The line at `at` is unread; a very long one in pieces."""
-        text = self.window.text
-        newline = text.find(b"\n", at)
-        if newline < 0 and not self.window.final and len(text) - at < LONGEST_UNREAD_LINE:
-            raise NeedMore
-        if newline < 0 and self.window.final and self.lost and self.section is not None:
-            # The tool ends every line, so text is missing here: no length says how much, for the text of a topic decoder.
-            self.section = replace(self.section, end_reason=self.section.end_reason or "truncated")
-        behind = newline + 1 if newline >= 0 else len(text)
-        self._unread(at, behind, reason)
-        self.mid_line = newline < 0
-        return behind
-
-    def _unread(self, at: int, end: int, reason: str) -> None:
-        if self.unread_reason != reason:
-            self._close_unread(at)
-        if self.unread_from is None:
-            self.unread_from, self.unread_reason = self.base + at, reason
-        self.facts.own("unread", at, end)
-
-    def _close_unread(self, at: int) -> None:
-        if self.unread_from is not None and self.base + at > self.unread_from:
-            assert self.section is not None
-            self.facts.unread(self.unread_from - self.base, at, section=self.section, reason=self.unread_reason or "unknown_line")
-        self.unread_from = self.unread_reason = None
+    # behind damage
 
     def _lost_line(self, at: int) -> int:
         section = self.section
         assert section is not None
-        candidate = self.window.text.startswith((b"baseOffset: ", b"offset: ", b"Dumping "), at)
-        if candidate and is_believed(self.window, at, self.position, profile(section)):
+        if self._is_found(at, section):
             self._turn()
             self.lost = False
+            self.damage.clear()
             return at
-        return self._skip(at, self.unread_reason or "unknown_line")
+        return self._skip(at, self.unread_reason or "unknown_line", until=next_beginning(self.window, at, self._stop))
 
-    def _lose(self, at: int, reason: str) -> None:
-        """What stands at `at` cannot be read, so the next line may be anybody's."""
-        self._turn()
-        self._unread(at, at, reason)
-        self.lost = True
-
-    def _cut(self, at: int, reason: str) -> int:
-        """The file ends inside what stands at `at`."""
-        assert self.section is not None
-        self.section = replace(self.section, end_reason="truncated")
-        self._unread(at, len(self.window.text), reason)
-        return len(self.window.text)
+    def _is_found(self, at: int, section: Section) -> bool:
+        """Is the line at `at` the tool's own again?"""
+        since = at if self.unread_from is None else self.unread_from - self.base
+        apart = self.unread_reason == Failure.AMBIGUOUS.value
+        return self.damage.is_behind(self.window, at, self.position, profile(section), since=since, apart=apart)
 
     # lines of a log section
 
@@ -256,37 +175,41 @@ class Reader:
         taken = self.fast.take(at, self._stop, section) if self.fast and not self.unproven else None
         if taken is not None:
             self._close_unread(at)
+            self.damage.clear()
             self.section = section
             end, self.position = taken
             self.facts.own("facts", at, end)
             return end
         group = read_group(self.window, at, line, profile(section, line))
+        held = held_by(self.window, group) if group.lost or group.failure is Failure.MISSING else 0
         self.unproven |= group.unproven
         group.verified = group.verified and not self.unproven
         self._close_unread(at)
+        self.damage.clear()
         self.facts.group(group, section)
         self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))
-        self.position = group.next_position
-        return self._after_failure(group) if group.failure else group.end
+        self.position = group.next_position if group.meeting is None else group.meeting
+        return self._after_failure(group, held) if group.failure else group.end
 
-    def _after_failure(self, group: Group) -> int:
+    def _after_failure(self, group: Group, held: int) -> int:
         at, end = group.end, group.unread_end
-        assert self.section is not None
-        if group.failure is Failure.UNDELIMITED:
-            self._lose(at, Failure.UNDELIMITED.value)
+        assert self.section is not None and group.failure is not None
+        if group.lost:
+            self._lose(at, group.failure.value)
         elif end is not None and end > at:
-            assert group.failure is not None
             self._unread(at, end, group.failure.value)
+        if held:
+            self.damage.held = held
         if group.failure is Failure.TRUNCATED:
             self.section = replace(self.section, end_reason="truncated")
-        return at if group.failure is Failure.UNDELIMITED or end is None else max(end, at)
+        return at if group.lost or end is None else max(end, at)
 
     def _orphan(self, at: int, section: Section) -> int:
         """A record line that no batch owes."""
         rules = Rules(section.payload_printed, True, False, LARGEST_RECORD, HEADERS_SEARCHED)
         line = record_line(self.window.text, at)
         self.window.overshoot = False
-        ending = next(endings(self.window, line, rules, Proof.EXACT), None) if line else None
+        ending = next(endings(self.window, line, rules), None) if line else None
         if ending is not None:
             self._unread(at, ending.end, "orphan_record")
             return ending.end
@@ -295,6 +218,9 @@ class Reader:
         return self._unknown(at, "orphan_record")
 
     def _unknown(self, at: int, reason: str = "unknown_line") -> int:
+        if self.window.short_line(at, LONGEST_UNREAD_LINE) is None:
+            self._lose(at, reason)
+            return at
         behind = self.window.after_line(at)
         if not self.window.ends_line(behind):
             return self._cut(at, "truncated_line")
@@ -310,6 +236,8 @@ class Reader:
         kind = section.identity.kind
         if kind not in ("snapshot", "txnindex", "index", "timeindex"):
             return self._outside(at, section)
+        if self.window.short_line(at, LONGEST_UNREAD_LINE) is None:
+            return self._skip(at, "unknown_line")
         behind = self.window.after_line(at)
         line = self.window.text[at:behind].removesuffix(b"\n").removesuffix(b"\r")
         if not self.window.ends_line(behind):
@@ -328,12 +256,20 @@ class Reader:
 
     def _outside(self, at: int, section: Section) -> int:
         """A line of messages, or of text that is no dump, until a log begins."""
-        if looks_like_log(self.window, at):
+        if looks_like_log(self.window, at) and self._is_whole(at, section):
             self._turn()
             self._open(at, new_section(self.context, self.base + at, dumped_path=None, kind="log"))
             return at
         reason = "unknown_line" if section.identity.kind == "tool_messages" else "not_a_dump"
         return self._message(at, section) or self._skip(at, reason)
+
+    def _is_whole(self, at: int, section: Section) -> bool:
+        """Does a log begin here? Behind text that is no dump it may be the middle of a payload whose head was cut off."""
+        if section.identity.kind == "tool_messages" and self.unread_from is None:
+            return True
+        if PREAMBLE.match(self.window.text, at):
+            at = self.window.after_line(at)
+        return at >= len(self.window.text) or self._is_found(at, section)
 
     def _message(self, at: int, section: Section) -> int | None:
         found = whole_message(self.window, at)

@@ -7,17 +7,19 @@ Header keys, key and payload are somebody's data: they may contain line feeds an
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
 from typing import NamedTuple
 
 from eo_audit.dump.decoders import Decoded
 from eo_audit.dump.dialects import CONTROL, CONTROL_TYPES, LONGEST_LINE, RecordLine
-from eo_audit.dump.log_text import Window, lossy_cuts
+from eo_audit.dump.log_text import Window
 from eo_audit.dump.printed import INT
 
 _KEY, _PAYLOAD = b" key: ", b" payload: "
 _EXCEPTION = b'Exception in thread "'
 LINES_LIMIT = 1 << 16  # bytes of a record whose text no length delimits
 _DECODED_SPARE = 1 << 16  # bytes a decoded record may be longer than eight times its binary sizes
+_MOST_DECODED = 64  # readings of one decoded record
 
 Decoder = Callable[..., Iterator[Decoded]]
 Span = tuple[int, int]
@@ -91,8 +93,8 @@ class Rules:
     one_line: bool = False
 
 
-def endings(window: Window, line: RecordLine, rules: Rules, worst: Proof) -> Iterator[Ending]:
-    """Readings of a record, best first, none less proven than `worst`.
+def endings(window: Window, line: RecordLine, rules: Rules) -> Iterator[Ending]:
+    """Readings of a record by exact lengths, the first end of its header keys first.
 
     Raises:
         NeedMore: a reading would go on behind the window.
@@ -103,16 +105,28 @@ def endings(window: Window, line: RecordLine, rules: Rules, worst: Proof) -> Ite
     if max(line.key_size, 0) + max(line.value_size, 0) > rules.size_limit:
         return
     if rules.decoder is not None and rules.printed is not False:
-        yield from _decoded(window, line, rules.decoder)
-    for form in _forms(line, rules):
+        decoded = _decoded(window, line, rules.decoder)
+        first = next(decoded, None)
+        if first is not None:
+            yield first
+            yield from decoded
+            return
+    for form in forms(line, rules):
         for close in _header_ends(window, line, rules, _BEHIND_HEADERS[form]):
             yield from _exact(window, line, rules, close, form)
-    if worst >= Proof.LOSSY:
-        for form in (form for form in _forms(line, rules) if any(form)):
-            for close in _header_ends(window, line, rules, _BEHIND_HEADERS[form]):
-                yield from _lossy(window, line, close, form)
-    if worst >= Proof.LINE and rules.by_lines:
-        yield from _lines(window, line)
+
+
+def special_endings(window: Window, line: RecordLine, rules: Rules) -> list[Ending]:
+    """All readings of a control record, or of one that a topic decoder printed; none where it is neither.
+
+    Raises:
+        NeedMore: a reading would go on behind the window.
+    """
+    if rules.control:
+        return list(_control(window, line))
+    if rules.decoder is None or rules.printed is False:
+        return []
+    return list(islice(_decoded(window, line, rules.decoder), _MOST_DECODED))
 
 
 def cut_by_exception(window: Window, line: RecordLine) -> int | None:
@@ -137,8 +151,8 @@ def _header_ends(window: Window, line: RecordLine, rules: Rules, behind: bytes) 
     window.reach(limit)
 
 
-def _forms(line: RecordLine, rules: Rules) -> list[Form]:
-    """What may be printed, as (key, payload)."""
+def forms(line: RecordLine, rules: Rules) -> list[Form]:
+    """What may be printed behind the header keys of a record, as (key, payload)."""
     full = (line.key_size >= 0, line.value_size >= 0)
     if rules.printed is False or not any(full):
         return [(False, False)]
@@ -146,7 +160,7 @@ def _forms(line: RecordLine, rules: Rules) -> list[Form]:
     return [full, (False, False)] if bare else [full]
 
 
-def _shows(line: RecordLine, rules: Rules, form: Form) -> bool | None:
+def shows(line: RecordLine, rules: Rules, form: Form) -> bool | None:
     """Whether a record in this form shows that payloads are printed, that they are not, or neither."""
     if any(form):
         return True
@@ -165,9 +179,9 @@ def _exact(window: Window, line: RecordLine, rules: Rules, close: int, form: For
     at = behind if value is None else value[1]
     end = window.line_end(at)
     window.overshoot |= at > len(window.text)
-    shows = _shows(line, rules, form)
-    if end is not None and (shows is not False or window.ends_line(end)):
-        yield Ending(end, Proof.EXACT, _headers(line, close), key, value, shows)
+    shown = shows(line, rules, form)
+    if end is not None and (shown is not False or window.ends_line(end)):
+        yield Ending(end, Proof.EXACT, _headers(line, close), key, value, shown)
 
 
 def _span(window: Window, separator: bytes, at: int, size: int) -> Span | None:
@@ -191,43 +205,6 @@ def _may_have_grown(window: Window, span: Span) -> bool:
 
 def _headers(line: RecordLine, close: int) -> int:
     return close - line.end - 1 if line.sequence is not None else 0
-
-
-def _lossy(window: Window, line: RecordLine, close: int, form: Form) -> Iterator[Ending]:
-    """Readings where printing changed the text: its length lies between bounds."""
-    with_key, with_value = form
-    for key in _lossy_spans(window, _KEY, close, line.key_size, _PAYLOAD if with_value else b"\n") if with_key else [None]:
-        behind = close if key is None else key[1]
-        for value in _lossy_spans(window, _PAYLOAD, behind, line.value_size, b"\n") if with_value else [None]:
-            end = window.line_end(behind if value is None else value[1])
-            same = _unchanged(window, key, line.key_size), _unchanged(window, value, line.value_size)
-            if end is not None and same != (key, value):  # else it is exact, and was yielded as that
-                shorter = any(span and span[1] - span[0] < size for span, size in ((key, line.key_size), (value, line.value_size)))
-                yield Ending(end, Proof.LOSSY, _headers(line, close), *same, printed=True, ascii_lossy=shorter)
-
-
-def _lossy_spans(window: Window, separator: bytes, at: int, size: int, mark: bytes) -> list[Span | None]:
-    found = _span(window, separator, at, size)
-    return [] if found is None else [(found[0], cut) for cut in lossy_cuts(window, found[0], size=size, mark=mark)]
-
-
-def _unchanged(window: Window, span: Span | None, size: int) -> Span | None:
-    """A span of text that is the bytes it stands for; other text is not kept."""
-    return span if span is not None and span[1] - span[0] == size and not _may_have_grown(window, span) else None
-
-
-def _lines(window: Window, line: RecordLine) -> Iterator[Ending]:
-    """Each line end up to the next line that looks like the tool's own, where the first line at least closes its header keys."""
-    start = window.after_line(line.end)
-    if line.sequence is not None and window.text.find(b"]", line.end, start) < 0:
-        return
-    limit, end = line.end + LINES_LIMIT, start
-    while end <= limit and window.ends_line(end):
-        yield Ending(end, Proof.LINE)
-        window.structural(end)
-        if end >= len(window.text) or window.text.startswith((b"baseOffset: ", b"| offset: ", b"Dumping "), end):
-            return
-        end = window.after_line(end)
 
 
 def _decoded(window: Window, line: RecordLine, decoder: Decoder) -> Iterator[Ending]:

@@ -1,50 +1,64 @@
-"""Which reading of a batch is true where the first exact one may not be: search among the others for one that closes.
+"""Which reading of a batch is true where more than one is possible: the only one that closes, or none.
 
-A reading closes when it has all records the batch owes, and then a line that can follow. A forged batch line inside header keys can claim
-the next position, but collides with the genuine line that claims it too, further on.
+A reading closes when it has all records the batch owes, and then a line that can follow. Printed text may stand for more or fewer bytes
+than it has, and header keys are unbounded text, so what is inside a record of one reading is a batch of its own in another. Nothing in the
+text says which of two is true: whoever wrote the record chose its bytes. So where two close, neither is believed: the text is unread up to
+where they meet again, or to the next line that can be believed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from eo_audit.dump.dialects import LONGEST_LINE, PREAMBLE, BatchLine, batch_line, record_line
+from eo_audit.dump.dialects import BatchLine, batch_line, record_line
 from eo_audit.dump.framing import (
     HEADERS_SEARCHED,
     Failure,
     Follower,
     Group,
     Profile,
-    Record,
     follower,
     greedy_group,
     headers_room,
-    learned,
-    owed_records,
     whole_message,
 )
-from eo_audit.dump.log_records import Proof, Rules, endings
+from eo_audit.dump.log_closing import claims, closers, sections, starts_section
+from eo_audit.dump.log_readings import Readings, Search
 from eo_audit.dump.log_text import Window
 
 MIN_FORGED = 200  # bytes: no forged batch line with its record line is shorter
-_STEPS = 2_000  # readings tried beyond four per record, before an ambiguous batch is given up
-_CLOSING = frozenset({Follower.BATCH, Follower.DUMPING, Follower.MESSAGE, Follower.END})
-_ENDING = _CLOSING - {Follower.BATCH}
-_ON = frozenset({Follower.BATCH})
-
-Closes = Callable[[int], bool]
+_MOST_NODES = 100
+MEETING = 1 << 18  # bytes behind an ambiguous batch where its readings must have met
+_ENDING = frozenset({Follower.DUMPING, Follower.MESSAGE, Follower.END})
 
 
-class Effort(NamedTuple):
-    """What readings are tried: the least proof, and whether header keys may have line feeds."""
+class Judgement(NamedTuple):
+    """All that closes behind a batch line: readings with header keys on one line, then with header keys of any kind before a batch line.
 
-    worst: Proof
-    one_line: bool
+    The second is None where no such reading could differ.
+    """
 
+    plain: Readings
+    wide: Readings | None
 
-_EXACT, _EXACT_LINES = Effort(Proof.EXACT, True), Effort(Proof.EXACT, False)
-_LOSSY, _LOSSY_LINES = Effort(Proof.LOSSY, True), Effort(Proof.LOSSY, False)
-_BY_LINES = Effort(Proof.LINE, True)
+    @property
+    def given_up(self) -> bool:
+        """There were too many to tell."""
+        return self.plain.given_up or (self.wide is not None and self.wide.given_up)
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """Where readings end, and how many do."""
+        wide = self.wide.ends if self.wide is not None else {}
+        return {end: max(self.plain.ends.get(end, 0), wide.get(end, 0)) for end in {*self.plain.ends, *wide}}
+
+    def only(self) -> tuple[Readings, int] | None:
+        """The one reading there is, and where it ends; None where there is another number."""
+        ends = self.ends
+        if self.given_up or sum(ends.values()) != 1:
+            return None
+        end = next(iter(ends))
+        return (self.plain if end in self.plain.ends else self.wide or self.plain), end
 
 
 def read_group(window: Window, start: int, line: BatchLine, profile: Profile) -> Group:
@@ -54,118 +68,194 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
         NeedMore: the group, or what proves its end, goes on behind the window.
     """
     group = greedy_group(window, start, line, profile)
-    if group.shallow or group.failure is Failure.EXCEPTION:
+    if group.shallow or (group.failure in (Failure.EXCEPTION, Failure.MISSING) and not _may_differ(window, group, profile)):
         return group
-    with_headers = any(record.ending.headers for record in group.records)
-    if group.failure is not None:
-        return _recovered(window, group, profile) if with_headers or group.failure is not Failure.MISSING else group
-    closed = follower(window, group.end, group.next_position)
-    if closed is Follower.NOTHING or (closed is Follower.OTHER_BATCH and with_headers):
-        found = _reading(window, group, profile, (_EXACT, _LOSSY, _EXACT_LINES, _LOSSY_LINES), _follows(window, group, _ON))
-        return found or _reading(window, group, profile, (_EXACT, _EXACT_LINES), _follows(window, group, _ENDING)) or group
-    if closed in _ENDING and any(_has_line_feed(window, record) for record in group.records):
-        return _unswallowed(window, group, profile) or _proven(window, group, profile, closed)
-    return _proven(window, group, profile, closed)
+    if group.failure is None:
+        closed = follower(window, group.end, group.next_position)
+        if closed is not Follower.NOTHING and not is_disputed(window, group, profile, closed):
+            return _at_section_end(window, group, profile, closed)
+    judged = judge(window, group, profile)
+    only = judged.only()
+    if only is not None:
+        return _chosen(window, group, profile, *only)
+    if judged.ends and not judged.given_up:
+        return _ambiguous(window, group, profile, judged.ends)
+    if judged.given_up:
+        return _given_up(group)
+    return _unclosed(window, group, profile)
 
 
-def _has_line_feed(window: Window, record: Record) -> bool:
-    """Do the record's header keys contain a line feed?"""
-    headers = record.ending.headers
-    return headers > 0 and window.text.find(b"\n", record.line.end, record.line.end + headers) >= 0
+def _may_differ(window: Window, group: Group, profile: Profile) -> bool:
+    """May a record that was read end elsewhere?"""
+    hidden = profile.hides_keys and any(record.line.value_size < 0 for record in group.records)
+    return hidden or is_changed(window, group) or not 0 <= _room(group, profile) < MIN_FORGED
 
 
-def _unswallowed(window: Window, group: Group, profile: Profile) -> Group | None:
-    """Header keys that swallow the rest of the section may be a record that printing changed: a batch line at the next position says so."""
-    other = _reading(window, group, profile, (_LOSSY, _LOSSY_LINES), _follows(window, group, _ON))
-    if other is not None:
-        other.verified = False
-    return other
+def is_changed(window: Window, group: Group) -> bool:
+    """May printing have changed the text of the group's records?"""
+    start, end, text = group.line_end, group.end, window.text
+    if group.line.is_control or not group.records:
+        return False
+    lossy = text.find(b"?", start, end) >= 0 or _is_longer(text, start, end)
+    return lossy or (window.crlf and text.count(b"\r\n", start, end) > len(group.records))
 
 
-def _follows(window: Window, group: Group, wanted: frozenset[Follower]) -> Closes:
-    return lambda end: follower(window, end, group.next_position) in wanted
+def _is_longer(text: bytes, start: int, end: int) -> bool:
+    """Is there a U+FFFD? One byte is found faster than three."""
+    return text.find(b"\xef", start, end) >= 0 and text.find(b"\xef\xbf\xbd", start, end) >= 0
 
 
-def _reading(window: Window, group: Group, profile: Profile, efforts: tuple[Effort, ...], closes: Closes) -> Group | None:
-    """The first reading that closes, of the least effort; unverified if there is a second one."""
-    for effort in efforts:
-        rules = replace(profile.rules(group.line), one_line=effort.one_line)
-        first = next(readings(window, group.line, group.line_end, rules, worst=effort.worst, closes=closes), None)
-        if first is None:
-            continue
-        other = Group(group.line, group.start, group.line_end, first[-1].ending.end, first)
-        if effort.worst > Proof.EXACT:
-            rules = replace(rules, header_limit=_headers_allowed(group.line, first))
-            several = list(_first(2, readings(window, group.line, group.line_end, rules, worst=effort.worst, closes=closes)))
-            other.verified = len(several) == 1 and all(record.ending.proof < Proof.LINE for record in first)
-        return other
-    return None
+def _room(group: Group, profile: Profile) -> int:
+    """Bytes that header keys may have beyond the ones read, where forged lines could stand."""
+    if group.line.magic < 2 or group.line.is_control or profile.decoder is not None:
+        return 0
+    return headers_room(group.line, group.records) if group.line.codec == "none" else HEADERS_SEARCHED
 
 
-def _first(count: int, found: Iterator[list[Record]]) -> Iterator[list[Record]]:
-    for _, reading in zip(range(count), found, strict=False):
-        yield reading
+def reach_of(group: Group, room: int) -> int:
+    """How far another reading of the group may go: printed text is up to three times as long as its bytes."""
+    return group.end + 3 * (group.end - group.start) + (3 * room if group.line.codec == "none" else room)
 
 
-def _headers_allowed(line: BatchLine, records: list[Record]) -> int:
-    """Header keys that another reading of the same records could have: what the batch has room for, or what was found."""
-    printed = max((record.ending.headers for record in records), default=0)
-    return printed + max(headers_room(line, records), 0) if line.codec == "none" and line.magic == 2 else printed
+def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower) -> bool:
+    """May another reading of the group close, as far as a look at the lines around it shows?"""
+    room, changed = _room(group, profile), is_changed(window, group)
+    if group.several or room < 0:  # negative: the batch cannot hold so much
+        return True
+    if (room < MIN_FORGED and not changed) or group.line.is_control:
+        return False
+    reach, position = reach_of(group, max(room, 0)), group.next_position
+    inner = closers(window, group.line_end, group.end - 1, position, weak=changed)
+    behind = window.after_line(group.end) if closed is Follower.BATCH else group.end
+    if not changed:
+        inner = [end for end in inner if _has_other_header_ends(window, group, end, hides_keys=profile.hides_keys)]
+    if inner or next(claims(window, behind, position, reach), None) is not None:
+        return True
+    if not changed or not (window.crlf or _is_longer(window.text, group.line_end, group.end)):
+        return False
+    return (window.final and reach >= len(window.text) > group.end) or next(sections(window, group.end + 1, reach), None) is not None
 
 
-def readings(window: Window, line: BatchLine, at: int, rules: Rules, *, worst: Proof, closes: Closes) -> Iterator[list[Record]]:
-    """All readings of the records behind a batch line that close, depth first, best proven endings first.
+def _has_other_header_ends(window: Window, group: Group, end: int, *, hides_keys: bool) -> bool:
+    """May header keys end elsewhere before `end`, in text that printing did not change? Only if more places for that stand there than the
+    reading uses."""
+    records = group.records
+    if not all(record.ending.printed and not (hides_keys and record.line.value_size < 0) for record in records):
+        return True
+    places = sum(window.text.count(literal, group.line_end, end) for literal in (b"] key: ", b"] payload: "))
+    return places > sum(record.line.end + record.ending.headers < end for record in records)
 
-    Args:
-        window: the text.
-        line: the batch line.
-        at: where its first record line starts.
-        rules: of its records.
-        worst: the least proof that is accepted.
-        closes: can the batch end at this byte?
+
+def judge(window: Window, group: Group, profile: Profile) -> Judgement:
+    """All readings of a group that close."""
+    line, position = group.line, group.next_position
+
+    def plain(start: int, stop: int) -> list[int]:
+        return closers(window, start, stop, position, weak=True)
+
+    def strong(start: int, stop: int) -> list[int]:
+        return closers(window, start, stop, position, weak=False)
+
+    found = Search(window, window.marks, line, group.line_end, profile, plain, one_line=True).run()
+    if found.given_up or profile.decoder is not None or line.is_control or line.magic < 2:
+        return Judgement(found, None)
+    if found.count == 1:
+        end = next(iter(found.ends))
+        group = replace(group, records=found.records(end), end=end)
+        room = _room(group, profile)
+        others = claims(window, group.line_end, position, reach_of(group, max(room, 0)))
+        if all(at == end for at in others):
+            return Judgement(found, None)
+    return Judgement(found, Search(window, window.marks, line, group.line_end, profile, strong).run())
+
+
+def _chosen(window: Window, group: Group, profile: Profile, readings: Readings, end: int) -> Group:
+    """The group as the only reading that closes has it."""
+    records = readings.records(end)
+    found = Group(group.line, group.start, group.line_end, end, records)
+    found.messages = group.messages if group.failure is None and end == group.end else []
+    return _at_section_end(window, found, profile, follower(window, end, found.next_position))
+
+
+def _at_section_end(window: Window, group: Group, profile: Profile, closed: Follower) -> Group:
+    """Behind the last batches no genuine line collides with a forged one, so a group there may end further on, and neither it nor what is
+    behind it is proof.
+
+    Where header keys must be there (an uncompressed batch has the room) and none were read, the reading that has some is as good.
     """
-    owed = owed_records(line)
-    chosen: list[Record] = []
-    stack = [_candidates(window, line, at, chosen, rules, worst)]
-    for _ in range(_STEPS + 4 * (owed or 0)):
-        record = next(stack[-1], None)
-        if record is None:
-            stack.pop()
-            if not stack:
-                return
-            chosen.pop()
-            continue
-        chosen.append(record)
-        end = record.ending.end
-        if (len(chosen) == owed or owed is None) and closes(end):
-            yield list(chosen)
-        if owed is None or len(chosen) < owed:
-            stack.append(_candidates(window, line, end, chosen, learned(rules, chosen), worst))
-        else:
-            chosen.pop()
+    room = _room(group, profile)
+    if room < MIN_FORGED:
+        return group
+    if group.line.codec != "none":
+        if closed in _ENDING and not profile.printed:
+            group.verified = False  # neither lengths nor a line behind it prove where it ends
+        return group
+    reach = reach_of(group, room)
+    if not ((window.final and reach >= len(window.text)) or next(sections(window, group.end, reach), None) is not None):
+        return group
+
+    def later(start: int, stop: int) -> list[int]:
+        return [
+            end for end in closers(window, start, stop, group.next_position, weak=True) if end > group.end and not _is_batch(window, end)
+        ]
+
+    others = Search(window, window.marks, group.line, group.line_end, profile, later).run()
+    if not others.ends and not others.given_up:
+        return group
+    if not any(record.ending.headers for record in group.records):
+        return _ambiguous(window, group, profile, {group.end, *others.ends})
+    group.verified, group.unproven = False, True
+    return group
 
 
-def _candidates(window: Window, line: BatchLine, at: int, chosen: list[Record], rules: Rules, worst: Proof) -> Iterator[Record]:
-    """Readings of the record line at `at`, if it can be the next of the batch."""
-    before = chosen[-1].line.offset if chosen else line.base_offset - 1
-    if at < len(window.text):
-        window.structural(at)
-        record = record_line(window.text, at)
-        if record is not None and (line.magic < 2 or before < record.offset <= line.last_offset):
-            for ending in endings(window, record, rules, worst):
-                yield Record(at, record, ending)
+def _is_batch(window: Window, at: int) -> bool:
+    return window.text.startswith((b"baseOffset: ", b"offset: "), at)
 
 
-def _recovered(window: Window, group: Group, profile: Profile) -> Group:
-    """A record has no exact ending: text that lost bytes in printing, text of a decoder nobody knows, the end of a cut file, or damage."""
+def _given_up(group: Group) -> Group:
+    """The batch line alone: nobody can tell in reasonable time how its text is to be read."""
+    found = Group(group.line, group.start, group.line_end, group.line_end)
+    found.fail(Failure.UNDELIMITED, group.line_end, None)
+    return found
+
+
+def _unclosed(window: Window, group: Group, profile: Profile) -> Group:
+    """No reading closes: text of a decoder nobody knows, header keys over line ends before the end of a section, the end of a cut file, or
+    damage."""
+    position = group.next_position
+
+    def any_end(start: int, stop: int) -> list[int]:
+        return closers(window, start, stop, position, weak=True)
+
+    if group.failure is None:
+        group.verified = group.verified and not _may_differ(window, group, profile)
+        return group
     overshoot = window.overshoot or _cut_in_headers(window, group)
-    efforts = (_EXACT, _LOSSY, _EXACT_LINES, _LOSSY_LINES) if overshoot else (_EXACT, _LOSSY, _EXACT_LINES, _LOSSY_LINES, _BY_LINES)
-    found = _reading(window, group, profile, efforts, _follows(window, group, _CLOSING))
-    if found is not None:
-        by_lines = any(record.ending.proof is Proof.LINE for record in found.records)
-        return found if by_lines else _proven(window, found, profile, follower(window, found.end, found.next_position))
-    if overshoot and group.failure is Failure.UNDELIMITED and group.failed_at is not None:
-        group.fail(Failure.TRUNCATED, group.failed_at, len(window.text))
+    wide = Search(window, window.marks, group.line, group.line_end, profile, any_end).run()
+    if wide.count == 1 and not wide.given_up:
+        return _chosen(window, group, profile, wide, next(iter(wide.ends)))
+    if wide.count > 1:
+        return _ambiguous(window, group, profile, wide.ends)
+    if overshoot:
+        if group.failure is Failure.UNDELIMITED and group.failed_at is not None:
+            group.fail(Failure.TRUNCATED, group.failed_at, len(window.text))
+        return group
+    return _by_lines(window, group, profile) if profile.by_lines and group.failure is Failure.UNDELIMITED else group
+
+
+def _by_lines(window: Window, group: Group, profile: Profile) -> Group:
+    """A record whose text no length delimits ends before the next line that the batch owes, if just one line can be that."""
+    for weak in (False, True):
+
+        def ends(start: int, stop: int, weak: bool = weak) -> list[int]:
+            return closers(window, start, stop, group.next_position, weak=weak)[: 1 if weak else None]
+
+        found = Search(window, window.marks, group.line, group.line_end, profile, ends, by_lines=True).run()
+        if found.count > 1 and not found.given_up:
+            return _ambiguous(window, group, profile, found.ends)
+        if found.count == 1 and not found.given_up:
+            end = next(iter(found.ends))
+            return Group(group.line, group.start, group.line_end, end, found.records(end), verified=False)
     return group
 
 
@@ -180,89 +270,61 @@ def _cut_in_headers(window: Window, group: Group) -> bool:
     return record.end + room > len(window.text)
 
 
-def _room(group: Group, profile: Profile) -> int:
-    """Bytes that header keys may have beyond the ones read, where forged lines could stand."""
-    if group.line.magic < 2 or group.line.is_control or profile.decoder is not None:
-        return 0
-    return headers_room(group.line, group.records) if group.line.codec == "none" else HEADERS_SEARCHED
+# where all readings meet again
 
 
-def _proven(window: Window, group: Group, profile: Profile, closed: Follower) -> Group:
-    """The group, or the reading that stands where this one collides with a genuine line further on."""
-    room = _room(group, profile)
-    if room < MIN_FORGED:
-        return group
-    reach = group.end + room + group.end - group.start  # behind forged header keys, the record's own key and payload
-    behind = window.after_line(group.end) if closed is Follower.BATCH else group.end
-    collision = next(claims(window, behind, group.next_position, reach), None)
-    if collision is not None:
-        if not passes_over(window, group.end, collision, profile):
-            return _reading(window, group, profile, (_EXACT, _EXACT_LINES), lambda end: end == collision) or group
-        return group
-    if group.line.codec == "none":
-        return _at_section_end(window, group, profile, reach)
-    if closed in _ENDING and not profile.printed:
-        group.verified = False  # neither lengths nor a line behind it prove where it ends
-    return group
+class Node(NamedTuple):
+    """A byte where an element of some reading begins, and what a batch line there must print as its position."""
+
+    at: int
+    position: int
 
 
-def _at_section_end(window: Window, group: Group, profile: Profile, reach: int) -> Group:
-    """Behind the last batches no genuine line can collide. There the room that an uncompressed batch has for header keys tells a forgery.
-
-    It does when none were printed; else the group is kept, but it and all behind it are no proof.
-    """
-    if not _section_ends(window, group.end, reach):
-        return group
-    start = group.end
-    other = _reading(window, group, profile, (_EXACT, _EXACT_LINES), lambda at: at > start and _follows(window, group, _ENDING)(at))
-    if other is None:
-        return group
-    found = group if any(record.ending.headers for record in group.records) else other
-    found.verified = False
-    found.unproven = found is group
+def _ambiguous(window: Window, group: Group, profile: Profile, ends: Iterable[int]) -> Group:
+    """The batch line alone; its text is unread up to where all readings meet."""
+    meeting = _meeting(window, {Node(end, group.next_position) for end in ends}, profile)
+    found = Group(group.line, group.start, group.line_end, group.line_end)
+    found.fail(Failure.AMBIGUOUS, group.line_end, None if meeting is None else meeting.at)
+    found.meeting = None if meeting is None else meeting.position
     return found
 
 
-def _section_ends(window: Window, start: int, stop: int) -> bool:
-    """May the section end in a stretch of text?"""
-    return (window.final and stop >= len(window.text)) or window.text.find(b"\nDumping ", start - 1, stop) >= 0
-
-
-def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int]:
-    """Starts of the lines in a stretch of text that look like a batch line at `position`, forged or not.
-
-    Raises:
-        NeedMore: the stretch goes on behind the window.
-    """
-    needle, last = b" position: %d " % position, stop + LONGEST_LINE
-    at = window.text.find(needle, start, last)
-    while at >= 0:
-        begin = window.text.rfind(b"\n", 0, at) + 1
-        line = batch_line(window.text, begin) if start <= begin < stop else None
-        if line is not None and line.position == position:
-            yield begin
-        at = window.text.find(needle, at + 1, last)
-    window.reach(last)
-
-
-def passes_over(window: Window, at: int, target: int, profile: Profile) -> bool:
-    """Does reading on from `at`, element by element, pass over the line at `target`? Not when it stops there, or before."""
-    while at < target:
-        behind = next_element(window, at, profile)
+def _meeting(window: Window, nodes: set[Node], profile: Profile) -> Node | None:
+    """The first byte where all readings that go on stand; None where they do not meet soon."""
+    limit = min(nodes).at + MEETING
+    while len(nodes) > 1:
+        first = min(nodes)
+        if first.at > limit or len(nodes) > _MOST_NODES:
+            return None
+        nodes.remove(first)
+        behind = _behind(window, first, profile)
         if behind is None:
-            return False
-        at = behind
-    return at > target
+            return None
+        nodes |= behind
+    return next(iter(nodes), None)
 
 
-def next_element(window: Window, at: int, profile: Profile) -> int | None:
-    """Where the element at `at` ends by its first exact reading; None when it is nothing known or not whole."""
+def _behind(window: Window, node: Node, profile: Profile) -> set[Node] | None:
+    """Where the element at a node may end: nowhere if its reading does not go on, None if that cannot be told."""
+    at = node.at
+    if at >= len(window.text):
+        window.reach(at + 1)
+        return set()
     window.structural(at)
     line = batch_line(window.text, at)
     if line is not None:
-        group = greedy_group(window, at, line, profile)
-        return None if group.failure else group.end
-    if follower(window, at, -1) is Follower.DUMPING or PREAMBLE.match(window.text, at):
-        return window.after_line(at)
+        return _ends_of_group(window, at, line, profile) if line.position == node.position else set()
+    if starts_section(window, at):
+        return None
     message = whole_message(window, at)
-    return message[0] if message else None
+    return {Node(message[0], node.position)} if message else set()
+
+
+def _ends_of_group(window: Window, at: int, line: BatchLine, profile: Profile) -> set[Node] | None:
+    group = greedy_group(window, at, line, profile)
+    if group.failure is None:
+        closed = follower(window, group.end, group.next_position)
+        if group.shallow or not is_disputed(window, group, profile, closed):
+            return {Node(group.end, group.next_position)}
+    judged = judge(window, group, profile)
+    return None if judged.given_up else {Node(end, group.next_position) for end in judged.ends}

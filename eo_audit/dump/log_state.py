@@ -67,6 +67,8 @@ class State:
         entries: rows so far of a sidecar section.
         unproven: a group before may have ended further on, so its text is no proof (`framing.Group`).
         lost: damage was met and no line has been found yet that can be believed.
+        held: while lost, file offset up to which the payloads of the batch may go where damage was met.
+        shadow: while lost, file offset up to which text belongs to a line that may be the tool's own.
         mid_line: the byte is inside a line of unread text.
         unread_from: first byte of the unread span that is still growing, with `unread_reason`.
         crlf: lines of this file end in CRLF.
@@ -77,6 +79,8 @@ class State:
     entries: int = 0
     unproven: bool = False
     lost: bool = False
+    held: int = 0
+    shadow: int = 0
     mid_line: bool = False
     unread_from: int | None = None
     unread_reason: str | None = None

@@ -1,10 +1,10 @@
 """A window of dump text: line ends, and how much text is needed to be sure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eo_audit.dump.dialects import LONGEST_LINE
+from eo_audit.dump.log_marks import Marks
 
-_REPLACEMENT = "\ufffd".encode()
 _CR, _LF = 13, 10
 
 
@@ -20,13 +20,22 @@ class Window:
         text: the bytes.
         final: the file ends with them.
         crlf: lines of this file end in CRLF (a Windows tool, or a terminal between).
+        crlf_seen: lines of some section of it do.
         overshoot: set by a reader that met a length reaching behind the end of the file.
+        marks: where its records could be cut.
     """
 
     text: bytes
     final: bool
     crlf: bool = False
+    crlf_seen: bool = False
     overshoot: bool = False
+    marks: Marks = field(default_factory=Marks, init=False, repr=False, compare=False)
+
+    def lines_end(self, *, crlf: bool) -> None:
+        """From here on, lines end in CRLF, or do not."""
+        self.crlf = crlf
+        self.crlf_seen |= crlf
 
     def reach(self, end: int) -> None:
         """Make sure that the bytes up to `end` are here, or do not exist.
@@ -58,6 +67,18 @@ class Window:
             return len(self.text)
         return newline + 1
 
+    def short_line(self, at: int, longest: int) -> int | None:
+        """The start of the next line; None where this one is longer than `longest`.
+
+        Raises:
+            NeedMore: that cannot be told from this window.
+        """
+        newline = self.text.find(b"\n", at, at + longest)
+        if newline >= 0:
+            return newline + 1
+        self.reach(at + longest)
+        return len(self.text) if at + longest > len(self.text) else None
+
     def line_end(self, at: int) -> int | None:
         """The byte behind the line end that stands at `at`; None where none stands. The end of the file ends a line too.
 
@@ -78,28 +99,3 @@ class Window:
     def ends_line(self, at: int) -> bool:
         """Does a line feed really stand before `at`? False for a last line that was cut."""
         return at > 0 and self.text[at - 1] == _LF
-
-
-def lossy_cuts(window: Window, start: int, *, size: int, mark: bytes) -> list[int]:
-    """Where text that stands for `size` bytes may end: occurrences of `mark` (a line feed, or what separates key and payload) behind it.
-
-    Text is longer than its bytes where U+FFFD stands for one or two of them or CRLF for a line feed, and shorter where `?` stands for a
-    character outside ASCII.
-    """
-    limit = start + 4 * size + len(mark) + 1
-    window.reach(limit)
-    text, cuts = window.text, []
-    shortest = longest = 0
-    at, cut = start, text.find(mark, start, limit)
-    while cut >= 0:
-        piece = text[at:cut]
-        shortest += len(piece) - 2 * piece.count(_REPLACEMENT) - piece.count(b"\r\n")
-        longest += len(piece) + 3 * piece.count(b"?")
-        carriage = window.crlf and mark == b"\n" and piece.endswith(b"\r")
-        if shortest - carriage > size:
-            break
-        if longest - carriage >= size:
-            cuts.append(cut - carriage)
-        shortest -= carriage  # the line feed behind it belongs to the next piece, and both to one byte
-        at, cut = cut, text.find(mark, cut + 1, limit)
-    return cuts

@@ -26,7 +26,7 @@ __all__ = ["FileContext", "Ledger", "RangeResult", "Section", "State", "parse_ra
 
 Buffer = bytes | bytearray | memoryview | mmap
 
-PARSER_VERSION = 1  # part of the identity of an ingest: facts of another parser are other facts
+PARSER_VERSION = 2  # part of the identity of an ingest: facts of another parser are other facts
 
 _CANDIDATE = re.compile(rb"^(?:baseOffset: |offset: \d+ position: )", re.MULTILINE)
 
@@ -66,7 +66,9 @@ def parse_range(
         return RangeResult(stop, None, stop, None, {}, Ledger())
     reader = Reader(Window(text, final), context, base=base, state=state, fast=fast)
     end = base + reader.read(start - base, stop - base)
-    return RangeResult(start, state, end, reader.state(), _facts(reader), reader.ledger(), reader.window.crlf, reader.facts.ascii_lossy)
+    return RangeResult(
+        start, state, end, reader.state(), _facts(reader), reader.ledger(), reader.window.crlf_seen, reader.facts.ascii_lossy
+    )
 
 
 def _synchronised(text: bytes, *, base: int, start: int, stop: int, guess: State | None) -> tuple[int, State | None]:

@@ -2,15 +2,16 @@
 
 A stretch of batches without a hole is one `covered` row, up to the first bad checksum or offset disorder; behind that nothing is judged.
 Offsets missing where the cleaner has been are legal and do not end a stretch. A gap is a hole only in a topic that is known not to be
-compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`. Where a
-listing shows the segment, only the dump lacks it. Offsets that stand later in the log are out of order, and not missing. What the broker
-deleted between two dumps was `not_observed`, and is no hole: what an older dump showed below it stays as it was seen then.
+compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`. So it is
+where the text before the batch was not understood: the offsets may stand there. Where a listing shows the segment, only the dump lacks it.
+Offsets that stand later in the log are out of order, and not missing. What the broker deleted between two dumps was `not_observed`, and is
+no hole: what an older dump showed below it stays as it was seen then.
 """
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.sections import columns_of, expressions
+from eo_audit.history.sections import columns_of, expressions, named
 
 _LOG = ["replica_log_id", "cluster", "broker", "topic", "partition"]
 _HERE = "struct(section_id, byte_offset, length)"
@@ -117,10 +118,11 @@ _OF_SECTION = (
         _END,
         f"greatest({_END}, section_end, IF({_IS_NEWEST}, hw - 1, NULL))",
         state="'truncated'",
-        reason="""CASE WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more' WHEN end_reason = 'exception' THEN
+        reason="""CASE WHEN doubtful THEN 'unread text: ambiguous'
+            WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more' WHEN end_reason = 'exception' THEN
             'the dump tool failed here' ELSE 'the dump ends here, the segment does not' END""",
         at=_AT_HEADER,
-        when=f"is_read AND NOT (tail_intact AND (log_tail_intact OR NOT ({_IS_NEWEST})))",
+        when=f"is_read AND (doubtful OR NOT (tail_intact AND (log_tail_intact OR NOT ({_IS_NEWEST}))))",
     ),
     _part(
         "segment_base_offset",
@@ -141,14 +143,22 @@ _OF_SECTION = (
 )
 
 
-def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFrame) -> DataFrame:
+# Unread text explains offsets that are missing before the batch behind it, and at the end of a log that can be read in more than one way.
+_UNREAD = {"section_id": "section_id", "unread_end": "byte_offset + length", "unread": "concat('unread text: ', reason)"}
+_EXPLAINED = {"state": "IF(unread IS NOT NULL AND state = 'hole', 'unexplained', state)", "reason": "coalesce(unread, reason)"}
+
+
+def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFrame, *, unread_spans: DataFrame | None = None) -> DataFrame:
     """Runs of offsets of each replica log with their state, each with the line where it was seen.
 
     Args:
         ordered: what `in_log_order` returns.
         section_status: the table.
         replica_logs: the table.
+        unread_spans: the table; without it, all text was understood.
     """
+    if unread_spans is None:
+        unread_spans = ordered.selectExpr("section_id", "byte_offset", "length", "'' AS reason").where("false")
     # Where the cleaner works it may have gone on between the copy of its checkpoint and the dump.
     cleaned = "compacted OR coalesce(contains(cleanup_policy, 'compact'), false)"
     never_cleaned = f"uncleaned_from IS NOT NULL AND NOT coalesce({cleaned}, false) AS never_cleaned"
@@ -160,5 +170,21 @@ def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFr
         stretches.selectExpr("*", _LATER).join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_STRETCH)}))")
     )
     sections = section_status.where("kind = 'log'").drop("first_offset", *_LOG[1:]).withColumnRenamed("last_offset", "section_end")
+    sections = sections.join(F.broadcast(_doubtful(ordered, unread_spans)), "section_id", "left").fillna(False, ["doubtful"])
     of_sections = sections.join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_SECTION)}))")
-    return of_batches.unionByName(of_sections).selectExpr(*columns_of("coverage", {}))
+    return _explained(of_batches, unread_spans).unionByName(of_sections).selectExpr(*columns_of("coverage", {}))
+
+
+def _explained(parts: DataFrame, unread_spans: DataFrame) -> DataFrame:
+    """Parts of logs; what is missing before a batch line with unread text right before it is unexplained, and no hole."""
+    ending = unread_spans.selectExpr(*named(_UNREAD))
+    parts = parts.withColumn("unread_end", F.expr("IF(state IN ('hole', 'unexplained'), byte_offset, NULL)"))
+    parts = parts.join(ending, ["section_id", "unread_end"], "left")
+    return parts.withColumns({name: F.expr(sql) for name, sql in _EXPLAINED.items()}).drop("unread_end", "unread")
+
+
+def _doubtful(ordered: DataFrame, unread_spans: DataFrame) -> DataFrame:
+    """The sections with text behind their last batch line that can be read in more than one way."""
+    spans = unread_spans.where("reason = 'ambiguous'").groupBy("section_id").agg(F.max("byte_offset").alias("doubt_at"))
+    last = ordered.join(F.broadcast(spans), "section_id").groupBy("section_id").agg(F.max("byte_offset").alias("last_at"))
+    return spans.join(last, "section_id", "left").where("doubt_at > coalesce(last_at, -1L)").selectExpr("section_id", "true AS doubtful")

@@ -48,6 +48,19 @@ REASONS: Mapping[str, Reason] = {
         "offsets are missing in {places}, and nothing says whether the cleaner works there",
         "Add the cleaner-offset-checkpoint of the broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
     ),
+    "ambiguous": Reason(
+        "text of the dumps of {places} can be read in more than one way, so none is believed",
+        "Dump {places} again without --print-data-log (collect-dumps.sh without --payloads): then no payload can look like the tool's "
+        "lines.",
+    ),
+    "ambiguous_ids": Reason(
+        "text of the dumps of {places} can be read in more than one way, so none is believed",
+        "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are.",
+    ),
+    "unread_text": Reason(
+        "offsets are missing where text of the dumps of {places} was not understood",
+        "Dump {places} again: the text is damaged (`eo-audit export unread_spans`).",
+    ),
     "shallow": Reason(
         "there are no records in the dumps of {places}",
         "Dump {places} with --deep-iteration.",
@@ -149,9 +162,19 @@ def _order(log: "Log", _context: "Context") -> str | None:
     return "not_judged" if "unjudged_batch" in log.subjects else None
 
 
+def _unread(log: "Log") -> str | None:
+    """Why offsets are missing that the text would show if it were understood."""
+    said = [part.text("reason") or "" for part in log.breaks if part.text("state") in ("unexplained", "truncated")]
+    if UNREAD + "ambiguous" in said:
+        return "ambiguous_ids" if log.topic == COORDINATOR_TOPIC else "ambiguous"
+    return "unread_text" if any(reason.startswith(UNREAD) for reason in said) else None
+
+
 def _past(log: "Log", _context: "Context") -> str | None:
     if _has(log, "hole", "segment_missing", "head_missing"):
         return "missing_segments"
+    if (unread := _unread(log)) is not None:
+        return unread
     if _has(log, "unexplained"):
         return "unexplained_gaps"
     return "shallow" if _has(log, "shallow") else None
@@ -160,6 +183,8 @@ def _past(log: "Log", _context: "Context") -> str | None:
 def _end(log: "Log", context: "Context") -> str | None:
     if not _has(log, "truncated"):
         return None
+    if (unread := _unread(log)) is not None:
+        return unread
     cut = [part for part in log.breaks if part.text("state") == "truncated"]
     later = all((part.text("reason") or "").startswith(LONGER) for part in cut) and log.cluster not in context.stopped
     # Of a running broker the files beside the log were dumped later, and tell of what came since.
@@ -201,6 +226,7 @@ def _payload(log: "Log", _context: "Context") -> str | None:
 
 
 COORDINATOR_TOPIC = "__transaction_state"
+UNREAD = "unread text: "  # how it begins to say that text stands there which was not understood
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
 # The reasons of the table `unmatched`, the gravest first.
 _WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")

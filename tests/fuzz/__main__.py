@@ -14,8 +14,16 @@ from tests.fuzz.mutants import mutant
 
 CHUNK = 50
 MOST_SHOWN = 5
-TOLERATED = frozenset({"a fact from a payload, after damage"})  # counted: never called verified, so no rule that needs proof takes it
-SLOW_SECONDS, SLOW_PER_BYTE = 3.0, 20e-6  # of processor time, all readings of a mutant together
+# Counted: text that two histories print alike (docs/reliability.md).
+TOLERATED = frozenset(
+    {
+        "a fact from a header key, behind the last line of a log",
+        "a fact from a payload, after damage",
+        "a fact from a payload, after damage that left no trace",
+    }
+)
+# Of processor time, all readings of a mutant together: blocks of a few hundred bytes read a header key of 70 KB again and again.
+SLOW_SECONDS, SLOW_PER_BYTE = 8.0, 40e-6
 
 Found = list[tuple[int, str, str, str]]
 

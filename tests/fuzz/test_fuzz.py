@@ -7,7 +7,10 @@ from tests.fuzz.checks import faults
 from tests.fuzz.mutants import DATA, TOOL, mutant
 
 SEEDS = range(0, 160, 40)
-INVENTED = frozenset({"a fact from a payload", "a verified batch from a payload, after damage"})
+# Seeds that once invented a fact, or lost one.
+MENDED = (1000526, 1002395, 1002673, 1004688, 1005212, 2005440, 2005502, 2012079)
+# Header keys behind the last batch of a compressed log; damage to a text whose payloads forge the lines that were damaged.
+SEEDS_OF_ONE_TEXT_WITH_TWO_HISTORIES = (365, 378, 379, 1510, 1568, 1938)
 
 
 @pytest.fixture(scope="module")
@@ -15,13 +18,19 @@ def found() -> list[tuple[int, str, str, str]]:
     return [fault for first in SEEDS for fault in tried(first, 40)[0]]
 
 
-def test_nothing_is_lost_and_all_readers_agree(found: list[tuple[int, str, str, str]]) -> None:
-    assert [fault for fault in found if fault[1] not in TOLERATED | INVENTED] == []
+def test_nothing_is_lost_and_nothing_invented_and_all_readers_agree(found: list[tuple[int, str, str, str]]) -> None:
+    assert [fault for fault in found if fault[1] not in TOLERATED] == []
 
 
-@pytest.mark.xfail(reason="the search believes the shortest reading that closes", strict=False)
-def test_nothing_is_invented(found: list[tuple[int, str, str, str]]) -> None:
-    assert [fault for fault in found if fault[1] in INVENTED] == []
+@pytest.mark.parametrize("seed", MENDED)
+def test_what_was_mended(seed: int) -> None:
+    assert list(faults(mutant(seed), seed)) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS_OF_ONE_TEXT_WITH_TWO_HISTORIES)
+def test_what_is_tolerated(seed: int) -> None:
+    kinds = {fault.kind for fault in faults(mutant(seed), seed)}
+    assert len(kinds) == 1 and kinds < TOLERATED
 
 
 def test_a_seed_makes_the_same_mutant_again() -> None:
@@ -36,9 +45,10 @@ def test_a_seed_makes_the_same_mutant_again() -> None:
 def test_a_fact_from_a_payload_is_seen() -> None:
     made = next(made for made in map(mutant, range(100)) if made.undamaged and not list(faults(made, 0)))
     made.origins[:] = DATA
+    made.made_by[0] = "value"
     assert {fault.kind for fault in faults(made, 0)} == {"a fact from a payload"}
     made.undamaged = False
-    assert "a verified batch from a payload, after damage" in {fault.kind for fault in faults(made, 0)}
+    assert {fault.kind for fault in faults(made, 0)} < TOLERATED
 
 
 def test_the_command_prints_its_seeds_and_goes_through(capsys: pytest.CaptureFixture[str]) -> None:

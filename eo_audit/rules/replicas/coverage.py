@@ -47,5 +47,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
     row = case.row
     said = STATES.get(row.word("state"), "Part of the log is not in the dumps")
     reason = row.text("reason")
+    if reason is not None and reason.startswith("unread text"):
+        said = "The text that may hold these offsets was not understood"
     message = f"{said}: {offsets(row.maybe('first_offset'), row.maybe('last_offset'))}{f' ({shown(reason)})' if reason else ''}"
     return Explanation(message, details={"state": row.text("state"), "parts": case.hits})

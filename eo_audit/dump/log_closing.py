@@ -1,0 +1,119 @@
+"""Where a batch may end: the lines that can follow it.
+
+The best is a batch line at the next position. A new section, a message of the tool or the end of the file may follow too; the text of a
+payload can look like each of them, so they count only with what must stand behind them in turn.
+"""
+
+from collections.abc import Iterator
+
+from eo_audit.dump.dialects import DUMPING, LONGEST_LINE, PREAMBLE, batch_line
+from eo_audit.dump.framing import message_at
+from eo_audit.dump.log_text import Window
+from eo_audit.dump.messages import detail_of
+
+_MOST_LINES = 200  # of messages between two batches
+_LONGEST_MESSAGE = 1 << 12
+_OTHER_FILES = (b".index", b".timeindex", b".txnindex", b".snapshot", b".checkpoint")
+
+
+def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int]:
+    """Starts of the lines in a stretch of text that look like a batch line at `position`, forged or not.
+
+    Raises:
+        NeedMore: the stretch goes on behind the window.
+    """
+    needle, last = b" position: %d " % position, stop + LONGEST_LINE
+    at = window.text.find(needle, start, last)
+    while at >= 0:
+        begin = window.text.rfind(b"\n", 0, at) + 1
+        line = batch_line(window.text, begin) if start <= begin < stop else None
+        if line is not None and line.position == position:
+            yield begin
+        at = window.text.find(needle, at + 1, last)
+    window.reach(last)
+
+
+def sections(window: Window, start: int, stop: int) -> Iterator[int]:
+    """Starts of the lines in a stretch of text that begin a section, with what the tool prints behind them."""
+    at = window.text.find(b"\nDumping ", start - 1, stop)
+    while at >= 0:
+        if starts_section(window, at + 1):
+            yield at + 1
+        at = window.text.find(b"\nDumping ", at + 1, stop)
+    window.reach(stop)
+
+
+def starts_section(window: Window, at: int) -> bool:
+    """Is there a `Dumping` line, and behind it what the tool prints next?"""
+    window.structural(at)
+    found = DUMPING.match(window.text, at)
+    if found is None:
+        return False
+    behind = window.after_line(at)
+    if behind >= len(window.text) or found[1].endswith(_OTHER_FILES):
+        return True
+    window.structural(behind)
+    text = window.text
+    if PREAMBLE.match(text, behind):
+        return _begins_at_zero(window, window.after_line(behind))
+    return bool(DUMPING.match(text, behind) or message_at(window, behind))
+
+
+def _begins_at_zero(window: Window, at: int) -> bool:
+    """The tool prints a segment from its first byte: a batch line at `at` has position 0."""
+    if at >= len(window.text):
+        window.reach(at + 1)
+        return True
+    window.structural(at)
+    line = batch_line(window.text, at)
+    return line is None or line.position == 0
+
+
+def closers(window: Window, start: int, stop: int, position: int, *, weak: bool) -> list[int]:
+    """Where a batch may end behind `start`, up to `stop`.
+
+    Args:
+        window: the text.
+        start: behind this byte.
+        stop: the last byte that may be an end.
+        position: what the next batch line must print.
+        weak: a section, a message or the end of the file may follow too.
+
+    Raises:
+        NeedMore: the answer lies behind the window.
+    """
+    found = set(claims(window, start + 1, position, stop + 1))
+    if weak:
+        window.reach(stop + 1)
+        found.update(sections(window, start + 1, stop + 1))
+        if window.final and start < len(window.text) <= stop:
+            found.add(len(window.text))
+        found.update(*[_before(window, anchor, start) for anchor in sorted(found)])
+        found.update(_beyond(window, start, stop, position))
+    return sorted(found)
+
+
+def _before(window: Window, anchor: int, start: int) -> Iterator[int]:
+    """Starts of the messages that stand directly before a line that may follow a batch."""
+    at = anchor
+    for _ in range(_MOST_LINES):
+        begin = window.text.rfind(b"\n", max(start, at - _LONGEST_MESSAGE), at - 1) + 1
+        if begin <= start or begin >= at:
+            return
+        if message_at(window, begin):
+            yield begin
+        elif detail_of(window.text[begin:at].rstrip(b"\r\n")) is None:
+            return
+        at = begin
+
+
+def _beyond(window: Window, start: int, stop: int, position: int) -> Iterator[int]:
+    """Messages that begin before `stop`, where what they stand before is behind it."""
+    if stop >= len(window.text) and window.final:
+        return
+    reach = stop + _LONGEST_MESSAGE
+    anchors = [*claims(window, stop + 1, position, reach), *sections(window, stop + 1, reach)]
+    if window.final and len(window.text) <= reach:
+        anchors.append(len(window.text))
+    for anchor in anchors:
+        yield from (begin for begin in _before(window, anchor, start) if begin <= stop)

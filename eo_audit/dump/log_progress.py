@@ -1,0 +1,110 @@
+"""How far a reader of dump text has come: the state it carries from element to element, the facts so far, and the text it left unread."""
+
+from dataclasses import replace
+
+from eo_audit.dump.log_facts import FactRows
+from eo_audit.dump.log_resync import Damage
+from eo_audit.dump.log_state import FileContext, Ledger, State
+from eo_audit.dump.log_text import NeedMore, Window
+
+LONGEST_UNREAD_LINE = 1 << 16  # bytes: a longer line of unread text is skipped in pieces
+
+
+class Progress:
+    """The state of reading, and the rows read so far.
+
+    Offsets are those of the window; rows carry offsets of the file. A step changes nothing before it is sure that it needs no more text.
+    """
+
+    def __init__(self, window: Window, context: FileContext, *, base: int, state: State) -> None:
+        """Reading goes on in this state; the arguments are those of `Reader`."""
+        self.window = window
+        self.context = context
+        self.base = base
+        self.facts = FactRows(context, base)
+        self._before_turn: tuple[State, int, int] | None = None
+        self._resume(state)
+
+    def _resume(self, state: State) -> None:
+        self.section = state.section
+        self.position = state.position
+        self.entries = state.entries
+        self.unproven = state.unproven
+        self.lost = state.lost
+        self.damage = Damage(state.held - self.base, state.shadow - self.base)
+        self.mid_line = state.mid_line
+        self.unread_from = state.unread_from
+        self.unread_reason = state.unread_reason
+        self.window.lines_end(crlf=state.crlf)
+
+    def _turn(self) -> None:
+        """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""
+        self._before_turn = self._before_turn or (self.state(), len(self.facts.rows["dump_sections"]), len(self.facts.rows["unread_spans"]))
+
+    def _take_back(self) -> None:
+        if self._before_turn is not None:
+            state, sections, spans = self._before_turn
+            del self.facts.rows["dump_sections"][sections:], self.facts.rows["unread_spans"][spans:]
+            self._resume(state)
+
+    def state(self) -> State:
+        """The state reached."""
+        return State(
+            section=self.section,
+            position=self.position,
+            entries=self.entries,
+            unproven=self.unproven,
+            lost=self.lost,
+            held=max(self.damage.held + self.base, 0),
+            shadow=max(self.damage.shadow + self.base, 0),
+            mid_line=self.mid_line,
+            unread_from=self.unread_from,
+            unread_reason=self.unread_reason,
+            crlf=self.window.crlf,
+        )
+
+    def ledger(self) -> Ledger:
+        """Who owns the bytes read."""
+        return Ledger(**self.facts.owned)
+
+    # unread text
+
+    def _skip(self, at: int, reason: str, until: int = 0) -> int:
+        """The line at `at` is unread, with all lines up to `until`; a very long one in pieces."""
+        text = self.window.text
+        newline = text.find(b"\n", max(at, until - 1))
+        if newline < 0 and not self.window.final and len(text) - at < LONGEST_UNREAD_LINE:
+            raise NeedMore
+        if newline < 0 and self.window.final and self.lost and self.section is not None:
+            # The tool ends every line, so text is missing here: no length says how much, for the text of a topic decoder.
+            self.section = replace(self.section, end_reason=self.section.end_reason or "truncated")
+        behind = newline + 1 if newline >= 0 else len(text)
+        self._unread(at, behind, reason)
+        self.mid_line = newline < 0
+        return behind
+
+    def _unread(self, at: int, end: int, reason: str) -> None:
+        if self.unread_reason != reason:
+            self._close_unread(at)
+        if self.unread_from is None:
+            self.unread_from, self.unread_reason = self.base + at, reason
+        self.facts.own("unread", at, end)
+
+    def _close_unread(self, at: int) -> None:
+        if self.unread_from is not None and self.base + at > self.unread_from:
+            assert self.section is not None
+            self.facts.unread(self.unread_from - self.base, at, section=self.section, reason=self.unread_reason or "unknown_line")
+        self.unread_from = self.unread_reason = None
+
+    def _lose(self, at: int, reason: str) -> None:
+        """What stands at `at` cannot be read, so the next line may be anybody's."""
+        self._turn()
+        self._unread(at, at, reason)
+        self.lost = True
+
+    def _cut(self, at: int, reason: str) -> int:
+        """The file ends inside what stands at `at`."""
+        assert self.section is not None
+        self.section = replace(self.section, end_reason="truncated")
+        self._unread(at, len(self.window.text), reason)
+        return len(self.window.text)
