@@ -72,13 +72,13 @@ $(PACKAGES): requirements.lock pyproject.toml | java
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(JARS): eo_audit/session.py | $(PACKAGES)
+$(JARS): eo_audit/store/session.py | $(PACKAGES)
 	@echo "Fetching the Delta jars into .cache (once) ..."
-	@$(BIN)/python -m eo_audit.session fetch
+	@$(BIN)/python -m eo_audit.store.session fetch
 	@touch $@
 
 # After the demo, not before it: nobody waits for this to see the first result.
 $(CLASSES): $(JARS) conf/local.yaml
 	@echo "Keeping the classes that Java loads, for faster starts (once, half a minute) ..."
-	@$(BIN)/python -m eo_audit.session archive examples/hanging-transaction/dumps > /dev/null
+	@$(BIN)/python -m eo_audit.store.session archive examples/hanging-transaction/dumps > /dev/null
 	@touch $@

@@ -23,7 +23,7 @@ from benchmarks.measure import Figures, measured
 from benchmarks.peer import duckdb_to_parquet
 from eo_audit import pipeline
 from eo_audit.config import load
-from eo_audit.session import Starting
+from eo_audit.store.session import Starting
 
 ROOT = Path(__file__).parents[1]
 SMALL_RUNS = 5

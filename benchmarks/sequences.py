@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from eo_audit.config import Config, load
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.sequences import producer_rows
-from eo_audit.schemas import schema
-from eo_audit.session import session
+from eo_audit.store.schemas import schema
+from eo_audit.store.session import session
 
 LOGS = 4
 HOT_LOG = 0.6  # of all batches; five of six of these are of one producer

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eo_audit.results import Results
+    from eo_audit.report.results import Results
 
 __version__ = "0.1.0"
 
@@ -18,6 +18,6 @@ def open(out: str | Path) -> "Results":
     Raises:
         WarehouseError: no audit has finished there.
     """
-    from eo_audit.results import Results
+    from eo_audit.report.results import Results
 
     return Results(Path(out))

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.exceptions import TyperException
 
-from eo_audit import __version__, reading
-from eo_audit.arguments import (
+from eo_audit import __version__
+from eo_audit.commands import reading
+from eo_audit.commands.arguments import (
     DEFAULT_ACCEPTED,
     AcceptedFile,
     AsOf,
@@ -31,8 +32,8 @@ from eo_audit.arguments import (
     Policy,
     complain,
 )
+from eo_audit.commands.moments import parse_moment
 from eo_audit.errors import CRASH, ArgumentError, AuditError, WarehouseError, of_machine
-from eo_audit.moments import parse_moment
 
 if TYPE_CHECKING:
     from eo_audit.pipeline import Options
@@ -144,10 +145,11 @@ def prune(
     break_lock: BreakLock = False,
 ) -> None:
     """Remove facts of dumps that newer dumps replaced and no audit reads any more; verdict and findings stay as they are."""
-    from eo_audit import pipeline, upkeep
+    from eo_audit import pipeline
+    from eo_audit.audit.sentences import moment
     from eo_audit.report.terminal import plain
     from eo_audit.report.values import in_bytes
-    from eo_audit.report.wording import moment
+    from eo_audit.store import upkeep
 
     keep_ms = upkeep.parse_age(keep)
     with (

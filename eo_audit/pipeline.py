@@ -15,21 +15,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eo_audit import __version__, baseline, upkeep
+from eo_audit import __version__
+from eo_audit.audit import accepted_findings
+from eo_audit.audit.policy import Policy
+from eo_audit.audit.policy import load as load_policy
+from eo_audit.audit.unread import holds_dumps
 from eo_audit.config import Config, load
-from eo_audit.delta_table import DamagedError
 from eo_audit.dump.discovery import Discovery, look_through
 from eo_audit.errors import InputError, WarehouseError
-from eo_audit.ingest import check_brokers, ingest_files
-from eo_audit.keys import Keys
-from eo_audit.places import make_folder
-from eo_audit.policy import Policy
-from eo_audit.policy import load as load_policy
-from eo_audit.schemas import table_names
-from eo_audit.session import Starting
-from eo_audit.tables import Step, Warehouse
-from eo_audit.tasks import Progress, Tasks, silent
-from eo_audit.unread import holds_dumps
+from eo_audit.ingest.step import check_brokers, ingest_files
+from eo_audit.store import upkeep
+from eo_audit.store.delta_table import DamagedError
+from eo_audit.store.folders import make_folder
+from eo_audit.store.keys import Keys
+from eo_audit.store.schemas import table_names
+from eo_audit.store.session import Starting
+from eo_audit.store.tables import Step, Warehouse
+from eo_audit.store.tasks import Progress, Tasks, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,17 +55,17 @@ class Options:
     policy: Path | None = None
     progress: Progress = silent
     notice: Callable[[str], None] = unheard
-    accepted: Path = baseline.DEFAULT
+    accepted: Path = accepted_findings.DEFAULT
     forget_key: bool = False
     break_lock: bool = False
 
-    def judging(self) -> tuple[Policy, tuple[baseline.Accepted, ...]]:
+    def judging(self) -> tuple[Policy, tuple[accepted_findings.Accepted, ...]]:
         """The policy and the accepted findings.
 
         Raises:
             ConfigurationError: one of them cannot be used.
         """
-        return load_policy(self.policy), baseline.load(self.accepted)
+        return load_policy(self.policy), accepted_findings.load(self.accepted)
 
 
 def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable[[], SparkSession] | None" = None) -> None:
@@ -126,7 +128,7 @@ def ingest(warehouse: Warehouse, dumps: Discovery, options: Options) -> None:
 
 def rebuild(warehouse: Warehouse, options: Options) -> None:
     """Facts to histories."""
-    from eo_audit.rebuild import rebuild_histories
+    from eo_audit.rebuild.step import rebuild_histories
 
     _need(warehouse, "ingest")
     rebuild_histories(warehouse, as_of_ms=options.as_of_ms, small=warehouse.small, progress=options.progress)
@@ -135,13 +137,13 @@ def rebuild(warehouse: Warehouse, options: Options) -> None:
 
 def audit(warehouse: Warehouse, options: Options) -> None:
     """Histories to findings, report.html and a verdict; verdict.json is written last."""
-    from eo_audit import findings, judge, verdict
+    from eo_audit.audit import findings, step, verdict
     from eo_audit.report import build
 
     _need(warehouse, "rebuild")
     build.warm_up()
     options.progress("judging", 0, 1)
-    judged = judge.judge(warehouse, policy=options.policy, accepted=options.accepted, inputs=inputs_of(warehouse), run_id=run_id(warehouse))
+    judged = step.judge(warehouse, policy=options.policy, accepted=options.accepted, inputs=inputs_of(warehouse), run_id=run_id(warehouse))
     warehouse.overwrite_arrow("findings", findings.table(judged.findings))
     findings.write(warehouse.out, judged.findings)
     publish(warehouse, "audit", options, rule_set=str(judged.verdict["rule_set"]), verdict=str(judged.verdict["verdict"]))

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eo_audit.config import load
-from eo_audit.session import session
+from eo_audit.store.session import session
 
 
 @pytest.fixture(scope="session")

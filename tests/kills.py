@@ -20,8 +20,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from eo_audit.schemas import table_names
-from eo_audit.tables import Warehouse
+from eo_audit.store.schemas import table_names
+from eo_audit.store.tables import Warehouse
 
 ROOT = Path(__file__).parent.parent
 DUMPS = ROOT / "tests" / "data" / "corpus" / "dumps"

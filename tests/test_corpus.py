@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import eo_audit
 from eo_audit import pipeline
 from eo_audit.report.export import export
-from eo_audit.results import Results
+from eo_audit.report.results import Results
 from eo_audit.rules.catalogue import RULES
 from tests.support.without_payloads import copy_without_payloads
 

@@ -23,16 +23,16 @@ TEXT_FILES = {"", ".py", ".md", ".toml", ".lock", ".yaml", ".json", ".sh", ".htm
 # Folder or module -> what it must not import. "eo_audit.x" also covers what lies below it.
 FORBIDDEN_IMPORTS = {
     "eo_audit/model": ["pyspark", "pyarrow", "numpy", "pandas", "eo_audit"],
-    "eo_audit/dump": ["pyspark", "eo_audit.model", "eo_audit.history", "eo_audit.rules", "eo_audit.tables", "eo_audit.session"],
-    "eo_audit/history": ["eo_audit.dump", "eo_audit.rules", "eo_audit.tables", "eo_audit.session", "eo_audit.pipeline"],
-    "eo_audit/rules": ["eo_audit.dump", "eo_audit.tables", "eo_audit.session", "eo_audit.pipeline"],
-    "eo_audit/report": ["eo_audit.history", "eo_audit.session", "eo_audit.pipeline"],
+    "eo_audit/dump": ["pyspark", "eo_audit.model", "eo_audit.history", "eo_audit.rules", "eo_audit.store.tables", "eo_audit.store.session"],
+    "eo_audit/history": ["eo_audit.dump", "eo_audit.rules", "eo_audit.store.tables", "eo_audit.store.session", "eo_audit.pipeline"],
+    "eo_audit/rules": ["eo_audit.dump", "eo_audit.store.tables", "eo_audit.store.session", "eo_audit.pipeline"],
+    "eo_audit/report": ["eo_audit.history", "eo_audit.store.session", "eo_audit.pipeline"],
 }
 # Import -> the only modules that may have it.
 RESERVED_IMPORTS = {
-    "deltalake": {"eo_audit/delta_table.py"},
-    "delta": {"eo_audit/tables.py", "eo_audit/session.py"},
-    "great_expectations": {"eo_audit/gate.py"},
+    "deltalake": {"eo_audit/store/delta_table.py"},
+    "delta": {"eo_audit/store/tables.py", "eo_audit/store/session.py"},
+    "great_expectations": {"eo_audit/report/gate.py"},
 }
 # A step of a history or a rule is lazy, and gives the same rows every time.
 ACTIONS = {"collect", "toPandas", "toLocalIterator", "take", "head", "cache", "checkpoint", "localCheckpoint", "foreach", "show"}
@@ -99,7 +99,7 @@ def test_only_session_builds_a_spark_session() -> None:
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Attribute) and node.attr in ("builder", "getOrCreate")
     }
-    assert builders == {"eo_audit/session.py"}
+    assert builders == {"eo_audit/store/session.py"}
 
 
 def strings(tree: ast.Module) -> Iterator[ast.Constant]:

@@ -20,7 +20,7 @@ from eo_audit.dump.printed import text
 from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times
 from eo_audit.dump.walk import check_file, outside, walk
 from eo_audit.errors import InputError
-from eo_audit.places import refuse_scheme
+from eo_audit.store.folders import refuse_scheme
 
 HEAD_BYTES = 64 << 10
 UNFINISHED = "unfinished.txt"  # what collect-dumps.sh removes at its end

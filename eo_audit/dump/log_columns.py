@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 _NUMPY: dict[pa.DataType, np.dtype[np.int64] | np.dtype[np.int32]] = {pa.int64(): np.dtype(np.int64), pa.int32(): np.dtype(np.int32)}
 

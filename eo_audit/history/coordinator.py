@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.history import coordinator_ghosts, coordinator_law
 from eo_audit.model import states as law
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 TOPIC = "__transaction_state"
 

@@ -8,7 +8,7 @@ and last epochs stand for them. Batches without producer id show no edges at all
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 EDGE_RECORDS = 64
 EDGE_RECORDS_OF_NOBODY = 512

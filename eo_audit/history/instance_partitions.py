@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import farthest
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 _ADDRESS = "section_id, byte_offset, length"
 _MARKER = f"""struct(base_offset, marker_type, producer_epoch, marker_coordinator_epoch, max_timestamp_ms, {_ADDRESS})"""

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from eo_audit.history import abort_cause
 from eo_audit.history.coordinator_law import among
 from eo_audit.model import states as law
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 _KEY = ("cluster", "coordinator_partition", "replica_log_id", "transactional_id")
 _ADDRESS = ("section_id", "byte_offset", "length")

@@ -14,7 +14,7 @@ text whose ends are stitched, so that one huge log is many tasks.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 # A position is the number of the section within its log, then the byte offset within the section: room for 16 TiB of text.
 BYTE_BITS = 44

@@ -7,7 +7,7 @@ here, and a transaction that ended after the dump of this partition hangs nowher
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 _RUNNING = "exists(allowed, c -> c.decision IS NULL)"
 _FATE = f"""CASE WHEN is_ambiguous THEN 'unknown' WHEN {_RUNNING} THEN 'running' WHEN size(allowed) > 0 THEN 'decided'

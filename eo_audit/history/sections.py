@@ -10,7 +10,7 @@ directories and sections of an unknown log are not read.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 UNSUPPORTED_DIALECT = "0.11-2.1"
 INTERNAL_TOPICS = ("__transaction_state", "__consumer_offsets", "__cluster_metadata", "__share_group_state", "__remote_log_metadata")

@@ -27,7 +27,7 @@ from eo_audit.history.sequence_columns import (
     cycle_step,
 )
 from eo_audit.history.stitch import with_inheritance
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 # What the windows look at. All other columns travel as one, `facts`: each window copies its rows, and few columns are quickly copied.
 _SEEN = ["replica_log_id", "chunk", "position_in_log", "producer_epoch"]

@@ -6,7 +6,7 @@ Whose data a span holds is another question: late data of an earlier transaction
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 _IS_DATA = "row_kind = 'data'"
 _ADDRESS = "section_id, byte_offset, length"

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from eo_audit.history.index_view import view_differences, with_difference
 from eo_audit.history.sections import IS_INTERNAL, columns_of, expressions, named
 from eo_audit.history.unseen_transactions import unseen_transactions
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 BROKEN = (
     *("hole", "unexplained", "segment_missing", "head_missing", "disorder", "crc_invalid", "not_judged"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from eo_audit.report.wording import SEVERITIES, Row, acceptance, headline, is_paper, is_waiting, place, waiting_for
+from eo_audit.audit.sentences import SEVERITIES, Row, acceptance, headline, is_paper, is_waiting, place, waiting_for
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,9 +12,9 @@ from functools import cache
 import jinja2
 from markupsafe import Markup, escape
 
+from eo_audit.audit.sentences import acceptances, counted, moment, offsets, place, visible, writer
 from eo_audit.report.content import Content, Evidence, Incident, Shown
 from eo_audit.report.values import Row
-from eo_audit.report.wording import acceptances, counted, moment, offsets, place, visible, writer
 
 FIRST_INCIDENTS = 60  # laid out at once; the page adds more when asked, so that 10,000 findings still open in a second
 MOST_LINKS = 12

@@ -8,12 +8,12 @@ The size of a report follows from its findings, never from the size of the logs.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from eo_audit.audit.sentences import counted, place, visible
 from eo_audit.report.charts import Concern, overview_chart, partition_chart
 from eo_audit.report.content import Content, Picture, Reader, rank
 from eo_audit.report.html import anchor
 from eo_audit.report.time_charts import open_transactions_chart, transactional_id_chart
 from eo_audit.report.values import Row, maybe, whole
-from eo_audit.report.wording import counted, place, visible
 
 MAX_PARTITIONS = 24
 MAX_QUIET_PARTITIONS = 6  # that no finding is about

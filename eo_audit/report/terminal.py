@@ -19,9 +19,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from eo_audit.audit.sentences import Row, acceptances, held_back, moment, place
 from eo_audit.report.content import Content, Incident, Shown
 from eo_audit.report.show import Element
-from eo_audit.report.wording import Row, acceptances, held_back, moment, place
 
 WIDTH = 100
 MOST_INCIDENTS = 12  # a screen and a half; all of them are in report.html and findings.jsonl

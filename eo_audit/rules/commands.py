@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eo_audit.rules.words import shell
+from eo_audit.words import shell
 
 TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
 DESCRIBES_PRODUCERS = (2, 8)  # brokers that answer DescribeProducers (KIP-664)

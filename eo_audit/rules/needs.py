@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.words import shown, some
+from eo_audit.words import shown, some
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log

@@ -8,7 +8,7 @@ An id is free text, so no shape proves an owner: all but `PLAIN` only "look like
 import re
 from dataclasses import dataclass
 
-from eo_audit.rules.words import shown
+from eo_audit.words import shown
 
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 

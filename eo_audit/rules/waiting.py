@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.row import Row
-from eo_audit.rules.words import duration, shown
+from eo_audit.words import duration, shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log

@@ -15,7 +15,7 @@ from eo_audit.history.sequences import producer_rows
 from eo_audit.history.spans import transaction_spans
 from eo_audit.model.batches import Batch
 from eo_audit.model.producer_history import HistoryRow, histories
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 from tests.agreement.generated import LogWriter, logs
 from tests.support.rows import table
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eo_audit import cli
-from eo_audit.tables import Step, Warehouse
+from eo_audit.store.tables import Step, Warehouse
 
 DUMPS = Path(__file__).parent.parent / "data/corpus/dumps"
 CLEAN = str(Path(__file__).parents[2] / "examples" / "clean" / "dumps")

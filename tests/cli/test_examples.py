@@ -11,9 +11,9 @@ import eo_audit
 from eo_audit import cli, pipeline
 from eo_audit.pipeline import Options
 from eo_audit.report.content import build_content
+from eo_audit.report.results import Results
 from eo_audit.report.terminal import console, show_result
-from eo_audit.results import Results
-from eo_audit.schemas import table_names
+from eo_audit.store.schemas import table_names
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 NAMES = {

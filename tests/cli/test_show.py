@@ -12,7 +12,7 @@ from eo_audit.errors import ArgumentError, InputError, WarehouseError
 from eo_audit.pipeline import Options
 from eo_audit.report.quote import is_kafkas_own, quotable
 from eo_audit.report.show import Element, parse_address, show
-from eo_audit.tables import Warehouse
+from eo_audit.store.tables import Warehouse
 
 DUMPS = Path(__file__).parent.parent / "data/corpus/dumps"
 LOG = "broker-1/orders-0/00000000000000000000.log.txt"

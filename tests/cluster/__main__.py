@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from eo_audit.config import load
-from eo_audit.session import session
+from eo_audit.store.session import session
 from tests.cluster.faults import FAULTS
 from tests.cluster.held import held
 from tests.cluster.properties import Case, Result, check

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from eo_audit import pipeline, policy
-from eo_audit.collect import Collected, collect
-from eo_audit.findings import Finding, findings
+from eo_audit import pipeline
+from eo_audit.audit import policy
+from eo_audit.audit.collect import Collected, collect
+from eo_audit.audit.findings import Finding, findings
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.needs import Unknown, unknown
 

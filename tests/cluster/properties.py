@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from eo_audit import policy
-from eo_audit.findings import Finding
+from eo_audit.audit import policy
+from eo_audit.audit.findings import Finding
 from tests.cluster.audit import Said, audit
 from tests.cluster.dumping import plan_of, write_dumps
 from tests.cluster.faults import FAULTS, suited

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from eo_audit.audit.unread import Unread, told
 from eo_audit.dump import kernel_reader
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
-from eo_audit.unread import Unread, told
 from tests.support import dump_text
 from tests.support.dump_text import Batch, Rec, Style, dump, forged_marker
 

@@ -11,7 +11,7 @@ from eo_audit.dump.identity import ManifestHint, identify, parse_path, replica_l
 from eo_audit.dump.messages import MAX_QUOTE, detail_of, message_of
 from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, dump_times, read_sidecar
 from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 HERE = Path(__file__).parent
 DUMPS = HERE.parent / "data" / "corpus" / "dumps"

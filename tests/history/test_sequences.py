@@ -16,7 +16,7 @@ from eo_audit.history.sequences import producer_rows
 from eo_audit.history.spans import transaction_spans
 from eo_audit.model.batches import Batch
 from eo_audit.model.producer_history import HistoryRow, histories
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 from tests.support.facts import CORPUS, facts_of
 
 LEGAL = {"plain", "control", "marker", "empty_marker", "in_sequence", "first_zero", "new_epoch", "not_sequenced"}

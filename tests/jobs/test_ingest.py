@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 
 from eo_audit import pipeline
 from eo_audit.errors import InputError
-from eo_audit.ingest import ingest_files
+from eo_audit.ingest.step import ingest_files
 from eo_audit.pipeline import Options
-from eo_audit.schemas import table_names
-from eo_audit.tables import Warehouse
-from eo_audit.tasks import Tasks
+from eo_audit.store.schemas import table_names
+from eo_audit.store.tables import Warehouse
+from eo_audit.store.tasks import Tasks
 
 DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
 ONE_KEPT = {"ingest_id", "key_hash", "value_hash", "input_path"}  # what two clean runs need not share

@@ -17,15 +17,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from eo_audit import lock, pipeline, scratch, upkeep
-from eo_audit.delta_table import LONG_LOG, DamagedError, Table
+from eo_audit import pipeline
 from eo_audit.dump.kernel_hash import hashes_of
 from eo_audit.errors import ArgumentError, ConfigurationError, WarehouseError, of_machine
-from eo_audit.keys import KEY_FILE, NAME, OLD_SALT, Keys
 from eo_audit.pipeline import Options
-from eo_audit.run_history import finding_history
-from eo_audit.schemas import table_names
-from eo_audit.tables import Step, Warehouse
+from eo_audit.report.audits import finding_history
+from eo_audit.store import lock, scratch, upkeep
+from eo_audit.store.delta_table import LONG_LOG, DamagedError, Table
+from eo_audit.store.keys import KEY_FILE, NAME, OLD_SALT, Keys
+from eo_audit.store.schemas import table_names
+from eo_audit.store.tables import Step, Warehouse
 from tests.jobs.test_ingest import DUMPS, content, ingest, no_spark
 
 CLEAN = DUMPS / "syn_gap"
@@ -341,7 +342,7 @@ def test_a_writer_whose_lock_was_broken_writes_nothing_more(tmp_path: Path) -> N
 def test_what_a_kill_leaves_in_the_temporary_folder_goes(tmp_path: Path) -> None:
     die = """
         import os, sys
-        from eo_audit.scratch import own_folder
+        from eo_audit.store.scratch import own_folder
         (own_folder() / "blockmgr-1").mkdir()
         print(own_folder(), flush=True)
         os._exit(9) if sys.argv[1] == "die" else sys.stdin.read()

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 import eo_audit
 from eo_audit import pipeline
-from eo_audit.results import Results
+from eo_audit.report.results import Results
 from tests.support.nights import Night, make
 
 LOG = "payments-0"

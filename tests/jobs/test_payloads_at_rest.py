@@ -29,7 +29,7 @@ RUN = (sys.executable, "-c", "from eo_audit.cli import main; main()")
 DIES = """
 import sys
 from eo_audit import cli
-from eo_audit.tables import Warehouse
+from eo_audit.store.tables import Warehouse
 commit, left = Warehouse._commit, [10]
 def commit_or_die(self, *arguments, **named):
     left[0] -= 1

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from eo_audit import pipeline
 from eo_audit.errors import WarehouseError
 from eo_audit.pipeline import Options
-from eo_audit.schemas import table_names
-from eo_audit.tables import Warehouse
+from eo_audit.store.schemas import table_names
+from eo_audit.store.tables import Warehouse
 
 DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
 FIRST, SECOND = DUMPS / "hanging_txn_k39", DUMPS / "syn_gap"

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from eo_audit import session
 from eo_audit.config import load
 from eo_audit.errors import ConfigurationError
+from eo_audit.store import session
 
 
 def test_delta_is_on(spark: SparkSession, tmp_path: Path) -> None:

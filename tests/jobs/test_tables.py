@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from eo_audit import parquet
 from eo_audit.errors import ConfigurationError, WarehouseError
-from eo_audit.schemas import schema
-from eo_audit.tables import Step, Warehouse
+from eo_audit.store import parquet
+from eo_audit.store.schemas import schema
+from eo_audit.store.tables import Step, Warehouse
 
 STEP = Step(run_id="r1", step="rebuild", finished_at_ms=1, code_version="0", inputs="[]")
 
@@ -140,7 +140,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
     die = f"""
         import os
         from pathlib import Path
-        from eo_audit.lock import exclusive
+        from eo_audit.store.lock import exclusive
         with exclusive(Path({str(tmp_path)!r}) / "warehouse" / "_lock"):
             os._exit(9)
     """

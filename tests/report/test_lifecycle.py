@@ -16,11 +16,11 @@ import eo_audit
 from eo_audit import cli, pipeline
 from eo_audit.config import conf_folder
 from eo_audit.errors import WarehouseError
-from eo_audit.gate import gate
 from eo_audit.pipeline import Options
-from eo_audit.results import Results
-from eo_audit.run_history import finding_history
-from eo_audit.tables import Warehouse
+from eo_audit.report.audits import finding_history
+from eo_audit.report.gate import gate
+from eo_audit.report.results import Results
+from eo_audit.store.tables import Warehouse
 
 DUMPS = Path(__file__).parents[2] / "examples" / "hanging-transaction" / "dumps"
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from eo_audit.rules.sources import SOURCES
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 Rows = dict[str, object]
 LINE = 80  # bytes of each line

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 
-from eo_audit.collect import Collected, collect
-from eo_audit.findings import Finding, findings
-from eo_audit.schemas import schema
+from eo_audit.audit.collect import Collected, collect
+from eo_audit.audit.findings import Finding, findings
+from eo_audit.store.schemas import schema
 from tests.rules.compact import Rows, Tables
 
 CASES = Path(__file__).parent / "cases"

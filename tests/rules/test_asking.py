@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from eo_audit.collect import collect
-from eo_audit.findings import findings
+from eo_audit.audit.collect import collect
+from eo_audit.audit.findings import findings
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.context import ASKED, Context, NotAsked
 from eo_audit.rules.row import Row, UnaskedColumn

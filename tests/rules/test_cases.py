@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from eo_audit.findings import Finding
+from eo_audit.audit.findings import Finding
 from eo_audit.rules.catalogue import BY_CODE, RULES
 from tests.rules.conftest import Audited, case_files
 

@@ -16,7 +16,7 @@ from eo_audit.rules.needs import NEEDS
 from eo_audit.rules.rule import SEVERITIES, Docs, Rule
 from eo_audit.rules.sources import SOURCES
 from eo_audit.rules.subjects import SUBJECTS
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 PAGES = {path for path in Path(eo_audit.rules.__file__).parent.glob("*/*.py") if "\nRULE = " in path.read_text(encoding="utf-8")}
 WAITING = {"", "for_ever", "overdue", "stuck", "open"}

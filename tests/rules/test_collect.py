@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from eo_audit.collect import collect
-from eo_audit.findings import findings
+from eo_audit.audit.collect import collect
+from eo_audit.audit.findings import findings
 from eo_audit.rules.cases import MOST_TELLING
 from eo_audit.rules.catalogue import BY_CODE
 from tests.rules.compact import Tables

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from eo_audit.outages import CAUSE, outage_ms
+from eo_audit.audit.outages import CAUSE, outage_ms
 from eo_audit.rules.row import Row
 from tests.rules.compact import Rows
 from tests.rules.conftest import InMemory

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from eo_audit import verdict
-from eo_audit.collect import Collected
-from eo_audit.findings import Finding, findings
-from eo_audit.policy import HeldBack, load, parse
+from eo_audit.audit import verdict
+from eo_audit.audit.collect import Collected
+from eo_audit.audit.findings import Finding, findings
+from eo_audit.audit.policy import HeldBack, load, parse
+from eo_audit.audit.unread import Unread
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example
-from eo_audit.unread import Unread
 
 SEQUENCED = frozenset({"batch", "producer_batch", "sequenced_batch", "producer_edge", "payload_edge"})
 TRANSACTIONAL = SEQUENCED | {"transactional_batch", "marker", "closing_abort", "registered_partition"}

@@ -4,7 +4,7 @@ import pytest
 
 from eo_audit.rules.row import Row
 from eo_audit.rules.waiting import frees_at_ms, spent, whose
-from eo_audit.rules.words import moment
+from eo_audit.words import moment
 
 MINUTE = 60_000
 

@@ -6,7 +6,7 @@ import pytest
 
 from eo_audit.rules.commands import abort, describe
 from eo_audit.rules.needs import REASONS, Unknown, sentences
-from eo_audit.rules.words import count, duration, offsets, partitions, shell, shown
+from eo_audit.words import count, duration, offsets, partitions, shell, shown
 
 HOSTILE = [
     "plain",

@@ -12,7 +12,7 @@ from eo_audit.dump.discovery import DumpFile, discover
 from eo_audit.dump.identity import dump_file_id
 from eo_audit.dump.log_columns import fact_table
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
-from eo_audit.schemas import schema, table_names
+from eo_audit.store.schemas import schema, table_names
 
 CORPUS = Path(__file__).resolve().parent.parent / "data" / "corpus"
 SALT = b"salt of the tests"[:16]

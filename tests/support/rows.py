@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 _EMPTY: dict[str, object] = {"long": 0, "integer": 0, "string": "", "boolean": False}
 

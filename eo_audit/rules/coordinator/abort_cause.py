@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.coordinator.words import name_of
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import count, duration
+from eo_audit.words import count, duration
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

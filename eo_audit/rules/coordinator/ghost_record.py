@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.coordinator.words import name_of, step_details
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import count, some
+from eo_audit.words import count, some
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.coordinator.words import more, name_of, step_details
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import partitions
+from eo_audit.words import partitions
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

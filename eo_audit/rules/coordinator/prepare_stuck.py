@@ -14,7 +14,7 @@ from eo_audit.rules.coordinator.words import asked, name_of
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import duration, partitions
+from eo_audit.words import duration, partitions
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

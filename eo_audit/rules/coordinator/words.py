@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules import commands
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case
-from eo_audit.rules.words import shown
+from eo_audit.words import shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

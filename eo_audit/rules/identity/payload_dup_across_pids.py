@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.identity.candidates import candidates
 from eo_audit.rules.identity.words import gap_ms, resent
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import count, duration, offsets
+from eo_audit.words import count, duration, offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -16,7 +16,7 @@ from eo_audit.rules.identity.resends import head, tail
 from eo_audit.rules.identity.words import edges, resent
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import shown
+from eo_audit.words import shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

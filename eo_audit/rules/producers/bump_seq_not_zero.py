@@ -11,7 +11,7 @@ Legal look-alike: A new epoch that starts at 0; a first batch behind a hole or a
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import count
+from eo_audit.words import count
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.producers.words import STATE_LOST, WINDOW, leader_changed, sequences, who
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import count, duration, offsets
+from eo_audit.words import count, duration, offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

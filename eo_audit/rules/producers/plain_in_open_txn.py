@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.producers.words import who
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import offsets
+from eo_audit.words import offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

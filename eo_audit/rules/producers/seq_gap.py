@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.producers.words import leader_changed, who
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import count
+from eo_audit.words import count
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

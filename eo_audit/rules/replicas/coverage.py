@@ -10,7 +10,7 @@ Legal look-alike: A log that starts at the first segment dumped.
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import offsets, shown
+from eo_audit.words import offsets, shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

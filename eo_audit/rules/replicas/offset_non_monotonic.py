@@ -10,7 +10,7 @@ Legal look-alike: The same segment dumped twice, or segments dumped in any order
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import count
+from eo_audit.words import count
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.words import shown
+from eo_audit.words import shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Log

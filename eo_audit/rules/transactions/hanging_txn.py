@@ -15,7 +15,7 @@ from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
 from eo_audit.rules.transactions.words import UNVERIFIED
 from eo_audit.rules.waiting import age, whose
-from eo_audit.rules.words import count, duration, partitions
+from eo_audit.words import count, duration, partitions
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

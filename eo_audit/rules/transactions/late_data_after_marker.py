@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions.words import DATA, UNVERIFIED, writer
-from eo_audit.rules.words import count, offsets
+from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions.words import DATA
-from eo_audit.rules.words import count, offsets, shown
+from eo_audit.words import count, offsets, shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

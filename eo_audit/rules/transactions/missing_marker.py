@@ -12,7 +12,7 @@ marker.
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.words import count, shown, some
+from eo_audit.words import count, shown, some
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
 from eo_audit.rules.waiting import frees_at_ms, spent, whose
-from eo_audit.rules.words import count, moment
+from eo_audit.words import count, moment
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
 from eo_audit.rules.waiting import ONGOING, frees_at_ms
-from eo_audit.rules.words import moment, shown
+from eo_audit.words import moment, shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log

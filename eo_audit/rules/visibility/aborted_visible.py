@@ -13,7 +13,7 @@ from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sidecars.words import rebuild_index
 from eo_audit.rules.visibility.words import SEEN, writer
-from eo_audit.rules.words import count, offsets
+from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

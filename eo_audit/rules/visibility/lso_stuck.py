@@ -14,7 +14,7 @@ from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
 from eo_audit.rules.waiting import Age, age, whose
-from eo_audit.rules.words import count, duration
+from eo_audit.words import count, duration
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log

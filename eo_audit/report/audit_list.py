@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from eo_audit.audit.sentences import SEVERITIES, counted, moment, offsets, place
+from eo_audit.report.audits import AuditRun
 from eo_audit.report.terminal import STYLES, plain
 from eo_audit.report.values import Row
-from eo_audit.report.wording import SEVERITIES, counted, moment, offsets, place
-from eo_audit.run_history import AuditRun
 
 MOST_LISTED = 8
 

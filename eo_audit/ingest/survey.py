@@ -10,8 +10,8 @@ from eo_audit.dump.discovery import DumpFile
 from eo_audit.dump.identity import dump_file_id
 from eo_audit.dump.ranges import Survey, Text
 from eo_audit.errors import InputError
-from eo_audit.tables import Warehouse
-from eo_audit.tasks import Tasks
+from eo_audit.store.tables import Warehouse
+from eo_audit.store.tasks import Tasks
 
 T = TypeVar("T")
 _Whose = tuple[object, ...]

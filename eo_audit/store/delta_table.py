@@ -16,8 +16,8 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from eo_audit.errors import WarehouseError, of_machine
-from eo_audit.parquet import DataFile
-from eo_audit.schemas import schema, table_names
+from eo_audit.store.parquet import DataFile
+from eo_audit.store.schemas import schema, table_names
 
 # Versions below the oldest one that is kept, after which their part of the log is put into a checkpoint.
 LONG_LOG = 20

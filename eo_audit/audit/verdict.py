@@ -13,15 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eo_audit import baseline, outages
-from eo_audit.baseline import Accepted
-from eo_audit.collect import Collected
+from eo_audit.audit import accepted_findings, outages
+from eo_audit.audit.accepted_findings import Accepted
+from eo_audit.audit.collect import Collected
+from eo_audit.audit.findings import Finding
+from eo_audit.audit.policy import CRASHED, Policy
+from eo_audit.audit.sentences import is_waiting, place
+from eo_audit.audit.unread import Unread, minded, told
 from eo_audit.errors import FAIL, PASS, UNKNOWN
-from eo_audit.findings import Finding
 from eo_audit.json_text import json_text
-from eo_audit.policy import CRASHED, Policy
 from eo_audit.report.content import summary
-from eo_audit.report.wording import is_waiting, place
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
 from eo_audit.rules.fingerprint import fingerprint
@@ -29,8 +30,7 @@ from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
 from eo_audit.rules.waiting import blocker
-from eo_audit.rules.words import shown, some
-from eo_audit.unread import Unread, minded, told
+from eo_audit.words import shown, some
 
 FILE = "verdict.json"
 SCHEMA = 1
@@ -82,7 +82,7 @@ def build(
     judged = {rule.code: _judge(rule, collected, crashes.get(rule.code)) for rule in rules}
     now, clock = _as_of(collected.context.clusters.values())
     found = {finding.finding_id for finding in findings}
-    entries = [baseline.entry(one, now) for one in accepted if one.finding_id in found]
+    entries = [accepted_findings.entry(one, now) for one in accepted if one.finding_id in found]
     muted = frozenset(entry["finding_id"] for entry in entries if not entry["expired"])
     of_rule = {
         rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules

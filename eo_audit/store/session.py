@@ -2,8 +2,8 @@
 
 On one machine the two Delta jars come from the project's own cache and stand on the class path: resolving them again at each
 start costs seconds, and only classes of the class path can enter an archive of loaded classes (AppCDS).
-`python -m eo_audit.session fetch` fills the cache, `python -m eo_audit.session archive DUMPS` adds that archive. Under spark-submit the
-cluster's own settings are left alone.
+`python -m eo_audit.store.session fetch` fills the cache, `python -m eo_audit.store.session archive DUMPS` adds that archive.
+Under spark-submit the cluster's own settings are left alone.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from eo_audit.config import Config, Profile, load, submitted
 from eo_audit.errors import ConfigurationError
-from eo_audit.scratch import own_folder
+from eo_audit.store.scratch import own_folder
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
 JARS = {
@@ -39,7 +39,7 @@ DELTA = {
 }
 OLDEST_JAVA = 17
 _WRITE_ARCHIVE = "EO_AUDIT_WRITE_CLASS_ARCHIVE"
-_CHECKOUT = Path(__file__).resolve().parent.parent
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def session(config: Config, *, input_bytes: int | None = None) -> SparkSession:

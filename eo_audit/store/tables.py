@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eo_audit import parquet
-from eo_audit.delta_table import DamagedError, Table
 from eo_audit.errors import of_machine
-from eo_audit.keys import Keys
-from eo_audit.lock import Held, exclusive
-from eo_audit.parquet import DataFile
-from eo_audit.recovery import recover
-from eo_audit.schemas import conform, schema
+from eo_audit.store import parquet
+from eo_audit.store.delta_table import DamagedError, Table
+from eo_audit.store.keys import Keys
+from eo_audit.store.lock import Held, exclusive
+from eo_audit.store.parquet import DataFile
+from eo_audit.store.recovery import recover
+from eo_audit.store.schemas import conform, schema
 
 if TYPE_CHECKING:  # commands that only read start in a fraction of a second, without Spark
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from eo_audit.errors import ArgumentError, WarehouseError
 from eo_audit.report.quote import KAFKAS_OWN, Address, address_of, dump_path, is_kafkas_own, quotable, texts_at
 from eo_audit.report.values import whole
-from eo_audit.schemas import schema, table_names
-from eo_audit.tables import Warehouse
+from eo_audit.store.schemas import schema, table_names
+from eo_audit.store.tables import Warehouse
 
 if TYPE_CHECKING:
     import pandas as pd

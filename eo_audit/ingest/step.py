@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eo_audit import parquet
 from eo_audit.dump import ranges
 from eo_audit.dump.claims import check_claims, claims
 from eo_audit.dump.discovery import DumpFile
 from eo_audit.dump.parse import PARSER_VERSION, FileContext, Ledger, State
 from eo_audit.dump.ranges import Range, Reading, Text
-from eo_audit.parquet import DataFile, FactWriter
-from eo_audit.schemas import schema, table_names
-from eo_audit.survey import Surveyed, grouped, met_again, survey_files, unknown_files
-from eo_audit.tables import Warehouse
-from eo_audit.tasks import Tasks
+from eo_audit.ingest.survey import Surveyed, grouped, met_again, survey_files, unknown_files
+from eo_audit.store import parquet
+from eo_audit.store.parquet import DataFile, FactWriter
+from eo_audit.store.schemas import schema, table_names
+from eo_audit.store.tables import Warehouse
+from eo_audit.store.tasks import Tasks
 
 _Files = dict[str, list[DataFile]]
 

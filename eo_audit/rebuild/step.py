@@ -30,8 +30,8 @@ from eo_audit.history.sequences import producer_rows
 from eo_audit.history.spans import transaction_spans
 from eo_audit.history.visibility import mark_visibility, visibility
 from eo_audit.history.visible_ranges import visible_ranges
-from eo_audit.tables import Warehouse
-from eo_audit.tasks import Progress, silent
+from eo_audit.store.tables import Warehouse
+from eo_audit.store.tasks import Progress, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

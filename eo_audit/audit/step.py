@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eo_audit import __version__, baseline
-from eo_audit import policy as policies
-from eo_audit.collect import collect
-from eo_audit.findings import Finding, findings
-from eo_audit.tables import Warehouse
-from eo_audit.unread import unread_text
-from eo_audit.verdict import build
+from eo_audit import __version__
+from eo_audit.audit import accepted_findings
+from eo_audit.audit import policy as policies
+from eo_audit.audit.collect import collect
+from eo_audit.audit.findings import Finding, findings
+from eo_audit.audit.unread import unread_text
+from eo_audit.audit.verdict import build
+from eo_audit.store.tables import Warehouse
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,14 @@ def judge(
     Args:
         warehouse: with the histories of a finished rebuild.
         policy: a policy file; the one that comes with the package by default.
-        accepted: a file of accepted findings (`eo_audit.baseline`); it need not exist.
+        accepted: a file of accepted findings (`eo_audit.audit.accepted_findings`); it need not exist.
         inputs: path, digest, bytes and unread_bytes of each input.
         run_id: id of the run.
 
     Raises:
         ConfigurationError: the policy or the accepted findings cannot be used.
     """
-    chosen, known = policies.load(policy), baseline.load(accepted) if accepted else ()
+    chosen, known = policies.load(policy), accepted_findings.load(accepted) if accepted else ()
     collected = collect(warehouse)
     found, crashed = findings(collected)
     verdict = build(

@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.outages import outage_ms
+from eo_audit.audit.outages import outage_ms
+from eo_audit.audit.unlisted_aborts import unlisted_aborts
 from eo_audit.rules.cases import cases
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import ASKED, Context, Log
@@ -23,7 +24,6 @@ from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example, Rule
 from eo_audit.rules.sources import SOURCES
 from eo_audit.rules.subjects import names_of, subjects
-from eo_audit.unlisted_aborts import unlisted_aborts
 
 if TYPE_CHECKING:
     import pyarrow as pa

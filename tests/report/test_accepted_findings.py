@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.baseline import Accepted, accept, entry, load, of_same_incidents
+from eo_audit.audit.accepted_findings import Accepted, accept, entry, load, of_same_incidents
+from eo_audit.audit.sentences import acceptances
 from eo_audit.errors import ArgumentError, ConfigurationError
-from eo_audit.report.wording import acceptances
 from tests.report.hand_made import finding
 
 LAST_MS = 1798761599999  # the last millisecond of 2026-12-31, UTC

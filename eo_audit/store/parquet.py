@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eo_audit.schemas import schema
+from eo_audit.store.schemas import schema
 
 ROW_GROUP_ROWS = 250_000
 _NAMED = re.compile(r"^part-[0-9a-f]{32}-([0-9a-f]{8})\.parquet$")

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eo_audit.delta_table import GRACE_MS, Table
 from eo_audit.errors import ArgumentError
-from eo_audit.schemas import schema, table_names
-from eo_audit.tables import Warehouse
+from eo_audit.store.delta_table import GRACE_MS, Table
+from eo_audit.store.schemas import schema, table_names
+from eo_audit.store.tables import Warehouse
 
 DAY_MS = 86_400_000
 # Versions of one table that its log may tell of: an audit that is repeated every five minutes writes some hundred a day.

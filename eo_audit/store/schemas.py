@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _ARROW = {"long": "int64", "integer": "int32", "boolean": "bool_", "string": "string", "double": "float64", "binary": "binary"}
 
 

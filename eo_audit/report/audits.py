@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eo_audit.tables import Warehouse
+from eo_audit.store.tables import Warehouse
 
 Row = dict[str, object]
 

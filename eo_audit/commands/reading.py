@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eo_audit.arguments import DEFAULT_ACCEPTED, Out, complain
+from eo_audit.commands.arguments import DEFAULT_ACCEPTED, Out, complain
 from eo_audit.errors import InputError, WarehouseError
 
 
@@ -21,7 +21,7 @@ def show(
     """
     from eo_audit.report import show as shown
     from eo_audit.report.terminal import console, show_element
-    from eo_audit.tables import Warehouse
+    from eo_audit.store.tables import Warehouse
 
     show_element(shown.show(address, Warehouse(out), cluster=cluster), console())
 
@@ -32,7 +32,7 @@ def export(
 ) -> None:
     """Any table as JSON lines, in the order of its key, for jq and friends."""
     from eo_audit.report.export import export as exported
-    from eo_audit.tables import Warehouse
+    from eo_audit.store.tables import Warehouse
 
     for line in exported(table, Warehouse(out)):
         sys.stdout.write(line + "\n")
@@ -66,7 +66,7 @@ def gate(
 ) -> None:
     """The data-quality gate over the results in --out: exit code 0 met, 1 not met, 2 met, but the verdict is unknown."""
     from eo_audit.config import conf_folder
-    from eo_audit.gate import gate as checked
+    from eo_audit.report.gate import gate as checked
 
     result = checked(out, expectations=expectations or conf_folder() / "expectations", docs=docs)
     for sentence in result.unmet:
@@ -89,7 +89,7 @@ def accept(
     From the next audit on. `run` and `audit` read accepted.yaml in the current folder (or --accepted FILE); review it like code.
     """
     import eo_audit
-    from eo_audit import baseline
+    from eo_audit.audit import accepted_findings
     from eo_audit.report.values import maybe
 
     if not file.absolute().parent.is_dir():
@@ -97,9 +97,9 @@ def accept(
     results = eo_audit.open(out)
     as_of_ms = maybe(results.verdict, "as_of_ms")
     for finding in [results.finding(name) for name in finding_ids]:  # all of them, or none
-        entry = baseline.accept(file, finding, who=who, why=why, until=until, as_of_ms=as_of_ms)
+        entry = accepted_findings.accept(file, finding, who=who, why=why, until=until, as_of_ms=as_of_ms)
         sys.stdout.write(f"{entry.what} ({entry.finding_id[:12]}) is accepted until {entry.until}: {file}\n")
-    left = baseline.of_same_incidents(results.findings, baseline.load(file))
+    left = accepted_findings.of_same_incidents(results.findings, accepted_findings.load(file))
     if left:
         sys.stdout.write(f"Of the same incident, and still counting: {' '.join(left)}\n")
 
@@ -109,10 +109,10 @@ def history(
     last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many audits, from the newest back.")] = 10,
 ) -> None:
     """How findings came and went between the audits of --out: new, still there, gone."""
-    from eo_audit.report.history import show_history
+    from eo_audit.report.audit_list import show_history
+    from eo_audit.report.audits import finding_history, newest_first
     from eo_audit.report.terminal import console
-    from eo_audit.run_history import finding_history, newest_first
-    from eo_audit.tables import Warehouse
+    from eo_audit.store.tables import Warehouse
 
     audits = finding_history(Warehouse(out))
     if not audits:

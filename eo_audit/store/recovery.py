@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from eo_audit import parquet
-from eo_audit.delta_table import DamagedError, Table
 from eo_audit.errors import WarehouseError
-from eo_audit.schemas import schema, table_names
+from eo_audit.store import parquet
+from eo_audit.store.delta_table import DamagedError, Table
+from eo_audit.store.schemas import schema, table_names
 
 
 @dataclass(frozen=True)

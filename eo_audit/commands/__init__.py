@@ -1,0 +1,1 @@
+"""What the command line takes, and the commands that only read results."""
