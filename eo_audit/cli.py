@@ -34,6 +34,7 @@ from eo_audit.commands.arguments import (
 )
 from eo_audit.commands.moments import parse_moment
 from eo_audit.errors import CRASH, ArgumentError, AuditError, WarehouseError, of_machine
+from eo_audit.words import in_bytes, moment, visible
 
 if TYPE_CHECKING:
     from eo_audit.pipeline import Options
@@ -146,9 +147,6 @@ def prune(
 ) -> None:
     """Remove facts of dumps that newer dumps replaced and no audit reads any more; verdict and findings stay as they are."""
     from eo_audit import pipeline
-    from eo_audit.audit.sentences import moment
-    from eo_audit.report.terminal import plain
-    from eo_audit.report.values import in_bytes
     from eo_audit.store import upkeep
 
     keep_ms = upkeep.parse_age(keep)
@@ -158,7 +156,7 @@ def prune(
     ):
         files = upkeep.superseded(warehouse, keep_ms=keep_ms)
         for file in files:
-            sys.stdout.write(f"{plain(file.path)}  dumped {moment(file.dumped_at_ms)}, {in_bytes(file.text_bytes)} of text\n")
+            sys.stdout.write(f"{visible(file.path)}  dumped {moment(file.dumped_at_ms)}, {in_bytes(file.text_bytes)} of text\n")
         before = warehouse.stored_bytes()
         rows = pipeline.prune(warehouse, files, options) if yes and files else 0
         after = warehouse.stored_bytes()
@@ -204,7 +202,6 @@ def _show_result(out: Path) -> int:
     import eo_audit
     from eo_audit.report.content import build_content
     from eo_audit.report.terminal import console, show_result
-    from eo_audit.report.values import in_bytes
 
     results = eo_audit.open(out)
     code = results.verdict["exit_code"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TypeVar
 
+import yaml
+
 from eo_audit.errors import ConfigurationError
-from eo_audit.yaml_files import read_yaml
 
 _PACKAGE = Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -107,3 +108,35 @@ def _check(path: Path, name: str, value: object, wanted: object) -> None:
         raise ConfigurationError(f"the configuration {path}: {name} must be {_WANTED.get(plain, 'names with values')}, not {value!r}")
     if name in ("range_bytes", "keep_audits") and value == 0:
         raise ConfigurationError(f"the configuration {path}: {name} must be above 0")
+
+
+# What PyYAML's safe loader raises for a date that no calendar has, `0x_`, `!!bool x`, `!!int ''`, `!!timestamp x`, five thousand brackets.
+UNUSABLE = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError)
+
+
+def read_yaml(path: Path, what: str) -> object:
+    """The content of a YAML file.
+
+    Args:
+        path: the file.
+        what: what it is to the person who wrote it, such as "the policy".
+
+    Raises:
+        ConfigurationError: it cannot be read, or is not YAML.
+    """
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{what} {path} cannot be read: {error.strerror}") from error
+    except UNUSABLE as error:
+        raise ConfigurationError(f"{what} {path} cannot be read as YAML: {why(error)}") from error
+
+
+def why(error: Exception) -> str:
+    """One sentence of what is wrong in some YAML."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, LookupError | AttributeError | TypeError):
+        return "a value is not of the kind that its tag names"
+    told = " ".join(str(error).split())
+    return told if len(told) <= 200 else f"{told[:200]} ..."

@@ -32,6 +32,7 @@ from eo_audit.store.schemas import table_names
 from eo_audit.store.session import Starting
 from eo_audit.store.tables import Step, Warehouse
 from eo_audit.store.tasks import Progress, Tasks, silent
+from eo_audit.words import some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,8 +107,7 @@ def discover(inputs: Sequence[Path], options: Options, *, out: Path | None = Non
 
 
 def _some(dumps: Discovery) -> str:
-    names = [file.path for file in dumps.files]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return some([file.path for file in dumps.files], most=3)
 
 
 def ingest(warehouse: Warehouse, dumps: Discovery, options: Options) -> None:

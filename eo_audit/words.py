@@ -1,15 +1,39 @@
-"""Small words for messages: offsets, counts, durations and names, safe for a terminal and for a shell."""
+"""The words of every message, table and page: names that are safe to print, numbers, lengths of time, moments and places; one of each."""
 
+import json
+import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+
+Row = Mapping[str, object]
+
+
+def visible(text: object) -> str:
+    """Text of which every character prints: control, direction-changing and unassigned characters are spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in str(text))
+
+
+def visible_lines(text: object) -> str:
+    """The same for text of several lines, which stay lines."""
+    return "\n".join(map(visible, str(text).split("\n")))
 
 
 def shown(name: str | None) -> str:
-    """A name from a dump, with its control characters escaped."""
-    if name is None:
-        return "(none)"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
+    """A name from a dump that may be missing."""
+    return "(none)" if name is None else visible(name)
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """A value as JSON that can be read and printed: letters of all scripts as they are, what does not print as an escape of JSON."""
+    return _NOT_ASCII.sub(_json_escape, json.dumps(value, indent=indent, ensure_ascii=False))
+
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")  # json.dumps escapes the controls of ASCII but DEL; the newlines of an indented text are its own
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else "\\u007f" if found[0] == "\x7f" else json.dumps(found[0])[1:-1]
 
 
 def shell(name: str) -> str:
@@ -30,10 +54,23 @@ def _bytes(c: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in c.encode("utf-8", "surrogatepass"))
 
 
+def digits(value: object) -> str:
+    """`12,345`; a dash where nobody knows."""
+    return f"{value:,}" if isinstance(value, int) else "–"
+
+
 def count(number: int | None, noun: str, plural: str | None = None) -> str:
-    """`1 record`, `3 records`."""
+    """`1 record`, `3 records`, `12,345 records`."""
     number = number or 0
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}".replace(",", " ")
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def in_bytes(size: int) -> str:
+    """A size for a person: 812 bytes, 1.4 MB."""
+    if size < 1_000:
+        return f"{size} bytes"
+    power = 3 if size >= 1_000**3 else 2 if size >= 1_000**2 else 1
+    return f"{size / 1_000**power:.1f} {('kB', 'MB', 'GB')[power - 1]}"
 
 
 def offsets(first: int | None, last: int | None) -> str:
@@ -41,6 +78,12 @@ def offsets(first: int | None, last: int | None) -> str:
     if first is None:
         return "an offset that the dump does not show"
     return f"offset {first}" if last is None or last == first else f"offsets {first} to {last}"
+
+
+def offset_range(row: Row) -> str:
+    """The offsets a finding is about, for a column of a table: 6-8, or 6; empty where it is about none."""
+    first, last = row.get("first_offset"), row.get("last_offset")
+    return "" if first is None else str(first) if last in (None, first) else f"{first}-{last}"
 
 
 def duration(ms: int | None) -> str:
@@ -59,6 +102,25 @@ def duration(ms: int | None) -> str:
     return f"{minutes // 1_440} d"
 
 
+def moment(ms: object, now_ms: object = None) -> str:
+    """Milliseconds since the epoch as a UTC time: `05:21:43 UTC` on the day of `now_ms`, else with its date; a dash where nobody knows."""
+    if not isinstance(ms, int) or ms < 0:
+        return "–"
+    try:
+        at = datetime.fromtimestamp(ms / 1_000, tz=UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms after 1970"
+    today = isinstance(now_ms, int) and now_ms // 86_400_000 == ms // 86_400_000
+    return at.strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")
+
+
+def place(row: Row) -> str:
+    """Where a finding or a partition lies: orders-3, a transactional id, a group, or the cluster."""
+    if row.get("topic") is not None:
+        return f"{row['topic']}-{row['partition']}" if row.get("partition") is not None else str(row["topic"])
+    return str(row.get("transactional_id") or row.get("group") or row.get("cluster"))
+
+
 def partitions(names: Iterable[tuple[str, int]], *, most: int = 6) -> str:
     """`orders-0, orders-1`; the first few of many."""
     listed = [f"{shown(topic)}-{partition}" for topic, partition in sorted(set(names))]
@@ -69,13 +131,3 @@ def some(items: Sequence[str], *, most: int = 6) -> str:
     """Items with commas; the first few of many, and how many more."""
     rest = len(items) - most
     return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def moment(ms: int, now_ms: int | None = None) -> str:
-    """Milliseconds since the epoch as a UTC time: `05:21:43 UTC` on the day of `now_ms`, else with its date."""
-    try:
-        at = datetime.fromtimestamp(ms / 1_000, tz=UTC)
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms after 1970"
-    today = now_ms is not None and now_ms // 86_400_000 == ms // 86_400_000
-    return at.strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")

@@ -17,10 +17,9 @@ from pathlib import Path
 
 import yaml
 
-from eo_audit.audit.sentences import moment, place
+from eo_audit.config import read_yaml
 from eo_audit.errors import ArgumentError, ConfigurationError
-from eo_audit.report.values import Row
-from eo_audit.yaml_files import read_yaml
+from eo_audit.words import Row, moment, place
 
 DEFAULT = Path("accepted.yaml")  # in the current folder
 _FIELDS = ("finding_id", "what", "who", "why", "until")

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eo_audit.audit.collect import Collected
-from eo_audit.json_text import json_text
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.context import Context
 from eo_audit.rules.rule import CERTAINTIES, RANK, Address, Case, Explanation, Rule
 from eo_audit.store.schemas import schema
+from eo_audit.words import json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from eo_audit.audit.unread import SECTION_KINDS, UNREAD_BECAUSE
+from eo_audit.config import read_yaml
 from eo_audit.errors import ConfigurationError
 from eo_audit.rules.catalogue import BY_CODE, RULES
 from eo_audit.rules.needs import REASONS
 from eo_audit.rules.rule import SEVERITIES
-from eo_audit.yaml_files import read_yaml
 
 CRASHED = "crashed"
 _CAUSES = (*REASONS, CRASHED)

@@ -1,15 +1,13 @@
-"""Sentences that a person reads first: the verdict, a place, a moment, a number."""
+"""Sentences that a person reads first: the headline of a verdict, who holds consumers back and until when, who accepted what."""
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from eo_audit.rules.catalogue import BY_CODE
+from eo_audit.rules.rule import SEVERITIES
 from eo_audit.rules.waiting import spent
+from eo_audit.words import Row, count, digits, duration, moment, place
 
-Row = Mapping[str, object]
-SEVERITIES = ("critical", "error", "warning", "info")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+GRAVEST_FIRST = tuple(reversed(SEVERITIES))
 
 
 def waiting_for(finding: Row) -> str:
@@ -22,46 +20,6 @@ def is_paper(finding: Row) -> bool:
     """It is about the coordinator's own entries, and does not show that a record was lost, doubled or wrongly visible."""
     rule = BY_CODE.get(str(finding.get("rule")))
     return rule is not None and not rule.proves_delivery_wrong
-
-
-def visible(text: object) -> str:
-    """Text with control and direction-changing characters spelled out, so that none of them acts on the reader's screen."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", str(text))
-
-
-def moment(ms: object) -> str:
-    """Milliseconds since the epoch as a UTC date and time; a dash where nobody knows."""
-    if not isinstance(ms, int) or ms < 0:
-        return "–"
-    return datetime.fromtimestamp(ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def duration(ms: int) -> str:
-    """A length of time in the largest unit that keeps it readable: 850 ms, 12 s, 47 min, 3.5 h, 12 days."""
-    for unit, size, digits in (("days", 86_400_000, 0), ("h", 3_600_000, 1), ("min", 60_000, 0), ("s", 1_000, 0)):
-        if ms >= 2 * size:
-            return f"{ms / size:.{digits}f} {unit}"
-    return f"{ms} ms"
-
-
-def clock(ms: int, as_of_ms: int | None) -> str:
-    """A moment: only its time where it is on the day of the audit's now."""
-    return moment(ms)[11:] if as_of_ms is not None and moment(ms)[:10] == moment(as_of_ms)[:10] else moment(ms)
-
-
-def place(row: Row) -> str:
-    """Where a finding or a partition lies: orders-3, a transactional id, a group, or the cluster."""
-    if row.get("topic") is not None:
-        return f"{row['topic']}-{row['partition']}" if row.get("partition") is not None else str(row["topic"])
-    return str(row.get("transactional_id") or row.get("group") or row.get("cluster"))
-
-
-def offsets(row: Row) -> str:
-    """The offsets a finding is about: 6–8, or 6; empty where it is about none."""
-    first, last = row.get("first_offset"), row.get("last_offset")
-    if not isinstance(first, int):
-        return ""
-    return f"{first:,}" if last in (None, first) or not isinstance(last, int) else f"{first:,}–{last:,}"
 
 
 def writer(blocker: Row) -> str:
@@ -88,12 +46,8 @@ def waiting_sentence(partition: Row, as_of_ms: object, *, many: bool = False) ->
     blocker = partition["blocker"]
     assert isinstance(blocker, Mapping)
     where = f"{place(partition)}{_cluster(partition, many=many)}"
-    wait = f"{where}: read_committed consumers wait at offset {_number(partition.get('lso'))} for {writer(blocker)}"
+    wait = f"{where}: read_committed consumers wait at offset {digits(partition.get('lso'))} for {writer(blocker)}"
     return f"{wait}{_open_for(blocker)}{_ends(blocker, as_of_ms)}."
-
-
-def _number(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else "–"
 
 
 def _open_for(blocker: Row) -> str:
@@ -113,8 +67,8 @@ def _ends(blocker: Row, as_of_ms: object) -> str:
         return "; only its owner will end it, for it never times out" if blocker.get("timeout_ms") is not None else ""
     now = as_of_ms if isinstance(as_of_ms, int) else None
     if now is not None and frees < now:
-        return f"; the coordinator should have aborted it at {clock(frees, now)}"
-    return f"; the coordinator aborts it at {clock(frees, now)} at the latest"
+        return f"; the coordinator should have aborted it at {moment(frees, now)}"
+    return f"; the coordinator aborts it at {moment(frees, now)} at the latest"
 
 
 def held_back(partition: Row, as_of_ms: object) -> str:
@@ -126,7 +80,7 @@ def held_back(partition: Row, as_of_ms: object) -> str:
         return f"{wait}; a transaction that ended above the high watermark"
     frees = blocker.get("frees_at_ms")
     now = as_of_ms if isinstance(as_of_ms, int) else None
-    until = f", until {clock(frees, now)} at the latest" if isinstance(frees, int) and (now is None or frees >= now) else ""
+    until = f", until {moment(frees, now)} at the latest" if isinstance(frees, int) and (now is None or frees >= now) else ""
     return f"{wait} behind {writer(blocker)}{until}"
 
 
@@ -150,18 +104,13 @@ def stuck_sentence(partition: Row, findings: Sequence[Row], *, as_of_ms: object 
     elif told.get("coordinator_status"):
         ending = _open_for(told) + (_ends(told, as_of_ms) or ending)
     where = f"{place(partition)}{_cluster(partition, many=many)}"
-    stuck_at = _number(partition.get("lso"))
+    stuck_at = digits(partition.get("lso"))
     return f"{where}: read_committed consumers are stuck at offset {stuck_at}{since} behind {writer(told)}{ending}."
 
 
 def _cluster(row: Row, *, many: bool) -> str:
     """Named only where there are several."""
     return f" in cluster {row.get('cluster')}" if many else ""
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 finding`, `3 findings`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def acceptance(entry: Row) -> str:
@@ -238,10 +187,10 @@ def _passed(verdict: Row, findings: Sequence[Row], waits: str) -> str:
     found = verdict.get("accepted")
     accepted = sum(not entry["expired"] for entry in found) if isinstance(found, list) else 0
     warnings = sum(f["severity"] != "info" for f in findings)
-    look = f" {counted(warnings, 'warning')} to look at." if warnings else ""
+    look = f" {count(warnings, 'warning')} to look at." if warnings else ""
     aborted = timeouts_sentence(verdict)
     if accepted:
-        kept = f"As far as these dumps show, no promise was broken but for {counted(accepted, 'accepted finding')}."
+        kept = f"As far as these dumps show, no promise was broken but for {count(accepted, 'accepted finding')}."
     elif waits:
         kept = "Otherwise delivery was exactly once, as far as these dumps show."
     else:
@@ -260,4 +209,4 @@ def timeouts_sentence(verdict: Row) -> str:
     number, outage = told["transactions"], told.get("outage_ms")
     after = f" after an outage of up to {duration(outage)}" if isinstance(outage, int) else ""
     was, fenced = ("was", "its producer was") if number == 1 else ("were", "their producers were")
-    return f" {counted(number, 'transaction')} {was} aborted by timeout{after}; {fenced} fenced."
+    return f" {count(number, 'transaction')} {was} aborted by timeout{after}; {fenced} fenced."

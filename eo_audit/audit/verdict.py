@@ -17,12 +17,11 @@ from eo_audit.audit import accepted_findings, outages
 from eo_audit.audit.accepted_findings import Accepted
 from eo_audit.audit.collect import Collected
 from eo_audit.audit.findings import Finding
+from eo_audit.audit.order import summary
 from eo_audit.audit.policy import CRASHED, Policy
-from eo_audit.audit.sentences import is_waiting, place
+from eo_audit.audit.sentences import is_waiting
 from eo_audit.audit.unread import Unread, minded, told
 from eo_audit.errors import FAIL, PASS, UNKNOWN
-from eo_audit.json_text import json_text
-from eo_audit.report.content import summary
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
 from eo_audit.rules.fingerprint import fingerprint
@@ -30,7 +29,7 @@ from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
 from eo_audit.rules.waiting import blocker
-from eo_audit.words import shown, some
+from eo_audit.words import json_text, place, shown, some
 
 FILE = "verdict.json"
 SCHEMA = 1

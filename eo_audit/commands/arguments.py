@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from eo_audit.words import visible
+
 DEFAULT_ACCEPTED = Path("accepted.yaml")
 
 Dumps = Annotated[
@@ -30,6 +32,4 @@ BreakLock = Annotated[bool, typer.Option("--break-lock", help="Take the lock fro
 
 def complain(text: str) -> None:
     """One line on standard error, without control characters."""
-    from eo_audit.report.terminal import plain
-
-    sys.stderr.write(f"eo-audit: {plain(text)}\n")
+    sys.stderr.write(f"eo-audit: {visible(text)}\n")

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from eo_audit.audit.sentences import SEVERITIES, counted, moment, offsets, place
+from eo_audit.audit.sentences import GRAVEST_FIRST
 from eo_audit.report.audits import AuditRun
-from eo_audit.report.terminal import STYLES, plain
-from eo_audit.report.values import Row
+from eo_audit.report.terminal import STYLES
+from eo_audit.words import Row, count, moment, offset_range, place, visible
 
 MOST_LISTED = 8
 
@@ -33,14 +33,14 @@ def _title(audit: AuditRun) -> Text:
 
 def _inputs(run: Row) -> str:
     inputs = json.loads(str(run["inputs"]))
-    named = ", ".join(plain(entry["path"]) for entry in inputs[:3]) + (f" and {len(inputs) - 3} more" if len(inputs) > 3 else "")
+    named = ", ".join(visible(entry["path"]) for entry in inputs[:3]) + (f" and {len(inputs) - 3} more" if len(inputs) > 3 else "")
     return f"{sum(entry['bytes'] for entry in inputs):,} bytes of {named}"
 
 
 def _listed(sign: str, what: str, findings: Sequence[Row]) -> Iterator[str]:
-    ordered = sorted(findings, key=lambda row: (SEVERITIES.index(str(row["severity"])), str(row["finding_id"])))
+    ordered = sorted(findings, key=lambda row: (GRAVEST_FIRST.index(str(row["severity"])), str(row["finding_id"])))
     for row in ordered[:MOST_LISTED]:
-        where = f"{place(row)} {offsets(row)}".strip()
-        yield plain(f"{sign} {str(row['finding_id'])[:12]}  {row['severity']}  {row['rule']} {row['slug']}  {where}: {row['message']}")
+        where = f"{place(row)} {offset_range(row)}".strip()
+        yield visible(f"{sign} {str(row['finding_id'])[:12]}  {row['severity']}  {row['rule']} {row['slug']}  {where}: {row['message']}")
     if len(ordered) > MOST_LISTED:
-        yield f"{sign} and {counted(len(ordered) - MOST_LISTED, f'more {what} finding')}"
+        yield f"{sign} and {count(len(ordered) - MOST_LISTED, f'more {what} finding')}"

@@ -8,7 +8,7 @@ from eo_audit.report.content import MAX_EVIDENCE, Quote, build_content, evidence
 from eo_audit.report.html import render
 from eo_audit.report.quote import address_of
 from eo_audit.report.results import Results
-from eo_audit.report.values import Row
+from eo_audit.words import Row
 
 FILE = "report.html"
 

@@ -17,7 +17,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from eo_audit.report.canvas import INCHES_PER_LETTER, INCHES_WIDE, RIGHT, chart_style, new_axes, to_svg
 from eo_audit.report.palette import OUTCOMES, colour
-from eo_audit.report.values import Row, maybe, whole
+from eo_audit.report.values import maybe, whole
+from eo_audit.words import Row
 
 Counts = npt.NDArray[np.int64]
 MAX_LANES = 12  # more producers than a reader can follow; the rest share one lane

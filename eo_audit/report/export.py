@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eo_audit.audit.sentences import Row
 from eo_audit.errors import ArgumentError, WarehouseError
 from eo_audit.store.schemas import schema, table_names
 from eo_audit.store.tables import Warehouse
+from eo_audit.words import Row
 
 ROWS_IN_MEMORY = 200_000
 _ROWS_AT_ONCE = 2_000

@@ -12,9 +12,9 @@ from functools import cache
 import jinja2
 from markupsafe import Markup, escape
 
-from eo_audit.audit.sentences import acceptances, counted, moment, offsets, place, visible, writer
+from eo_audit.audit.sentences import acceptances, writer
 from eo_audit.report.content import Content, Evidence, Incident, Shown
-from eo_audit.report.values import Row
+from eo_audit.words import Row, count, digits, moment, offset_range, place, visible, visible_lines
 
 FIRST_INCIDENTS = 60  # laid out at once; the page adds more when asked, so that 10,000 findings still open in a second
 MOST_LINKS = 12
@@ -112,8 +112,15 @@ def _templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
     )
-    templates.filters.update(moment=moment, number=_number, offsets=offsets, place=place, visible=visible, remedy=_remedy)
-    templates.filters.update(partition_anchor=partition_anchor, counted=counted, acceptances=acceptances, headline=_headline, writer=writer)
+    templates.filters.update(moment=moment, number=digits, offsets=offset_range, place=place, visible=visible, remedy=_remedy)
+    templates.filters.update(
+        partition_anchor=partition_anchor,
+        count=count,
+        visible_lines=visible_lines,
+        acceptances=acceptances,
+        headline=_headline,
+        writer=writer,
+    )
     return templates
 
 
@@ -133,10 +140,6 @@ def _remedy(text: object) -> Markup:
 def _headline(text: object) -> Markup:
     """A sentence whose dates stay in one piece."""
     return Markup(_MOMENT.sub(r'<span class="whole">\g<0></span>', str(escape(visible(text)))))
-
-
-def _number(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else "–"
 
 
 def _partition_order(row: Row, anchors: Anchors) -> tuple[bool, bool, str, str, int]:
@@ -173,9 +176,9 @@ def _anchors(content: Content) -> Anchors:
 
 
 def _in_short(incident: Incident) -> str:
-    """`T01 hanging-txn, orders-1, offsets 3–4 (with L01, T07)`."""
-    row, range_ = incident.cause.row, offsets(incident.cause.row)
-    where = f"{visible(incident.cause.place)}, offset{'s' if '–' in range_ else ''} {range_}" if range_ else visible(incident.cause.place)
+    """`T01 hanging-txn, orders-1, offsets 3-4 (with L01, T07)`."""
+    row, range_ = incident.cause.row, offset_range(incident.cause.row)
+    where = f"{visible(incident.cause.place)}, offset{'s' if '-' in range_ else ''} {range_}" if range_ else visible(incident.cause.place)
     others = [rule for rule in incident.rules if rule != row["rule"]]
     return f"{row['rule']} {row['slug']}, {where}" + (f" (with {', '.join(others)})" if others else "")
 

@@ -8,12 +8,13 @@ The size of a report follows from its findings, never from the size of the logs.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from eo_audit.audit.sentences import counted, place, visible
+from eo_audit.audit.order import rank
 from eo_audit.report.charts import Concern, overview_chart, partition_chart
-from eo_audit.report.content import Content, Picture, Reader, rank
+from eo_audit.report.content import Content, Picture, Reader
 from eo_audit.report.html import anchor
 from eo_audit.report.time_charts import open_transactions_chart, transactional_id_chart
-from eo_audit.report.values import Row, maybe, whole
+from eo_audit.report.values import maybe, whole
+from eo_audit.words import Row, count, place, visible
 
 MAX_PARTITIONS = 24
 MAX_QUIET_PARTITIONS = 6  # that no finding is about
@@ -84,7 +85,7 @@ def picture_of_partition(log: Row, findings: Sequence[Row], reader: Reader) -> P
         shares = reader.shares(whole(log, "replica_log_id"), start=start, end=end, stretches=min(STRETCHES_OF_STRIP, max(end - start, 1)))
         charts.insert(0, overview_chart(shares, log, drawn=drawn, concerns=concerns))
     where = "" if log.get("broker") is None else f" on broker {log['broker']}"
-    note = f"{counted(left_out, 'more place')} with findings are in the tables." if left_out else ""
+    note = f"{count(left_out, 'more place')} with findings are in the tables." if left_out else ""
     return Picture(visible(f"{place(log)}{where}, cluster {log.get('cluster')}"), tuple(charts), note)
 
 

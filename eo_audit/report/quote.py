@@ -9,7 +9,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eo_audit.report.values import Row, whole
+from eo_audit.report.values import whole
+from eo_audit.words import Row
 
 # What stands before these words on a record line are numbers and names of the dump tool; behind them stand other people's bytes.
 _PRIVATE = re.compile(rb"(?<=headerKeys: \[)| key: | payload: ")

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eo_audit.audit.sentences import Row, moment
 from eo_audit.dump.messages import NOT_KEPT
 from eo_audit.errors import ArgumentError, InputError, WarehouseError
 from eo_audit.report.quote import dump_path, is_kafkas_own, quotable, text_at
 from eo_audit.store.tables import Warehouse
+from eo_audit.words import Row, moment
 
 # Tables of a section's facts, the ones that say most first. Any section may hold messages of the tool and unread text.
 _TABLES: Mapping[str, Sequence[str]] = {

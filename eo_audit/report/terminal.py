@@ -1,6 +1,6 @@
 """The end of a run on a terminal: one table that fits 100 columns, where the results lie, and what to type next.
 
-Without a terminal there are no colours and no progress. Every text of a dump passes `plain`: no control character reaches the screen.
+Without a terminal there are no colours and no progress. Every text of a dump passes `visible`: no control character reaches the screen.
 """
 
 import re
@@ -19,22 +19,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from eo_audit.audit.sentences import Row, acceptances, held_back, moment, place
+from eo_audit.audit.sentences import acceptances, held_back
 from eo_audit.report.content import Content, Incident, Shown
 from eo_audit.report.show import Element
+from eo_audit.words import Row, moment, offset_range, place, some, visible
 
 WIDTH = 100
 MOST_INCIDENTS = 12  # a screen and a half; all of them are in report.html and findings.jsonl
 MOST_REMEDIES = 5
 MOST_ROWS = 8
+MOST_NAMED = 4
 PLACE_WIDTH = 26
 STYLES = {"fail": "bold red", "unknown": "bold yellow", "pass": "bold green", "critical": "bold red", "error": "red", "warning": "yellow"}
 _COMMAND = re.compile(r"`([^`]+)`")
-
-
-def plain(text: object) -> str:
-    """Text of which every character prints: control, direction-changing and unassigned characters are spelled out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in str(text))
 
 
 def console(stream: IO[str] | None = None) -> Console:
@@ -58,7 +55,7 @@ def watched() -> Iterator[Callable[[str, int, int], None]]:
 
         def advance(what: str, done: int, total: int) -> None:
             if what not in steps:
-                steps[what] = bars.add_task(plain(what), total=total)
+                steps[what] = bars.add_task(visible(what), total=total)
             bars.update(steps[what], completed=done, total=total)
 
         yield advance
@@ -82,19 +79,19 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
 
 def show_element(element: Element, screen: Console) -> None:
     """Print one element of a dump file: its lines as they stand there, then its fields."""
-    screen.print(Text(f"{element.what}  {plain(element.where)}", "bold"), soft_wrap=True)
+    screen.print(Text(f"{element.what}  {visible(element.where)}", "bold"), soft_wrap=True)
     for line in element.lines:
-        screen.print(Text(plain(line)), soft_wrap=True)
+        screen.print(Text(visible(line)), soft_wrap=True)
     width = max((len(name) for name, _ in element.fields), default=0)
     for name, value in element.fields:
-        screen.print(Text(f"  {name:{width}}  {plain(value)}"), soft_wrap=True)
+        screen.print(Text(f"  {name:{width}}  {visible(value)}"), soft_wrap=True)
 
 
 def summary(content: Content, out: Path) -> Table:
     """The one table: verdict, incidents, what is held back, what was not covered."""
     verdict = str(content.verdict["verdict"])
     label = content.label.replace(verdict, verdict.upper())
-    title = Text.assemble((label, STYLES["unknown" if label != verdict.upper() else verdict]), "  ", plain(content.headline))
+    title = Text.assemble((label, STYLES["unknown" if label != verdict.upper() else verdict]), "  ", visible(content.headline))
     many = content.many_clusters
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="", expand=True, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
@@ -128,12 +125,7 @@ def _cell(row: Row, *, many: bool) -> str:
 def _where(row: Row, *, many: bool) -> str:
     """orders-3; with the cluster in front where there are several."""
     here = place(row)
-    return plain(f"{row['cluster']}:{here}" if many and here != row["cluster"] else here)
-
-
-def _offsets(row: Row) -> str:
-    first, last = row.get("first_offset"), row.get("last_offset")
-    return "" if first is None else str(first) if last in (None, first) else f"{first}-{last}"
+    return visible(f"{row['cluster']}:{here}" if many and here != row["cluster"] else here)
 
 
 def _incident_rows(content: Content, out: Path, *, many: bool) -> Iterator[Cells]:
@@ -152,12 +144,12 @@ def _incident_rows(content: Content, out: Path, *, many: bool) -> Iterator[Cells
 
 def _incident_row(incident: Incident, *, many: bool, waiting: bool) -> Cells:
     row = incident.cause.row
-    what = Text.assemble((f"{row['rule']} {row['slug']}", "bold"), "  ", plain(row["message"]))
+    what = Text.assemble((f"{row['rule']} {row['slug']}", "bold"), "  ", visible(row["message"]))
     also = _effects(incident.effects, many=many)
     severity = Text(incident.severity, STYLES.get(incident.severity, ""))
     if incident.muted or waiting:
         severity = Text("accepted", "dim") if incident.muted else Text("waiting", STYLES["warning"])
-    return severity, _cell(row, many=many), _offsets(row), Text("\n").join([what, Text(also)] if also else [what])
+    return severity, _cell(row, many=many), offset_range(row), Text("\n").join([what, Text(also)] if also else [what])
 
 
 def _effects(effects: Sequence[Shown], *, many: bool) -> str:
@@ -165,13 +157,13 @@ def _effects(effects: Sequence[Shown], *, many: bool) -> str:
     places: dict[str, list[str]] = {}
     for effect in effects:
         places.setdefault(f"{effect.row['rule']} {effect.row['slug']}", []).append(_where(effect.row, many=many))
-    return "also " + ", ".join(f"{name} ({_some(where)})" for name, where in places.items()) if places else ""
+    return "also " + ", ".join(f"{name} ({some(_each_once(where), most=MOST_NAMED)})" for name, where in places.items()) if places else ""
 
 
 def _accepted_rows(content: Content) -> Iterator[Cells]:
     """Who accepted how many findings until when, and why."""
     for sentence in acceptances(content.accepted):
-        yield "accepted", "", "", plain(sentence)
+        yield "accepted", "", "", visible(sentence)
 
 
 def _held_back_rows(content: Content, *, many: bool) -> Iterator[Cells]:
@@ -183,7 +175,7 @@ def _held_back_rows(content: Content, *, many: bool) -> Iterator[Cells]:
             rows.setdefault((partition["cluster"], partition["topic"], partition["partition"], lso, hw), partition)
     for (_, _, _, lso, hw), partition in list(rows.items())[:MOST_ROWS]:
         held = held_back(partition, content.verdict.get("as_of_ms"))
-        yield "held back", _cell(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {plain(held)}"
+        yield "held back", _cell(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {visible(held)}"
     if len(rows) > MOST_ROWS:
         yield "", "", "", f"and {len(rows) - MOST_ROWS} more partitions: verdict.json, partitions"
 
@@ -195,10 +187,10 @@ def _before(offset: object) -> int:
 def _blind_rows(content: Content) -> Iterator[Cells]:
     """What could not be judged, and which dump to bring."""
     for blind in content.blind[:MOST_ROWS]:
-        what = Text(plain(blind.why))
+        what = Text(visible(blind.why))
         if blind.bring:
-            what.append(f"\nbring: {plain(blind.bring)}", "bold")
-        yield "not covered", _some(blind.rules), "", what
+            what.append(f"\nbring: {visible(blind.bring)}", "bold")
+        yield "not covered", some(_each_once(blind.rules), most=MOST_NAMED), "", what
     if len(content.blind) > MOST_ROWS:
         yield "", "", "", f"and {len(content.blind) - MOST_ROWS} more reasons: verdict.json, rules"
 
@@ -213,7 +205,7 @@ def _transaction_rows(verdict: Row) -> Iterator[Cells]:
     if causes:
         yield "aborts", "", "", ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
     if unfinished:
-        ids = _some([plain(row.get("transactional_id")) for row in unfinished])
+        ids = some(_each_once([visible(row.get("transactional_id")) for row in unfinished]), most=MOST_NAMED)
         yield "not finished", "", "", f"{len(unfinished)}: {ids}"
 
 
@@ -224,14 +216,14 @@ def _input_rows(verdict: Row) -> Iterator[Cells]:
     size, unread = sum(int(row["bytes"]) for row in inputs), sum(int(row["unread_bytes"]) for row in inputs)
     left = f", {unread:,} bytes of them not understood (eo-audit export unread_spans)" if unread else ""
     known = verdict.get("as_of_ms") is not None
-    as_of = f"judged as of {moment(verdict['as_of_ms'])} ({plain(verdict.get('as_of_source'))})" if known else "no clock in them"
+    as_of = f"judged as of {moment(verdict['as_of_ms'])} ({visible(verdict.get('as_of_source'))})" if known else "no clock in them"
     yield "read", "", "", f"{size:,} bytes of dumps{left}; {as_of}"
 
 
 def _results(out: Path) -> Text:
     purposes = {"report.html": "to read", "findings.jsonl": "and", "verdict.json": "for programs", "warehouse": "to query"}
     there = [f"{name} {purpose}" for name, purpose in purposes.items() if (out / name).exists()]
-    return Text(f"Results in {plain(out)}: {', '.join(there).replace(' and,', ' and')}.")
+    return Text(f"Results in {visible(out)}: {', '.join(there).replace(' and,', ' and')}.")
 
 
 def _next_steps(content: Content, out: Path, *, many: bool) -> Iterator[RenderableType]:
@@ -255,8 +247,11 @@ def _next_steps(content: Content, out: Path, *, many: bool) -> Iterator[Renderab
 def _next_step(block: Sequence[Incident], out: Path, *, many: bool) -> Iterator[RenderableType]:
     """The remedy with its commands, and the command that shows the evidence of the first of some incidents that share it."""
     row = block[0].cause.row
-    offset = f", offset {_offsets(row)}" if _offsets(row) and len(block) == 1 else ""
-    yield Text(f"\n{row['rule']} {_some([_where(incident.cause.row, many=many) for incident in block])}{offset}", "bold")
+    offset = f", offset {offset_range(row)}" if offset_range(row) and len(block) == 1 else ""
+    yield Text(
+        f"\n{row['rule']} {some(_each_once([_where(incident.cause.row, many=many) for incident in block]), most=MOST_NAMED)}{offset}",
+        "bold",
+    )
     yield from _remedy(str(row["remedy"]))
     for evidence in block[0].cause.evidence[:1]:
         yield from _prose("The line that shows it:")
@@ -279,16 +274,15 @@ def _remedy(remedy: str) -> Iterator[RenderableType]:
 
 def _prose(text: str) -> Iterator[RenderableType]:
     if text := text.strip().lstrip(".;,: "):
-        yield Padding(Text(plain(text)), (0, 0, 0, 2))
+        yield Padding(Text(visible(text)), (0, 0, 0, 2))
 
 
 def _command(command: str) -> Text:
-    return Text(f"    {plain(command)}", "cyan")
+    return Text(f"    {visible(command)}", "cyan")
 
 
-def _some(items: Iterable[str], most: int = 4) -> str:
-    listed = list(dict.fromkeys(items))
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+def _each_once(items: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(items))
 
 
 def _counted(counts: Counter[str]) -> str:

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from eo_audit.audit.sentences import duration, visible
 from eo_audit.report.canvas import chart_style, new_axes, to_svg
 from eo_audit.report.palette import colour
-from eo_audit.report.values import Row, maybe, whole
+from eo_audit.report.values import maybe, whole
+from eo_audit.words import Row, duration, visible
 
 Times = npt.NDArray[np.int64]
 MAX_STEPS = 8  # states whose names fit side by side

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from eo_audit.report.content import build_content
-from eo_audit.report.terminal import console, plain, show_result, watched
+from eo_audit.report.terminal import console, show_result, watched
+from eo_audit.words import visible
 
 COMMAND = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic orders --partition 0 --start-offset 6 --and-more-and-more"
 EVIL = "late\x1b[2J\r\n\x9b31mwriter\u202e\u2028"
@@ -248,5 +249,5 @@ def test_no_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("text", "shown"), [("Grüße 😀", "Grüße 😀"), ("a\tb\0", "a\\tb\\x00"), ("\u200f\u2067", "\\u200f\\u2067"), (7, "7")]
 )
-def test_plain(text: object, shown: str) -> None:
-    assert plain(text) == shown
+def test_what_is_printed_acts_on_no_screen(text: object, shown: str) -> None:
+    assert visible(text) == shown

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from eo_audit.audit import verdict
 from eo_audit.audit.findings import write
-from eo_audit.json_text import json_text
+from eo_audit.words import json_text
 
 NASTY = "\x00\x07\x1b[31m\x7f\x85\x9b2J\u200b\u200f\u2028\u202e\u2066\ufeff\udc80"
 

@@ -100,7 +100,7 @@ def test_characters_that_act_are_spelled_out(browser: Chrome, tmp_path: Path) ->
     )
     seen = text_of(browser, "body")
     assert not re.search("[\u202e\x1b\x00\u2028\u200b]", seen)
-    assert seen.count("a\\u202eb\\u001b[2Jc\\u0000d\\u2028e\\u200bf") >= 4
+    assert seen.count("a\\u202eb\\x1b[2Jc\\x00d\\u2028e\\u200bf") >= 4
 
 
 def test_one_incident_reads_as_one(browser: Chrome, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_commands_are_complete_but_for_the_brokers() -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert [count(1, "record"), count(3, "batch", "batches"), count(12345, "record")] == ["1 record", "3 batches", "12 345 records"]
+    assert [count(1, "record"), count(3, "batch", "batches"), count(12345, "record")] == ["1 record", "3 batches", "12,345 records"]
     assert [offsets(4, 4), offsets(4, None), offsets(4, 9)] == ["offset 4", "offset 4", "offsets 4 to 9"]
     spoken = [duration(ms) for ms in (None, 800, 2_500, 60_000, 3_600_000, 12_000_000, 300_000_000)]
     assert spoken == ["an unknown time", "800 ms", "2.5 s", "1 min", "1 h", "3 h 20 min", "3 d"]
