@@ -131,7 +131,7 @@ def audit(
     from eo_audit import pipeline
 
     with _options(None, as_of, policy, config, accepted=accepted, break_lock=break_lock) as options:
-        options.judging()
+        options.policy_and_accepted()
         with pipeline.writing(out, options, after="rebuild") as warehouse:
             pipeline.audit(warehouse, options)
     raise typer.Exit(_show_result(out))

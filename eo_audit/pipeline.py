@@ -60,7 +60,7 @@ class Options:
     forget_key: bool = False
     break_lock: bool = False
 
-    def judging(self) -> tuple[Policy, tuple[accepted_findings.Accepted, ...]]:
+    def policy_and_accepted(self) -> tuple[Policy, tuple[accepted_findings.Accepted, ...]]:
         """The policy and the accepted findings.
 
         Raises:
@@ -78,7 +78,7 @@ def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable
         options: what a person may set.
         spark: a session that is there already; else one is started while the dumps are read.
     """
-    options.judging()
+    options.policy_and_accepted()
     dumps = discover(inputs, options, out=out)
     with writing(out, options, input_bytes=stored_bytes(dumps), spark=spark) as warehouse:
         ingest(warehouse, dumps, options)
@@ -137,18 +137,26 @@ def rebuild(warehouse: Warehouse, options: Options) -> None:
 
 def audit(warehouse: Warehouse, options: Options) -> None:
     """Histories to findings, report.html and a verdict; verdict.json is written last."""
-    from eo_audit.audit import findings, step, verdict
+    from eo_audit.audit import findings, verdict
+    from eo_audit.audit.step import audit_histories
     from eo_audit.report import build
 
     _need(warehouse, "rebuild")
     build.warm_up()
-    options.progress("judging", 0, 1)
-    judged = step.judge(warehouse, policy=options.policy, accepted=options.accepted, inputs=inputs_of(warehouse), run_id=run_id(warehouse))
-    warehouse.overwrite_arrow("findings", findings.table(judged.findings))
-    findings.write(warehouse.out, judged.findings)
-    publish(warehouse, "audit", options, rule_set=str(judged.verdict["rule_set"]), verdict=str(judged.verdict["verdict"]))
-    build.write_report(warehouse.out, judged.verdict)
-    verdict.write(warehouse.out, judged.verdict)
+    options.progress("auditing the histories", 0, 1)
+    audited = audit_histories(
+        warehouse,
+        policy=options.policy,
+        accepted=options.accepted,
+        inputs=inputs_of(warehouse),
+        run_id=run_id(warehouse),
+        code_version=__version__,
+    )
+    warehouse.overwrite_arrow("findings", findings.table(audited.findings))
+    findings.write(warehouse.out, audited.findings)
+    publish(warehouse, "audit", options, rule_set=str(audited.verdict["rule_set"]), verdict=str(audited.verdict["verdict"]))
+    build.write_report(warehouse.out, audited.verdict)
+    verdict.write(warehouse.out, audited.verdict)
     tidy(warehouse, options)
 
 

@@ -1,10 +1,9 @@
-"""The third step: histories to findings and a verdict. Spark finds cases; the few of them are explained and judged here."""
+"""Step 3, seen from above: histories to findings and a verdict. Spark finds cases; the few of them are explained and judged here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eo_audit import __version__
 from eo_audit.audit import accepted_findings
 from eo_audit.audit import policy as policies
 from eo_audit.audit.collect import collect
@@ -15,16 +14,22 @@ from eo_audit.store.tables import Warehouse
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Audit:
     """All findings of an audit, sorted by id, and the content of verdict.json."""
 
     findings: tuple[Finding, ...]
     verdict: dict[str, object]
 
 
-def judge(
-    warehouse: Warehouse, *, policy: Path | None, accepted: Path | None = None, inputs: Sequence[Mapping[str, object]], run_id: str
-) -> Judgement:
+def audit_histories(
+    warehouse: Warehouse,
+    *,
+    policy: Path | None,
+    accepted: Path | None = None,
+    inputs: Sequence[Mapping[str, object]],
+    run_id: str,
+    code_version: str,
+) -> Audit:
     """Run all rules over the histories of a warehouse.
 
     Args:
@@ -33,6 +38,7 @@ def judge(
         accepted: a file of accepted findings (`eo_audit.audit.accepted_findings`); it need not exist.
         inputs: path, digest, bytes and unread_bytes of each input.
         run_id: id of the run.
+        code_version: version of this package.
 
     Raises:
         ConfigurationError: the policy or the accepted findings cannot be used.
@@ -45,10 +51,10 @@ def judge(
         found,
         chosen,
         run_id=run_id,
-        code_version=__version__,
+        code_version=code_version,
         inputs=inputs,
         crashed=crashed,
         accepted=known,
         unread=unread_text(warehouse),
     )
-    return Judgement(tuple(found), verdict)
+    return Audit(tuple(found), verdict)

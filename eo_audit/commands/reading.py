@@ -109,15 +109,15 @@ def history(
     last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many audits, from the newest back.")] = 10,
 ) -> None:
     """How findings came and went between the audits of --out: new, still there, gone."""
-    from eo_audit.report.audit_list import show_history
-    from eo_audit.report.audits import finding_history, newest_first
+    from eo_audit.report.audit_list import show_audits
+    from eo_audit.report.audits import audits_of, newest_first
     from eo_audit.report.terminal import console
     from eo_audit.store.tables import Warehouse
 
-    audits = finding_history(Warehouse(out))
+    audits = audits_of(Warehouse(out))
     if not audits:
         raise WarehouseError(f"{out} holds no finished audit: run 'eo-audit run DUMPS --out {out}' first")
-    show_history(newest_first(audits, last), console())
+    show_audits(newest_first(audits, last), console())
 
 
 COMMANDS = (show, export, rules, report, gate, accept, history)

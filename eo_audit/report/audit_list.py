@@ -14,9 +14,9 @@ from eo_audit.words import Row, count, moment, offset_range, place, visible
 MOST_LISTED = 8
 
 
-def show_history(history: Sequence[AuditRun], screen: Console) -> None:
-    """Print audits (from `run_history.newest_first`): when, verdict, code, rules and input of each, and its new and gone findings."""
-    for audit in history:
+def show_audits(audits: Sequence[AuditRun], screen: Console) -> None:
+    """Print audits (from `audits.newest_first`): when, verdict, code, rules and input of each, and its new and gone findings."""
+    for audit in audits:
         screen.print(_title(audit))
         screen.print(Text(f"  {_inputs(audit.run)}; code {audit.run['code_version']}, rule set {audit.run['rule_set']}"), soft_wrap=True)
         for sign, what, findings in (("+", "new", audit.new), ("-", "gone", audit.gone)):

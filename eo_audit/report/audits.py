@@ -25,21 +25,21 @@ class AuditRun:
     gone: tuple[Row, ...]
 
 
-def finding_history(warehouse: Warehouse) -> list[AuditRun]:
+def audits_of(warehouse: Warehouse) -> list[AuditRun]:
     """All finished audits, oldest first; each finding keeps its id as long as the fault is the same."""
-    history, before = [], dict[str, Row]()
+    audits, before = [], dict[str, Row]()
     for run in warehouse.runs():
         if run["step"] == "audit" and warehouse.has("findings", run):
             now = {str(row["finding_id"]): row for row in warehouse.arrow_of("findings", run).to_pylist()}
-            history.append(AuditRun(run, _only(now, before), tuple(now[key] for key in now if key in before), _only(before, now)))
+            audits.append(AuditRun(run, _only(now, before), tuple(now[key] for key in now if key in before), _only(before, now)))
             before = now
-    return history
+    return audits
 
 
 def _only(these: dict[str, Row], others: dict[str, Row]) -> tuple[Row, ...]:
     return tuple(row for key, row in these.items() if key not in others)
 
 
-def newest_first(history: Sequence[AuditRun], most: int) -> list[AuditRun]:
+def newest_first(audits: Sequence[AuditRun], most: int) -> list[AuditRun]:
     """The newest audits, newest first."""
-    return list(reversed(history))[:most]
+    return list(reversed(audits))[:most]

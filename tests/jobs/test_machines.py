@@ -21,7 +21,7 @@ from eo_audit import pipeline
 from eo_audit.dump.kernel_hash import hashes_of
 from eo_audit.errors import ArgumentError, ConfigurationError, WarehouseError, of_machine
 from eo_audit.pipeline import Options
-from eo_audit.report.audits import finding_history
+from eo_audit.report.audits import audits_of
 from eo_audit.store import lock, scratch, upkeep
 from eo_audit.store.delta_table import LONG_LOG, DamagedError, Table
 from eo_audit.store.keys import KEY_FILE, NAME, OLD_SALT, Keys
@@ -194,7 +194,7 @@ def test_damaged_histories_are_said_and_made_anew(spark: SparkSession, tmp_path:
         pass  # not judged by what is left
     pipeline.run(tmp_path, dumps, Options(), spark=lambda: spark)
     assert (tmp_path / "findings.jsonl").read_bytes() == findings
-    assert len(finding_history(Warehouse(tmp_path))) == 1
+    assert len(audits_of(Warehouse(tmp_path))) == 1
 
 
 def audited(spark: SparkSession, out: Path, number: int) -> Warehouse:
@@ -216,7 +216,7 @@ def test_a_warehouse_does_not_grow_for_ever(spark: SparkSession, tmp_path: Path)
     for number in range(1, 4 * LONG_LOG):
         warehouse = audited(spark, tmp_path, number)
         sizes.append((warehouse.stored_bytes(), len([*everything(warehouse.folder)])))
-        assert len(finding_history(Warehouse(tmp_path))) == min(number + 1, 5)
+        assert len(audits_of(Warehouse(tmp_path))) == min(number + 1, 5)
     # A checkpoint remembers the files of the last day that are gone: 80 audits in a minute are more than in a night.
     middle, end = sizes[LONG_LOG : 5 * LONG_LOG // 2], sizes[5 * LONG_LOG // 2 :]
     assert max(stored for stored, _ in end) < 1.25 * max(stored for stored, _ in middle)

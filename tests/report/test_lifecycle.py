@@ -17,7 +17,7 @@ from eo_audit import cli, pipeline
 from eo_audit.config import conf_folder
 from eo_audit.errors import WarehouseError
 from eo_audit.pipeline import Options
-from eo_audit.report.audits import finding_history
+from eo_audit.report.audits import audits_of
 from eo_audit.report.gate import gate
 from eo_audit.report.results import Results
 from eo_audit.store.tables import Warehouse
@@ -158,7 +158,7 @@ def test_history_tells_what_came_and_went(audited: Results, again: Again, capsys
     said = told(capsys)
     assert "fail 6 new, 0 still there, 0 gone" in said
     assert "critical T01 hanging-txn orders-0 6–8: The transaction of late-writer-0 (producer 1, epoch 0)" in said
-    newest = finding_history(Warehouse(audited.out))[-1]
+    newest = audits_of(Warehouse(audited.out))[-1]
     assert {"finished_at_ms", "inputs", "code_version", "rule_set", "verdict"} <= {name for name, value in newest.run.items() if value}
 
 
