@@ -20,13 +20,26 @@ LONGEST_MODULE = 350
 MEDIAN_FUNCTION = 10
 TEXT_FILES = {"", ".py", ".md", ".toml", ".lock", ".yaml", ".json", ".sh", ".html", ".ipynb"}
 
-# Folder or module -> what it must not import. "eo_audit.x" also covers what lies below it.
+# What every room stands on, and the floors above it: a room imports only from floors below its own.
+GROUND = ("errors", "words", "config")
+FLOORS = (
+    ("errors", "words", "model"),
+    ("config",),
+    ("store",),
+    ("dump", "rules", "history"),
+    ("ingest", "rebuild", "audit"),
+    ("report",),
+    ("pipeline", "commands", "gate"),
+    ("cli",),
+)
+# Room -> what it must not import besides: "eo_audit.x" also covers what lies below it.
 FORBIDDEN_IMPORTS = {
     "eo_audit/model": ["pyspark", "pyarrow", "numpy", "pandas", "eo_audit"],
-    "eo_audit/dump": ["pyspark", "eo_audit.model", "eo_audit.history", "eo_audit.rules", "eo_audit.store.tables", "eo_audit.store.session"],
-    "eo_audit/history": ["eo_audit.dump", "eo_audit.rules", "eo_audit.store.tables", "eo_audit.store.session", "eo_audit.pipeline"],
-    "eo_audit/rules": ["eo_audit.dump", "eo_audit.store.tables", "eo_audit.store.session", "eo_audit.pipeline"],
-    "eo_audit/report": ["eo_audit.history", "eo_audit.store.session", "eo_audit.pipeline"],
+    "eo_audit/dump": ["pyspark", "eo_audit.store.tables", "eo_audit.store.session", "eo_audit.store.tasks"],
+    "eo_audit/history": ["eo_audit.store.tables", "eo_audit.store.session", "eo_audit.store.tasks"],
+    "eo_audit/rules": ["eo_audit.store", "eo_audit.config"],
+    "eo_audit/report": ["pyspark", "eo_audit.store.session"],
+    "eo_audit/words.py": ["eo_audit", "pyspark"],
 }
 # Import -> the only modules that may have it.
 RESERVED_IMPORTS = {
@@ -72,13 +85,62 @@ def length(function: ast.FunctionDef) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1 - docstring
 
 
+def module_of(path: Path) -> str:
+    return name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+PACKAGE = {module_of(path): path for path in PRODUCT if name_of(path).startswith("eo_audit/")}
+
+
+def room_of(module: str) -> str | None:
+    """`store` of `eo_audit.store.tables`, `cli` of `eo_audit.cli`; the package itself is the name of the house, and no room."""
+    return module.split(".")[1] if "." in module else None
+
+
+def imported_modules(module: str) -> set[str]:
+    """Modules of ours that a module imports, at whatever moment and for whatever purpose."""
+    return {found for found in imports(PACKAGE[module]) if found in PACKAGE and found != module}
+
+
+def arrows() -> dict[str, set[str]]:
+    """Room -> rooms that its modules import."""
+    found: dict[str, set[str]] = {}
+    for module in PACKAGE:
+        here = room_of(module)
+        if here is not None:
+            found.setdefault(here, set()).update(room for other in imported_modules(module) if (room := room_of(other)) not in (None, here))
+    return found
+
+
+def test_every_room_has_a_floor_and_imports_only_from_those_below() -> None:
+    floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    assert set(arrows()) == set(floor)
+    assert not [f"{room} imports {other}" for room, others in arrows().items() for other in others if floor[other] >= floor[room]]
+
+
+def test_the_picture_of_the_house_is_true() -> None:
+    drawing = re.search(r"```mermaid\n(.*?)```", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert drawing is not None
+    lines = re.findall(r"^ *(\w+) --> ([\w &]+)$", drawing[1], re.MULTILINE)
+    drawn = {room: set(others.split(" & ")) for room, others in lines}
+    assert drawn == {room: kept for room, others in arrows().items() if room not in GROUND and (kept := others - set(GROUND))}
+
+
+def test_no_module_imports_one_that_imports_it() -> None:
+    """A module that is imported late, or for its types only, counts too."""
+    later = {module: imported_modules(module) for module in PACKAGE}
+    while free := {module for module, others in later.items() if not others & set(later)}:
+        later = {module: others for module, others in later.items() if module not in free}
+    assert not {module: sorted(others & set(later)) for module, others in later.items()}
+
+
 @pytest.mark.parametrize("folder", FORBIDDEN_IMPORTS)
-def test_layers_import_only_downwards(folder: str) -> None:
-    own = folder.replace("/", ".")
+def test_what_a_room_must_not_import(folder: str) -> None:
+    own = folder.removesuffix(".py").replace("/", ".")
     wrong = [
         f"{name_of(path)} imports {module}"
         for path in PRODUCT
-        if name_of(path).startswith(folder + "/")
+        if name_of(path) == folder or name_of(path).startswith(folder + "/")
         for module in imports(path)
         for forbidden in FORBIDDEN_IMPORTS[folder]
         if within(module, forbidden) and not within(module, own)
