@@ -11,7 +11,7 @@ import numpy as np
 
 from eo_audit.dump.kernel_groups import NONE, Groups
 from eo_audit.dump.kernel_lines import BatchColumns, Dialect, RecordColumns, find_lines, read_batches, read_records
-from eo_audit.dump.kernel_scan import Ints, Text
+from eo_audit.dump.kernel_scan import Ints, Octets
 from eo_audit.dump.log_text import Window
 
 
@@ -29,7 +29,7 @@ class Stretch:
 
     def __init__(self, window: Window, start: int, stop: int, dialect: Dialect, *, deep: bool) -> None:
         """Read the stretch [start, stop) of a window, printed in one dialect, with record lines (`deep`) or without."""
-        self.text = Text(window.text, start, stop)
+        self.text = Octets(window.text, start, stop)
         self.start, self.stop, self.deep = start, start + self.text.size, deep
         lines = find_lines(self.text)
         self.batches: BatchColumns = read_batches(self.text, lines.batches, dialect)

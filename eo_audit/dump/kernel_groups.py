@@ -8,7 +8,7 @@ import numpy as np
 from eo_audit.dump.dialects import LONGEST_LINE, record_line
 from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
 from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
-from eo_audit.dump.kernel_scan import Bits, Ints, Text
+from eo_audit.dump.kernel_scan import Bits, Ints, Octets
 from eo_audit.dump.log_records import Rules, endings
 from eo_audit.dump.log_search import MIN_FORGED
 from eo_audit.dump.log_text import NeedMore, Window
@@ -52,7 +52,7 @@ class Groups:
         found: the records (index) of groups whose records do not simply stand one behind the other.
     """
 
-    def __init__(self, text: Text, lines: Lines, batches: BatchColumns, records: RecordColumns, *, deep: bool) -> None:
+    def __init__(self, text: Octets, lines: Lines, batches: BatchColumns, records: RecordColumns, *, deep: bool) -> None:
         """Put together what was read of a stretch, with records (`deep`) or without."""
         self._text, self._lines, self._batches, self._records, self._deep = text, lines, batches, records, deep
         self.found: dict[int, Ints] = {}

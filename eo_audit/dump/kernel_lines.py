@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from eo_audit.dump.framing import HEADERS_SEARCHED
-from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Text
+from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Octets
 
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -96,7 +96,7 @@ class RecordColumns:
     epoch: Ints
 
 
-def find_lines(text: Text) -> Lines:
+def find_lines(text: Octets) -> Lines:
     """The candidates of a stretch of text that begins with a line."""
     newlines = np.flatnonzero(text.bytes[: text.size] == ord("\n"))
     starts = np.concatenate((np.zeros(1, dtype=np.int64), newlines + 1))
@@ -110,11 +110,11 @@ def find_lines(text: Text) -> Lines:
     )
 
 
-def _starting(text: Text, starts: Ints, literal: bytes) -> Ints:
+def _starting(text: Octets, starts: Ints, literal: bytes) -> Ints:
     return starts[text.stands(literal, starts)]
 
 
-def read_batches(text: Text, starts: Ints, dialect: Dialect) -> BatchColumns:
+def read_batches(text: Octets, starts: Ints, dialect: Dialect) -> BatchColumns:
     """Candidates for batch lines as batch lines of magic 2 in one dialect."""
     rows = np.arange(len(starts)) * _BATCH_WIDTH
     line = Cursors(text.beginnings(starts, _BATCH_WIDTH), rows + len("baseOffset: "))
@@ -168,7 +168,7 @@ def _horizon(line: Cursors) -> tuple[Bits, Ints]:
     return given, value
 
 
-def read_records(text: Text, starts: Ints, dialect: Dialect) -> RecordColumns:
+def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
     """Candidates for record lines as such of magic 2 in one dialect, with the first `]` taken for the end of the header keys."""
     rows = np.arange(len(starts)) * _RECORD_WIDTH
     line = Cursors(text.beginnings(starts, _RECORD_WIDTH), rows + len("| offset: "))
@@ -199,7 +199,7 @@ def read_records(text: Text, starts: Ints, dialect: Dialect) -> RecordColumns:
     return records
 
 
-def _try_later_ends(text: Text, records: RecordColumns, close: Ints, dialect: Dialect) -> None:
+def _try_later_ends(text: Octets, records: RecordColumns, close: Ints, dialect: Dialect) -> None:
     """Header keys that contain `]`: take the next few for their end, in turn, where what is behind the first does not fit."""
     for _ in range(_LATER_ENDS):
         odd = np.flatnonzero(records.ok & ~records.plain & ~records.marks & (records.end <= text.size))
@@ -215,14 +215,14 @@ def _try_later_ends(text: Text, records: RecordColumns, close: Ints, dialect: Di
         records.headers[others] += close[others] - begin[~fits]
 
 
-def _line_ends(text: Text, starts: Ints) -> Ints:
+def _line_ends(text: Octets, starts: Ints) -> Ints:
     """Behind the first line end of each line."""
     newlines = np.append(np.flatnonzero(text.bytes[: text.size] == ord("\n")), text.size)
     behind: Ints = newlines[np.searchsorted(newlines[:-1], starts)] + 1
     return behind
 
 
-def _header_ends(text: Text, begin: Ints, ok: Bits) -> Ints:
+def _header_ends(text: Octets, begin: Ints, ok: Bits) -> Ints:
     """Behind the first `]` of each line's header keys; behind the text where there is none."""
     odd = np.flatnonzero(ok & (text.byte(begin) != ord("]")))
     close = begin + 1
@@ -236,7 +236,7 @@ def _header_ends(text: Text, begin: Ints, ok: Bits) -> Ints:
     return close
 
 
-def _payloads(text: Text, close: Ints, key_size: Ints, value_size: Ints, dialect: Dialect) -> tuple[Ints, Ints, Ints, Bits]:
+def _payloads(text: Octets, close: Ints, key_size: Ints, value_size: Ints, dialect: Dialect) -> tuple[Ints, Ints, Ints, Bits]:
     """Starts of keys and values, ends of the lines, and whether all stands where the sizes say."""
     at, fits = close, np.ones(len(close), dtype=bool)
     spans = []
@@ -250,7 +250,7 @@ def _payloads(text: Text, close: Ints, key_size: Ints, value_size: Ints, dialect
     return spans[0], spans[1], at + len(dialect.line_end), fits
 
 
-def _markers(text: Text, close: Ints, possible: Bits, dialect: Dialect, end: Ints) -> tuple[Bits, NDArray[np.int32], Ints]:
+def _markers(text: Octets, close: Ints, possible: Bits, dialect: Dialect, end: Ints) -> tuple[Bits, NDArray[np.int32], Ints]:
     """Which lines end in ` endTxnMarker: ...`, with its type and coordinator epoch; `end` is set for them."""
     marks, marker, epoch = np.zeros(len(close), dtype=bool), np.full(len(close), -1, dtype=np.int32), np.zeros(len(close), dtype=np.int64)
     some = np.flatnonzero(possible)

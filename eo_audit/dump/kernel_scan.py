@@ -22,7 +22,7 @@ _NIBBLES, _ZEROS, _SIXES = _U64(0xF0F0F0F0F0F0F0F0), _U64(0x3030303030303030), _
 _TENS = np.array([10**n for n in range(9)], dtype=np.int64)
 
 
-class Text:
+class Octets:
     """A stretch of dump text that can be read eight bytes at a time from any byte.
 
     So can some text behind it, or zeros where the window ends: a cursor that begins inside does not get further.
@@ -36,7 +36,7 @@ class Text:
         self.bytes: NDArray[np.uint8] = np.frombuffer(text, dtype=np.uint8, count=self.size + PADDING, offset=start)
         self._words: Words = np.ndarray((self.size + PADDING - 7,), dtype="<u8", buffer=text, offset=start, strides=(1,))
 
-    def beginnings(self, starts: Ints, width: int) -> "Text":
+    def beginnings(self, starts: Ints, width: int) -> "Octets":
         """The first bytes of some lines, one behind the other: what is read again and again should lie close together.
 
         Args:
@@ -45,7 +45,7 @@ class Text:
         """
         rows = np.empty(len(starts) * width + PADDING, dtype=np.uint8)
         rows[: len(starts) * width] = sliding_window_view(self.bytes, width)[starts].reshape(-1)
-        return Text(rows, 0, len(starts) * width)
+        return Octets(rows, 0, len(starts) * width)
 
     def words(self, at: Ints) -> Words:
         """The eight bytes from each offset on, the first one lowest."""
@@ -73,7 +73,7 @@ class Text:
 class Cursors:
     """One cursor per line, all at the same place of the grammar; `ok` is False where a line left it."""
 
-    def __init__(self, text: Text, at: Ints) -> None:
+    def __init__(self, text: Octets, at: Ints) -> None:
         """Cursors at these offsets."""
         self.text = text
         self.at = at

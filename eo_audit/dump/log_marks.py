@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eo_audit.dump.kernel_scan import Ints, Text
+from eo_audit.dump.kernel_scan import Ints, Octets
 
 if TYPE_CHECKING:
     from eo_audit.dump.log_text import Window
@@ -78,7 +78,7 @@ class Marks:
 
 
 def _places(window: "Window", start: int, stop: int) -> Places:
-    text = Text(window.text, start, stop)
+    text = Octets(window.text, start, stop)
     content = text.bytes[: text.size]
     closes, spaces, replaced = (np.flatnonzero(content == byte) for byte in (_CLOSE, _SPACE, _REPLACEMENT))
     parts = spaces[text.stands(b" payload: ", spaces)]

@@ -166,8 +166,8 @@ def read_range(text: Text, part: Range, *, size: int, context: FileContext, sink
     guess = None if state is not None else _guess(text, part, context)
     reading: Reading | None = None
     with text.open(part.start) as file:
-        window = _Window(file, text, part.start, size)
-        for result in _blocks(window, part, context, state, guess):
+        buffer = _Buffer(file, text, part.start, size)
+        for result in _blocks(buffer, part, context, state, guess):
             sink(result.facts)
             reading = _joined(part, reading, result)
     assert reading is not None
@@ -194,7 +194,7 @@ def fold(read: Sequence[Reading], reread: Callable[[Range, State], Reading]) -> 
     return accepted
 
 
-class _Window:
+class _Buffer:
     """The bytes of a file around the place that is read, never much more than asked for."""
 
     def __init__(self, file: BufferedIOBase, text: Text, start: int, size: int) -> None:
@@ -218,16 +218,16 @@ class _Window:
         return self.base + len(self.bytes) >= self.size
 
 
-def _blocks(window: _Window, part: Range, context: FileContext, state: State | None, guess: State | None) -> Iterator[RangeResult]:
+def _blocks(buffer: _Buffer, part: Range, context: FileContext, state: State | None, guess: State | None) -> Iterator[RangeResult]:
     """Read a range block by block; a block that ends inside a long element is read again with more bytes ahead."""
     at, ahead = part.start, AHEAD_BYTES
     while True:
         stop = min(at + BLOCK_BYTES, part.stop)
-        window.cover(at, stop + ahead)
+        buffer.cover(at, stop + ahead)
         hint = guess if state is None else None
-        result = parse_range(window.bytes, context=context, base=at, start=at, stop=stop, state=state, final=window.final, guess=hint)
+        result = parse_range(buffer.bytes, context=context, base=at, start=at, stop=stop, state=state, final=buffer.final, guess=hint)
         stuck = result.end_byte == at and at < stop
-        assert not (stuck and window.final), f"{context.path}: nothing is read at byte {at}"
+        assert not (stuck and buffer.final), f"{context.path}: nothing is read at byte {at}"
         if not stuck:
             yield result
             at, state = result.end_byte, result.state_out

@@ -13,7 +13,7 @@ from eo_audit.dump.discovery import DumpFile, discover
 from eo_audit.dump.kernel import Stretch
 from eo_audit.dump.kernel_groups import varint_sizes
 from eo_audit.dump.kernel_hash import hashes_of, keyed_hashes, siphash
-from eo_audit.dump.kernel_scan import Cursors, Text
+from eo_audit.dump.kernel_scan import Cursors, Octets
 from eo_audit.dump.parse import FileContext, RangeResult, Section, State, parse_range
 from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, random_batches, varint
 from tests.support.facts import CORPUS, context_of, text_of
@@ -110,14 +110,14 @@ def test_numbers() -> None:
     numbers = [number * sign for number in numbers for sign in (1, -1)]
     printed = [b"%d" % number for number in numbers]
     starts = np.cumsum([0, *(len(text) + 1 for text in printed[:-1])])
-    line = Cursors(Text(b" ".join(printed), 0, 1 << 20), starts)
+    line = Cursors(Octets(b" ".join(printed), 0, 1 << 20), starts)
     assert line.number(digits=19, bits=63, signed=True).tolist() == numbers
     assert line.ok.all()
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b"-", b"12x4567", b"2147483648", b"00000000001", b"1234567890123456"])
 def test_what_is_no_number_is_marked(text: bytes) -> None:
-    line = Cursors(Text(text + b" behind", 0, 1 << 20), np.array([0]))
+    line = Cursors(Octets(text + b" behind", 0, 1 << 20), np.array([0]))
     line.number(digits=10, bits=31, signed=True)
     line.literal(b" behind")
     assert not line.ok.any()
