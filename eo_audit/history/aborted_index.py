@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from eo_audit.history.index_view import BEHIND_INDEX, index_entries
-from eo_audit.history.sections import columns_of, named
+from eo_audit.history.sql import columns_of, named
 
 _KEYS = ["replica_log_id", "producer_id", "marker_offset"]
 _MARKER = ["marker_type", "judged", "span_first_offset", "span_last_offset", "records", "marker_at"]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.replica_logs import said
-from eo_audit.history.sections import columns_of, expressions, named
+from eo_audit.history.sql import columns_of, expressions, named
 
 COORDINATOR_TOPIC = "__transaction_state"
 DEFAULT_PARTITIONS = 50

@@ -11,7 +11,7 @@ no hole: what an older dump showed below it stays as it was seen then.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.sections import columns_of, expressions, named
+from eo_audit.history.sql import columns_of, expressions, named
 
 _LOG = ["replica_log_id", "cluster", "broker", "topic", "partition"]
 _HERE = "struct(section_id, byte_offset, length)"

@@ -9,7 +9,7 @@ only the differences are kept: few rows, that any number of batches can be compa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.sections import named
+from eo_audit.history.sql import named
 
 BUCKET_BITS = 12
 # An index that may be older than its log tells nothing of what stands behind its newest entry.

@@ -23,7 +23,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.sections import IS_INTERNAL, columns_of, expressions, named
+from eo_audit.history.sections import IS_INTERNAL
+from eo_audit.history.sql import columns_of, expressions, named
 
 COMPACTED_INTERNAL = ("__transaction_state", "__consumer_offsets", "__share_group_state")
 

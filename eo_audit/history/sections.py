@@ -7,10 +7,10 @@ its log directories. Dump times of older collections stay: the newer one may be 
 directories and sections of an unknown log are not read.
 """
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from eo_audit.store.schemas import schema
+from eo_audit.history.sql import columns_of, expressions
 
 UNSUPPORTED_DIALECT = "0.11-2.1"
 INTERNAL_TOPICS = ("__transaction_state", "__consumer_offsets", "__cluster_metadata", "__share_group_state", "__remote_log_metadata")
@@ -95,18 +95,3 @@ def section_status(
         "*", f"IF(competes, array_max(filter(rivals, rival -> {_REPLACES})), NULL) AS better"
     )
     return judged.selectExpr(*columns_of("section_status", _TOLD))
-
-
-def expressions(sql: dict[str, str]) -> list[Column]:
-    """Columns by name, each from its SQL."""
-    return [F.expr(text).alias(name) for name, text in sql.items()]
-
-
-def columns_of(table: str, sql: dict[str, str]) -> list[str]:
-    """The columns of a table, in order, for `selectExpr`: from their SQL, or as they are called."""
-    return [f"{sql[name]} AS {name}" if name in sql else name for name in schema(table).columns]
-
-
-def named(sql: dict[str, str]) -> list[str]:
-    """Columns for `selectExpr`, each from its SQL."""
-    return [f"{text} AS {name}" for name, text in sql.items()]

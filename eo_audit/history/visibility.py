@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.index_view import view_differences, with_difference
-from eo_audit.history.sections import IS_INTERNAL, columns_of, expressions, named
+from eo_audit.history.sections import IS_INTERNAL
+from eo_audit.history.sql import columns_of, expressions, named
 from eo_audit.history.unseen_transactions import unseen_transactions
 from eo_audit.store.schemas import schema
 

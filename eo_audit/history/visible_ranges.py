@@ -8,7 +8,7 @@ the index looked up to the end of the segment. Where an index was not dumped the
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.sections import columns_of
+from eo_audit.history.sql import columns_of
 
 _TRANSACTIONAL = "coalesce(is_transactional, false)"
 # As far as an index is not known, a sound one.
