@@ -1,4 +1,8 @@
-"""One Spark session for the whole suite: real Spark, Delta on, one shuffle partition, the small profile of `conf/local.yaml`."""
+"""One Spark session for the whole suite: real Spark, Delta on, one shuffle partition, the small profile of `conf/local.yaml`.
+
+A test that takes it has the mark `spark`; one that starts Java in another way says so itself. `make quick` runs those without the mark, where no Java
+can be found, so that one that forgets the mark fails there.
+"""
 
 from collections.abc import Iterator
 
@@ -7,6 +11,13 @@ from pyspark.sql import SparkSession
 
 from eo_audit.config import load
 from eo_audit.store.session import session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that takes the session, or what is made with it."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
 
 
 @pytest.fixture(scope="session")

@@ -157,7 +157,7 @@ def test_history_tells_what_came_and_went(audited: Results, again: Again, capsys
     assert cli.run_command(["history", "--out", str(audited.out)]) == 0
     said = told(capsys)
     assert "fail 6 new, 0 still there, 0 gone" in said
-    assert "critical T01 hanging-txn orders-0 6–8: The transaction of late-writer-0 (producer 1, epoch 0)" in said
+    assert "critical T01 hanging-txn orders-0 6-8: The transaction of late-writer-0 (producer 1, epoch 0)" in said
     newest = audits_of(Warehouse(audited.out))[-1]
     assert {"finished_at_ms", "inputs", "code_version", "rule_set", "verdict"} <= {name for name, value in newest.run.items() if value}
 
