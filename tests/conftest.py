@@ -1,10 +1,10 @@
 """One Spark session for the whole suite: real Spark, Delta on, one shuffle partition, the small profile of `conf/local.yaml`.
 
-A test that takes it has the mark `spark`; one that starts Java in another way says so itself. `make quick` runs those without the mark, where no Java
-can be found, so that one that forgets the mark fails there.
+`make quick` runs the tests that have neither mark, where no Java can be found: a test that starts one without saying so fails there.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,12 +12,24 @@ from pyspark.sql import SparkSession
 from eo_audit.config import load
 from eo_audit.store.session import session
 
+# Files whose tests start Java by themselves: runs of the program, notebooks.
+STARTS_JAVA = ("jobs/test_nights.py", "jobs/test_payloads_at_rest.py", "test_notebooks.py")
+# Files that take more than some seconds without it: browsers, shells, thousands of damaged dumps.
+SLOW = (
+    *("dump/test_framing_damage.py", "dump/test_framing_ranges.py", "dump/test_kernel.py", "dump/test_payloads.py", "fuzz/test_fuzz.py"),
+    *("jobs/test_ingest.py", "jobs/test_machines.py", "report/test_page.py", "test_collect_dumps.py"),
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that takes the session, or what is made with it."""
+    """Mark every test that takes the session or what is made with it, those that start Java in another way, and those that take long."""
+    here = Path(__file__).parent
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        name = item.path.relative_to(here).as_posix()
+        if "spark" in getattr(item, "fixturenames", ()) or name in STARTS_JAVA:
             item.add_marker("spark")
+        if name in SLOW:
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")
