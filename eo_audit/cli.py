@@ -20,7 +20,6 @@ from typer.exceptions import TyperException
 from eo_audit import __version__
 from eo_audit.commands import reading
 from eo_audit.commands.arguments import (
-    DEFAULT_ACCEPTED,
     AcceptedFile,
     AsOf,
     BreakLock,
@@ -33,6 +32,7 @@ from eo_audit.commands.arguments import (
     complain,
 )
 from eo_audit.commands.moments import parse_moment
+from eo_audit.config import DEFAULT_ACCEPTED
 from eo_audit.errors import CRASH, ArgumentError, AuditError, WarehouseError, of_machine
 from eo_audit.words import in_bytes, moment, visible
 

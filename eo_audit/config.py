@@ -12,6 +12,7 @@ from eo_audit.errors import ConfigurationError
 
 _PACKAGE = Path(__file__).resolve().parent
 MIB = 1 << 20
+DEFAULT_ACCEPTED = Path("accepted.yaml")  # accepted findings, in the current folder
 T = TypeVar("T")
 
 

@@ -20,7 +20,7 @@ from eo_audit.audit import accepted_findings
 from eo_audit.audit.policy import Policy
 from eo_audit.audit.policy import load as load_policy
 from eo_audit.audit.unread import holds_dumps
-from eo_audit.config import Config, load
+from eo_audit.config import DEFAULT_ACCEPTED, Config, load
 from eo_audit.dump.discovery import Discovery, look_through
 from eo_audit.errors import InputError, WarehouseError
 from eo_audit.ingest.step import check_brokers, ingest_files
@@ -56,7 +56,7 @@ class Options:
     policy: Path | None = None
     progress: Progress = silent
     notice: Callable[[str], None] = unheard
-    accepted: Path = accepted_findings.DEFAULT
+    accepted: Path = DEFAULT_ACCEPTED
     forget_key: bool = False
     break_lock: bool = False
 

@@ -21,7 +21,6 @@ from eo_audit.config import read_yaml
 from eo_audit.errors import ArgumentError, ConfigurationError
 from eo_audit.words import Row, moment, place
 
-DEFAULT = Path("accepted.yaml")  # in the current folder
 _FIELDS = ("finding_id", "what", "who", "why", "until")
 _DAY_MS = 86_400_000
 

@@ -1,9 +1,8 @@
 """The verdict of a run: what every rule says, what was covered, and one exit code.
 
 A rule is `fail` when the policy lets one of its findings fail the run, `unknown` when part of what it needs was not covered or it
-crashed, `pass` when
-it judged something, and `not_applicable` when no covered fact could break it. A run takes the worst of fail, unknown (as far as the
-policy minds) and pass. A run in which no rule judged any partition is unknown, whatever the policy says.
+crashed, `pass` when it judged something, and `not_applicable` when no covered fact could break it. A run takes the worst of fail,
+unknown (as far as the policy minds) and pass. A run in which no rule judged any partition is unknown, whatever the policy says.
 """
 
 import os
@@ -35,7 +34,6 @@ FILE = "verdict.json"
 SCHEMA = 1
 EXIT_CODES = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
 MOST_FINDINGS = 10  # of verdict.json; all of them are in findings.jsonl
-_COORDINATOR = "__transaction_state"
 NOTHING_JUDGED = "nothing_judged"
 _NOTHING_JUDGED = "No partition was judged: the dumps hold no batch of any log that could be read"
 _BRING_LOGS = "Dump the segments of the partitions in question with kafka-dump-log: collect-dumps.sh does so."
@@ -166,11 +164,6 @@ def write(folder: Path, verdict: Mapping[str, object]) -> None:
     told = {**verdict, "finished_at_ms": time.time_ns() // 1_000_000}
     part.write_text(json_text(told, indent=1) + "\n", encoding="utf-8")
     os.replace(part, target)
-
-
-def remove(folder: Path) -> None:
-    """Take the previous verdict away, before a run begins."""
-    (folder / FILE).unlink(missing_ok=True)
 
 
 def _judge(rule: Rule, collected: Collected, crash: str | None) -> Judged:

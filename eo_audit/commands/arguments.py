@@ -8,8 +8,6 @@ import typer
 
 from eo_audit.words import visible
 
-DEFAULT_ACCEPTED = Path("accepted.yaml")
-
 Dumps = Annotated[
     list[Path], typer.Argument(metavar="DUMPS", help="Folders or files of dumps, plain or gzip, as collect-dumps.sh makes them.")
 ]

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from eo_audit.commands.arguments import DEFAULT_ACCEPTED, Out, complain
+from eo_audit.commands.arguments import Out, complain
+from eo_audit.config import DEFAULT_ACCEPTED
 from eo_audit.errors import InputError, WarehouseError
 
 

@@ -30,9 +30,8 @@ _MANIFEST = re.compile(r"manifest\.ya?ml(\.gz)?")
 _LISTING = re.compile(r"(.*[._-])?listing\.txt(\.gz)?")
 _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
-_NOT_MEANT = re.compile(
-    r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state"
-)  # hidden files, what people write beside dumps, what brokers keep beside logs
+# Hidden files, what people write beside dumps, what brokers keep beside logs.
+_NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state")
 _DUMP_LINE = re.compile(
     rb"^(?:\xef\xbb\xbf)?(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: "
     rb"|timestamp: \d+ offset: |producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
 
 SITE = "eo_audit"
-EXPECTATIONS = Path("conf") / "expectations"
 
 
 @dataclass(frozen=True)
