@@ -11,7 +11,7 @@ CLASSES := .cache/.classes-ready
 # Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test quick bench fuzz lint types lock clean java
+.PHONY: help demo test quick bundle bench fuzz lint types lock clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
@@ -39,6 +39,16 @@ fuzz: $(PACKAGES) ## thousands of lying and damaged dumps: nothing lost, nothing
 cluster: $(JARS) ## model clusters, healthy and with one planted fault each (SEEDS=0:300; minutes for each thousand)
 	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300)
 	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300) --faults
+
+bundle: $(JARS) ## one archive for a machine without a network: build/eo-audit-bundle.tar with the wheel, its wheels, the jars
+	@rm -rf build/bundle && mkdir -p build/bundle/wheels build/bundle/jars
+	@$(BIN)/python .ci/bundle.py > build/bundle/requirements.lock
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --require-hashes -r build/bundle/requirements.lock -w build/bundle/wheels
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation . -w build/bundle/wheels
+	@cp .cache/jars/*.jar build/bundle/jars
+	@cp .ci/install.sh build/bundle && cp -r examples build/bundle
+	@tar -C build/bundle -cf build/eo-audit-bundle.tar . && ls -sh build/eo-audit-bundle.tar
+	@echo "There: tar -xf eo-audit-bundle.tar && sh install.sh /opt/eo-audit (Python of the same version and Java 17 are needed, no network)"
 
 lint: $(PACKAGES) ## ruff, strict mypy, shellcheck
 	@$(BIN)/ruff check .
@@ -79,9 +89,8 @@ $(PACKAGES): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(JARS): eo_audit/store/session.py | $(PACKAGES)
-	@echo "Fetching the Delta jars into .cache (once) ..."
-	@$(BIN)/python -m eo_audit.store.session fetch
+$(JARS): eo_audit/store/jars.py | $(PACKAGES)
+	@$(BIN)/eo-audit setup > /dev/null
 	@touch $@
 
 # After the demo, not before it: nobody waits for this to see the first result.

@@ -32,6 +32,7 @@ from eo_audit.commands.arguments import (
     complain,
 )
 from eo_audit.commands.moments import parse_moment
+from eo_audit.commands.setup import setup
 from eo_audit.config import DEFAULT_ACCEPTED
 from eo_audit.errors import CRASH, ArgumentError, AuditError, WarehouseError, of_machine
 from eo_audit.words import in_bytes, moment, visible
@@ -168,7 +169,7 @@ def prune(
         sys.stdout.write(f"Would remove the facts of {what}; add --yes to do it. {out / 'warehouse'} takes {in_bytes(before)}.\n")
 
 
-for _command in reading.COMMANDS:
+for _command in (*reading.COMMANDS, setup):
     app.command()(_command)
 
 

@@ -204,7 +204,7 @@ def writing(
     make_folder(out)
     keys = Keys(forget=options.forget_key or options.config.forget_key, notice=options.notice)
     size = input_bytes + Warehouse(out).text_bytes()
-    starting = spark or Starting(options.config, input_bytes=size)
+    starting = spark or Starting(options.config, input_bytes=size, notice=options.notice)
     warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes, keys=keys)
     with warehouse.writing(break_lock=options.break_lock, remakes=after != "rebuild") as before:
         if before.died:

@@ -2,7 +2,7 @@
 
 On one machine the two Delta jars come from the project's own cache and stand on the class path: resolving them again at each
 start costs seconds, and only classes of the class path can enter an archive of loaded classes (AppCDS).
-`python -m eo_audit.store.session fetch` fills the cache, `python -m eo_audit.store.session archive DUMPS` adds that archive.
+`eo-audit setup` fills the cache, `python -m eo_audit.store.session archive DUMPS` adds that archive.
 Under spark-submit the cluster's own settings are left alone.
 """
 
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
@@ -24,33 +24,29 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from eo_audit.config import Config, Profile, load, submitted
+from eo_audit.config import Config, Profile, submitted
 from eo_audit.errors import ConfigurationError
+from eo_audit.store.jars import CHECKOUT, JARS, cache_folder, fetch_jars, jar_paths
 from eo_audit.store.scratch import own_folder
 
-DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
-JARS = {
-    "delta-spark_4.1_2.13-4.4.0.jar": "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
-    "delta-storage-4.4.0.jar": "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
-}
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 OLDEST_JAVA = 17
 _WRITE_ARCHIVE = "EO_AUDIT_WRITE_CLASS_ARCHIVE"
-_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def session(config: Config, *, input_bytes: int | None = None) -> SparkSession:
+def session(config: Config, *, input_bytes: int | None = None, notice: Callable[[str], object] = str) -> SparkSession:
     """The Spark session of this process, with Delta.
 
     Args:
         config: where Spark runs.
         input_bytes: size of what will be read; small inputs get a Java process that starts fast, others one that runs fast.
+        notice: hears what is fetched before the first session of a user.
 
     Raises:
-        ConfigurationError: no Java, a Java that is too old, or Java that does not start.
+        ConfigurationError: no Java, a Java that is too old, or Java that does not start, or no jars of Delta.
     """
     if config.mode == "cluster" or submitted():
         return _submitted(config)
@@ -60,15 +56,15 @@ def session(config: Config, *, input_bytes: int | None = None) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # The launcher is a Java process of its own, only there to print the command line of the real one.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-    return _start(_local_settings(config, profile))
+    return _start(_local_settings(config, profile, notice))
 
 
 class Starting:
     """A session that starts in the background, while this process reads dumps. Call it to have it."""
 
-    def __init__(self, config: Config, *, input_bytes: int | None = None) -> None:
+    def __init__(self, config: Config, *, input_bytes: int | None = None, notice: Callable[[str], object] = str) -> None:
         """Nothing starts before `begin` or the first call. Arguments as for `session`."""
-        self._start = lambda: session(config, input_bytes=input_bytes)
+        self._start = lambda: session(config, input_bytes=input_bytes, notice=notice)
         self._begun: Future[SparkSession] | None = None
 
     def begin(self) -> None:
@@ -92,19 +88,19 @@ def _submitted(config: Config) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _local_settings(config: Config, profile: Profile) -> dict[str, str]:
+def _local_settings(config: Config, profile: Profile, notice: Callable[[str], object]) -> dict[str, str]:
     return {
         "spark.app.name": "eo-audit",
         "spark.master": config.master,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": profile.driver_memory,
-        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(_CHECKOUT), os.environ.get("PYTHONPATH")])),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")])),
         "spark.local.dir": str(own_folder()),
         "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _scratch_options(), _archive_options()])),
         "spark.sql.session.timeZone": "UTC",
         **DELTA,
-        **_delta_jars(),
+        **_delta_jars(notice),
         **config.spark,
         **profile.spark,
     }
@@ -186,45 +182,11 @@ def _asked(java: Path) -> str:
     return found.group(1) if found else "of an unknown version"
 
 
-def cache_folder() -> Path:
-    """`.cache` of a checkout; the user's own cache folder where the package is installed."""
-    if (_CHECKOUT / "pyproject.toml").is_file():
-        return _CHECKOUT / ".cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eo-audit"
-
-
-def _delta_jars() -> dict[str, str]:
-    """Settings that bring Delta: the cached jars where they are, else Spark fetches the package into the private folder."""
-    jars = [cache_folder() / "jars" / name for name in JARS]
-    if not all(jar.is_file() for jar in jars):
-        return {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.ivy": str(cache_folder() / "ivy")}
-    class_path = os.pathsep.join(map(str, jars))
+def _delta_jars(notice: Callable[[str], object]) -> dict[str, str]:
+    """Settings that bring Delta: the jars of the cache, fetched if they are not there."""
+    fetch_jars(notice=notice)
+    class_path = os.pathsep.join(map(str, jar_paths()))
     return {"spark.driver.extraClassPath": class_path, "spark.executor.extraClassPath": class_path}
-
-
-def fetch_jars() -> Path:
-    """Bring the two Delta jars into the cache, by one throw-away session that lets Spark resolve them; nothing to do a second time.
-
-    Raises:
-        ConfigurationError: Spark cannot fetch them, or they are not the pinned ones.
-    """
-    jars = cache_folder() / "jars"
-    if not all((jars / name).is_file() for name in JARS):
-        session(load(), input_bytes=0).stop()
-        jars.mkdir(parents=True, exist_ok=True)
-        for name, sha256 in JARS.items():
-            _keep(cache_folder() / "ivy" / "jars" / f"io.delta_{name}", sha256, jars / name)
-        shutil.rmtree(cache_folder() / "ivy")
-    return jars
-
-
-def _keep(fetched: Path, sha256: str, kept: Path) -> None:
-    content = fetched.read_bytes()
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise ConfigurationError(f"{fetched} is not the pinned file: its SHA-256 is not {sha256}")
-    unfinished = kept.with_suffix(".part")
-    unfinished.write_bytes(content)
-    unfinished.replace(kept)
 
 
 def archive_path() -> Path:
@@ -268,9 +230,8 @@ def _archive_options() -> str:
 
 
 def _main(arguments: Sequence[str]) -> None:
-    """`fetch`, or `archive DUMPS`."""
-    done = f"The Delta jars are in {fetch_jars()}" if arguments[0] == "fetch" else f"Wrote {write_archive(Path(arguments[1]))}"
-    sys.stdout.write(done + "\n")
+    """`archive DUMPS`."""
+    sys.stdout.write(f"Wrote {write_archive(Path(arguments[1]))}\n")
 
 
 if __name__ == "__main__":

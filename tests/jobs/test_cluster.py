@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from eo_audit import pipeline
 from eo_audit.pipeline import Options
-from eo_audit.store.session import JARS, cache_folder
+from eo_audit.store.jars import JARS, cache_folder
 
 ROOT = Path(__file__).parent.parent.parent
 DUMPS = ROOT / "tests" / "data" / "corpus" / "dumps"
@@ -93,7 +93,7 @@ def submit(master: str, job: str, *arguments: str | Path) -> int:
 
 def test_a_cluster_finds_what_one_machine_finds(spark: SparkSession, tmp_path: Path) -> None:
     if not all((cache_folder() / "jars" / name).is_file() for name in JARS):
-        pytest.fail("the Delta jars are not in the cache: run `python -m eo_audit.store.session fetch`")
+        pytest.fail("the Delta jars are not in the cache: run `eo-audit setup`")
     there, here = tmp_path / "there", tmp_path / "here"
     with cluster(tmp_path) as master:
         assert submit(master, "ingest_dumps.py", *INPUTS, "--out", there) == 0

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from eo_audit.config import load
 from eo_audit.errors import ConfigurationError
-from eo_audit.store import session
+from eo_audit.store import jars, session
 
 
 def test_delta_is_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_jar_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
     fetched = tmp_path / "fetched.jar"
     fetched.write_bytes(b"something else")
     with pytest.raises(ConfigurationError, match="not the pinned file"):
-        session._keep(fetched, "0" * 64, tmp_path / "kept.jar")
+        jars.keep(fetched, "0" * 64, tmp_path / "kept.jar")
     assert not (tmp_path / "kept.jar").exists()
 
 
