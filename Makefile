@@ -11,7 +11,7 @@ CLASSES := .cache/.classes-ready
 # Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test quick bundle bench fuzz lint types lock clean java
+.PHONY: help demo test quick bundle tables bench fuzz lint types lock clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
@@ -50,6 +50,9 @@ bundle: $(JARS) ## one archive for a machine without a network: build/eo-audit-b
 	@tar -C build/bundle -cf build/eo-audit-bundle.tar . && ls -sh build/eo-audit-bundle.tar
 	@echo "There: tar -xf eo-audit-bundle.tar && sh install.sh /opt/eo-audit (Python of the same version and Java 17 are needed, no network)"
 
+tables: $(PACKAGES) ## write docs/tables.md anew from schemas/
+	@$(BIN)/python .ci/tables.py > docs/tables.md
+
 lint: $(PACKAGES) ## ruff, strict mypy, shellcheck
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -71,7 +74,7 @@ java:
 	fi
 
 # uv installs three times faster than pip; where it cannot reach the packages (a mirror that only pip knows), pip does it.
-ifneq ($(filter-out quick lint lock fuzz,$(MAKECMDGOALS)),)
+ifneq ($(filter-out quick lint lock fuzz tables,$(MAKECMDGOALS)),)
 $(PACKAGES): | java
 endif
 $(PACKAGES): requirements.lock pyproject.toml

@@ -398,8 +398,8 @@ def test_a_segment_that_rolls_meanwhile_is_not_listed(log_dir: Path, tool: Path,
 
 
 def cron_line(tmp_path: Path, config: Path) -> str:
-    """The README's line as cron gives it to the shell, with places of this test."""
-    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("15 3 * * *"))
+    """The line of docs/operate.md as cron gives it to the shell, with places of this test."""
+    line = next(line for line in (ROOT / "docs" / "operate.md").read_text().splitlines() if line.startswith("15 3 * * *"))
     places = {
         "/opt/eo-audit": str(tmp_path / "opt"),
         "/data/": f"{tmp_path}/data/",

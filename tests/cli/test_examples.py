@@ -116,14 +116,17 @@ def test_the_end_of_the_run_tells_it(results: Results) -> None:
     assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic orders --partition 0 --start-offset 6 " in words
 
 
-def test_the_readme_shows_what_a_run_prints(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_pages_show_what_a_run_prints(spark: SparkSession, tmp_path: Path) -> None:
     pipeline.run(tmp_path, [EXAMPLES / "hanging-transaction" / "dumps"], Options(), spark=lambda: spark)
     audited, stream = eo_audit.open(tmp_path), io.StringIO()
     show_result(build_content(audited.verdict, audited.findings, lambda *_: None), tmp_path, console(stream))
-    shown = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    shown = (EXAMPLES.parent / "docs" / "operate.md").read_text(encoding="utf-8").splitlines()
     printed = [line.rstrip() for line in stream.getvalue().strip().replace(str(tmp_path), "out/demo").splitlines()]
     begin = shown.index(printed[0])
     assert shown[begin : begin + len(printed)] == printed
+    first_screen = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    begin = first_screen.index(printed[0])
+    assert first_screen[begin : begin + 8] == printed[:8] and begin < 30
 
 
 def test_all_evidence_can_be_shown(results: Results, capsys: pytest.CaptureFixture[str]) -> None:
