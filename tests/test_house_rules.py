@@ -62,7 +62,11 @@ def parsed(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(parsed(path)):
+    return imported(parsed(path))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -97,9 +101,12 @@ def room_of(module: str) -> str | None:
     return module.split(".")[1] if "." in module else None
 
 
-def imported_modules(module: str) -> set[str]:
-    """Modules of ours that a module imports, at whatever moment and for whatever purpose."""
-    return {found for found in imports(PACKAGE[module]) if found in PACKAGE and found != module}
+def imported_modules(module: str, *, types_only: bool = False) -> set[str]:
+    """Modules of ours that a module imports, at whatever moment; or those of them that it needs for its types only."""
+    tree = parsed(PACKAGE[module])
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    looked = ast.Module([part for block in blocks for part in block.body], []) if types_only else tree
+    return {found for found in imported(looked) if found in PACKAGE and found != module}
 
 
 def arrows() -> dict[str, set[str]]:
@@ -127,9 +134,11 @@ def test_the_picture_of_the_house_is_true() -> None:
 
 
 def test_no_module_imports_one_that_imports_it() -> None:
-    """A module that is imported late, or for its types only, counts too."""
-    later = {module: imported_modules(module) for module in PACKAGE}
-    while free := {module for module, others in later.items() if not others & set(later)}:
+    """A module that is imported late counts too; one that is only named in types does not."""
+    later = {module: imported_modules(module) - imported_modules(module, types_only=True) for module in PACKAGE}
+    while free := {
+        module for module, others in later.items() if not others & set(later) or not any(module in known for known in later.values())
+    }:
         later = {module: others for module, others in later.items() if module not in free}
     assert not {module: sorted(others & set(later)) for module, others in later.items()}
 
