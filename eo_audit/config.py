@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
-
 from eo_audit.errors import ConfigurationError
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -111,8 +109,8 @@ def _check(path: Path, name: str, value: object, wanted: object) -> None:
         raise ConfigurationError(f"the configuration {path}: {name} must be above 0")
 
 
-# What PyYAML's safe loader raises for a date that no calendar has, `0x_`, `!!bool x`, `!!int ''`, `!!timestamp x`, five thousand brackets.
-UNUSABLE = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError)
+# What PyYAML's safe loader lets through: for a date that no calendar has, `0x_`, `!!bool x`, `!!int ''`, five thousand brackets.
+_UNUSABLE = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError)
 
 
 def read_yaml(path: Path, what: str) -> object:
@@ -125,11 +123,13 @@ def read_yaml(path: Path, what: str) -> object:
     Raises:
         ConfigurationError: it cannot be read, or is not YAML.
     """
+    import yaml  # --help needs none
+
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(f"{what} {path} cannot be read: {error.strerror}") from error
-    except UNUSABLE as error:
+    except (yaml.YAMLError, *_UNUSABLE) as error:
         raise ConfigurationError(f"{what} {path} cannot be read as YAML: {why(error)}") from error
 
 
