@@ -377,8 +377,9 @@ def test_what_the_cleaner_replaces_every_time_is_listed_as_it_was_and_keeps_no_i
     segment = log_dir / "orders-1/00000000000000000000.log"
     segment.with_suffix(".txnindex").write_bytes(b"1" * 34)
     (tmp_path / "calls.hook").write_text(
-        "import shutil\n"
+        "import os, shutil, time\n"
         f"segment = pathlib.Path({str(segment)!r})\n"
+        f"os.link(segment, {str(tmp_path / 'kept')!r} + str(time.time_ns()))\n"  # else the file system may give the next one its inode
         "shutil.copy(segment, str(segment) + '.swap'); pathlib.Path(str(segment) + '.swap').rename(segment)"
     )
     done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
