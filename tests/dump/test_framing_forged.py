@@ -1,13 +1,16 @@
 """Text that lies: payloads, keys, header keys and ids that hold forged batches. None is believed where two readings close, and what every
 reading shares is; honest binary payloads are read; time follows the text."""
 
+import gc
 import random
 import time
+import weakref
 
 import pytest
 
 from eo_audit.audit.unread import Unread, told
 from eo_audit.dump import kernel_reader
+from eo_audit.dump.log_text import Window
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support import dump_text
 from tests.support.dump_text import Batch, Rec, Style, dump, forged_marker
@@ -317,6 +320,28 @@ def test_a_line_without_an_end_needs_no_larger_window(head: bytes) -> None:
     assert result.end_byte >= 1 << 19 and result.ledger.total == result.end_byte
 
 
+def test_a_window_is_freed_as_soon_as_nobody_reads_it() -> None:
+    """Windows that waited for the garbage collector made a few hundred MB of a file without line ends."""
+    gc.disable()
+    try:
+        window = Window(b"text", True)
+        window.marks.cover(window, 0, 4)
+        gone = weakref.ref(window)
+        del window
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_record_may_be_null_and_hide_its_key_in_old_releases() -> None:
+    """Kafka 2.3 prints no key of a record without a value, so header keys that run up to a payload are the poorer reading."""
+    hidden, said = Rec(b"k" * 56, None), Rec(b"k" * 56, b'v\nException in thread "main" java.lang.NullPointerException')
+    batches = [Batch([hidden], 5, 0, codec="gzip"), Batch([said], 5, 1), Batch([Rec(b"k" * 56, None), said], 5, 2, codec="gzip")]
+    batches += [Batch([Rec(b"k", b"v")], 5, 4 + number) for number in range(3)]
+    result = both(dump(batches, Style("2.3")))
+    assert lines(result) == written(batches) and rows(result, "tool_messages") == []
+
+
 def test_the_end_of_a_window_is_not_the_end_of_the_file() -> None:
     """A damaged record line that crosses the end of a window made the rest of the file `truncated`."""
     batches = [Batch([Rec(b"k", b"v" * 100)], 5, 0), Batch([Rec(b"k", b"w" * 300_000)] * 2, 5, 1, codec="gzip")]
@@ -334,3 +359,5 @@ def test_what_to_do_about_text_that_can_be_read_in_two_ways() -> None:
     why, action = told([Unread("broker-1/a.log.txt", 1, 9, "unknown_line", "log"), Unread("broker-1/b.log.txt", 5, 3, "ambiguous", "log")])
     assert "broker-1/b.log.txt can be read in more than one way" in why
     assert action.startswith("Dump broker-1/b.log.txt again without --print-data-log")
+    _, action = told([Unread("broker-1/__transaction_state-0/a.log.txt", 5, 3, "ambiguous", "log")])
+    assert action.startswith("Dump broker-1/__transaction_state-0/a.log.txt again in a UTF-8 locale")

@@ -53,6 +53,32 @@ def test_a_hole_is_none_where_a_listing_shows_the_segment(
     ]
 
 
+@pytest.mark.parametrize(
+    ("ends_at", "state", "reason"), [(80, "unexplained", "unread text: ambiguous"), (60, "hole", "4 is followed by 9")]
+)
+def test_a_hole_is_none_where_the_text_before_it_was_not_understood(spark: SparkSession, ends_at: int, state: str, reason: str) -> None:
+    told = {"hw": 20, "first_offset": 0, "segments": [], "tail_intact": True, "uncleaned_from": 0, "cleanup_policy": "delete"}
+    logs = table(spark, "replica_logs", [{**LOG, **told}])
+    row = (1, "c", 1, "orders", 0, 9, True, 4, 9, 9, "hole", False, False, False, 8, 80, 40, 2)
+    unread = table(spark, "unread_spans", [{"section_id": 8, "byte_offset": ends_at - 30, "length": 30, "reason": "ambiguous"}])
+    ordered = spark.createDataFrame([row], ORDERED)
+    found = coverage(ordered, table(spark, "section_status", []), logs, unread_spans=unread).collect()
+    assert [(row.state, row.reason) for row in found if row.state != "covered"] == [(state, reason)]
+
+
+@pytest.mark.parametrize(("reason", "at", "expected"), [("ambiguous", 100, 1), ("ambiguous", 20, 0), ("unknown_line", 100, 0)])
+def test_a_log_whose_last_text_can_be_read_in_two_ways_ends_nowhere(spark: SparkSession, reason: str, at: int, expected: int) -> None:
+    section = {"kind": "log", "section_id": 8, "segment_base_offset": 0, "first_offset": 0, "last_offset": 9, "end_reason": "eof"}
+    known = {"is_read": True, "supported": True, "deep": True, "dir_kind": "normal", "header_length": 40, "tail_intact": True}
+    sections = table(spark, "section_status", [{**LOG, **section, **known, "byte_offset": 0}])
+    segments = [{"base_offset": 0, "end_offset": 10, "section_id": 8}]
+    logs = table(spark, "replica_logs", [{**LOG, "hw": 10, "first_offset": 0, "segments": segments, "tail_intact": True}])
+    row = (1, "c", 1, "orders", 0, None, True, None, 0, 9, None, False, False, False, 8, 80, 40, 2)
+    unread = table(spark, "unread_spans", [{"section_id": 8, "byte_offset": at, "length": 30, "reason": reason}])
+    found = coverage(spark.createDataFrame([row], ORDERED), sections, logs, unread_spans=unread).collect()
+    assert [row.reason for row in found if row.state == "truncated"] == ["unread text: ambiguous"] * expected
+
+
 # Batches in the order of the log, behind (0, 2) and then (10, 12); the offsets that stand nowhere.
 OUT_OF_ORDER = {
     "all stand later": ([(3, 5), (6, 9), (13, 14)], []),
