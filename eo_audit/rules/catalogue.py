@@ -16,6 +16,7 @@ _PAGES = (
     "identity.payload_dup_across_pids",
     "transactions.hanging_txn",
     "transactions.late_data_after_marker",
+    "transactions.empty_marker",
     "transactions.missing_marker",
     "transactions.mixed_markers",
     "transactions.unregistered_partition",
