@@ -330,4 +330,4 @@ def _led_by_others(story: _Story, marker: Marker, one: Decided) -> bool:
     """Another leader, of the partition or of the coordinator, has another clock."""
     last, decided = story.last, story.last_decided
     partition = last is not None and last.leader_epoch != marker.leader_epoch
-    return partition or (decided is not None and decided.last_leader_epoch != one.first_leader_epoch)
+    return partition or (decided is not None and decided.first_leader_epoch != one.first_leader_epoch)
