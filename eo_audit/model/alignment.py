@@ -32,6 +32,7 @@ from eo_audit.model.marker_prices import (
     MISSING,
     MOST_APART,
     NOTHING,
+    NOTHING_OF_MANY,
     ODD_EPOCH,
     RETRY,
     ROUNDING_MS,
@@ -212,7 +213,7 @@ def _ended(story: _Story, producer: Producer, clock: Clock) -> _Story:
     lost = sum(not clock.is_younger(one) for one in producer.decided[story.following :]) if producer.newer_decided else left
     price = missing(lost, producer) + UNSEEN * min(left - lost, 1)
     if story.last is None and producer.decided:
-        price += NOTHING
+        price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
     if story.strained and story.last is None:
         price += FROM_BEFORE
     if producer.open_behind and not left:
