@@ -1,13 +1,12 @@
 """The audit's queries: the few rows that explanations need, out of the history tables.
 
-One query for the cases of all rules, one for the subjects, and then only what the cases ask for by id. A rule that cannot be run is
-found by
-running ever smaller halves of the catalogue; it takes none of the others with it.
+One query for the cases of all rules, one for the subjects, and then only what the cases ask for by id (`Rule.asks`). A rule that cannot be
+run is found by running ever smaller halves of the catalogue; it takes none of the others with it.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -19,7 +18,7 @@ from pyspark.sql import functions as F
 from eo_audit.outages import outage_ms
 from eo_audit.rules.cases import cases
 from eo_audit.rules.catalogue import RULES
-from eo_audit.rules.context import Context, Log
+from eo_audit.rules.context import ASKED, Context, Log
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example, Rule
 from eo_audit.rules.sources import SOURCES
@@ -35,9 +34,6 @@ HISTORIES = (
     *("visibility", "coverage", "aborted_index", "producer_edges"),
 )
 COVERED = frozenset({"covered", "compacted"})
-_RESENDS = ("P12", "I06")
-_LACKING = ("C02", "T05")
-
 
 Fates = Mapping[tuple[int, int], Row]
 
@@ -90,10 +86,12 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         found, crashed = finding.result()
     sections = tables.arrow("section_status").to_pylist()
     logs = _logs(tables, sections, {row.replica_log_id: names_of(row.bits) for row in bits})
-    collected = tuple(_grouped(found, logs))
+    of_code = {rule.code: rule for rule in rules}
+    collected = tuple(_grouped(found, logs, of_code))
+    asked = _asked(collected, of_code)
     return Collected(
         cases=collected,
-        context=_context(histories, collected, logs, clusters=_by_name(tables), fates=_fates(tables), clocks=_clocks(tables)),
+        context=_context(histories, collected, logs, asked=asked, clusters=_by_name(tables), fates=_fates(tables), clocks=_clocks(tables)),
         crashed=crashed,
         paths={section["section_id"]: section["path"] for section in sections},
         not_dumped=tuple(sorted(_place(row.not_dumped) for row in bits if row.not_dumped)),
@@ -172,7 +170,7 @@ def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mappi
     }
 
 
-def _grouped(found: Sequence["SparkRow"], logs: Mapping[int, Log]) -> Iterator[Case]:
+def _grouped(found: Sequence["SparkRow"], logs: Mapping[int, Log], rules: Mapping[str, Rule]) -> Iterator[Case]:
     """Hits put together as cases, in a fixed order."""
     parts: dict[tuple[str, int, str], list[SparkRow]] = defaultdict(list)
     for row in found:
@@ -189,13 +187,16 @@ def _grouped(found: Sequence["SparkRow"], logs: Mapping[int, Log]) -> Iterator[C
             first=best.case_first,
             last=best.case_last,
             timestamp_ms=best.case_timestamp_ms,
-            examples=tuple(_example(row) for row in rows),
+            examples=tuple(_example(row, rules[rule]) for row in rows),
         )
 
 
-def _example(row: "SparkRow") -> Example:
-    values = Row(json.loads(row.row))
-    return Example(row.first_offset, row.last_offset, values, tuple(_addresses(SOURCES[row.table].addresses, values)))
+def _example(row: "SparkRow", rule: Rule) -> Example:
+    """A hit as its rule's words may read it; its addresses come with every hit."""
+    source = SOURCES[row.table]
+    columns = rule.found if rule.where is None else f"{source.about} {rule.columns} {rule.found}"
+    values = Row(json.loads(row.row), frozenset(columns.split()))
+    return Example(row.first_offset, row.last_offset, values, tuple(_addresses(source.addresses, values.lenient)))
 
 
 def _addresses(prefixes: Iterable[tuple[str, str]], row: Row) -> Iterator[Address]:
@@ -205,27 +206,50 @@ def _addresses(prefixes: Iterable[tuple[str, str]], row: Row) -> Iterator[Addres
             yield Address(section, row.number(f"{prefix}byte_offset"), row.number(f"{prefix}length"), row.maybe(offset))
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What the rules of these cases ask for (`Rule.asks`): for each part of the context its cases, and the producers they are about."""
+
+    cases: Mapping[str, tuple[Case, ...]]
+    producers: Mapping[str, frozenset[tuple[int, int]]]
+    rules: Mapping[str, Rule]
+
+    def instances(self, name: str) -> set[str]:
+        """The transactions of those cases, by instance id."""
+        return set(_instance_ids(self.cases[name]))
+
+    def open_spans(self) -> dict[tuple[int, int], Row]:
+        """Those cases that are rows of transaction_spans; whoever else asks for open spans reads them only."""
+        spans = [case for case in self.cases["open_spans"] if self.rules[case.rule].reads[0] == "transaction_spans"]
+        return {(case.log.log_id, case.row.number("producer_id")): case.row for case in spans if case.log}
+
+
+def _asked(found: Sequence[Case], rules: Mapping[str, Rule]) -> _Asked:
+    of_part = {name: tuple(case for case in found if name in rules[case.rule].asks) for name in ASKED}
+    producers = {
+        name: frozenset((case.log.log_id, case.row.number(column)) for case in cases if case.log for column in rules[case.rule].producers)
+        for name, cases in of_part.items()
+    }
+    return _Asked(of_part, producers, rules)
+
+
+def _instance_ids(found: Iterable[Case]) -> Iterator[str]:
+    return (name for case in found for example in case.examples if (name := example.row.lenient.text("instance_id")))
+
+
 def _context(
     histories: Mapping[str, DataFrame],
     found: Sequence[Case],
     logs: Mapping[int, Log],
     *,
+    asked: _Asked,
     clusters: Mapping[str, Row],
     fates: Fates,
     clocks: _Clocks,
 ) -> Context:
     """The context of these cases, with what they ask for by id."""
-    resends = [case for case in found if case.rule in _RESENDS]
-    pairs = {(case.log.log_id, case.row.number(end)) for case in resends if case.log for end in ("earlier", "later")}
-    visible = {(case.log.log_id, case.row.number("producer_id")) for case in found if case.rule == "L02" and case.log}
     missed = histories["aborted_index"].where("ends_at_offset IS NOT NULL").withColumn("first_offset", F.col("entry_first_offset"))
-    lacking = {example.row.word("instance_id") for case in found if case.rule in _LACKING for example in case.examples}
-    still_open = [case for case in found if case.rule in ("T01", "T12") and case.log]
-    open_spans = {(case.log.log_id, case.row.number("producer_id")): case.row for case in still_open if case.log}
-    instance_ids = {name for case in found for example in case.examples if (name := example.row.text("instance_id"))}
-    instance_ids |= {name for row in fates.values() if (name := row.text("instance_id"))}
-    blockers = {case.row.number("blocker_producer_id") for case in found if case.rule == "L01"}
-    producers = {producer for _, producer in (*open_spans, *pairs)} | blockers
+    instance_ids = set(_instance_ids(found)) | {name for row in fates.values() if (name := row.text("instance_id"))}
     siblings: dict[tuple[str, str | None, int | None], list[Log]] = defaultdict(list)
     for log in logs.values():
         siblings[log.place].append(log)
@@ -233,17 +257,19 @@ def _context(
         logs=logs,
         clusters=clusters,
         instances=_instances(histories["transaction_instances"], instance_ids),
-        last_of_producer=_last_of_producers(histories["transaction_instances"], producers),
-        open_spans=open_spans,
+        last_of_producer=_last_of_producers(
+            histories["transaction_instances"], {producer for _, producer in asked.producers["last_of_producer"]}
+        ),
+        open_spans=asked.open_spans(),
         farthest_ms=clocks.farthest_ms,
         stopped=clocks.stopped,
         dumped_at_ms=clocks.dumped_at_ms,
         fates=fates,
-        data_of=_data_of(histories["instance_partitions"], {c.row.word("instance_id") for c in found if c.rule == "C01"}, logs),
-        unmarked=_unmarked(histories["instance_partitions"], lacking),
-        edges=_of_producers(histories["producer_edges"], pairs),
-        spans=_of_producers(histories["transaction_spans"], pairs),
-        missed_entries=_of_producers(missed, visible),
+        data_of=_data_of(histories["instance_partitions"], asked.instances("data_of"), logs),
+        unmarked=_unmarked(histories["instance_partitions"], asked.instances("unmarked")),
+        edges=_of_producers(histories["producer_edges"], asked.producers["edges"]),
+        spans=_of_producers(histories["transaction_spans"], asked.producers["spans"]),
+        missed_entries=_of_producers(missed, asked.producers["missed_entries"]),
         siblings=siblings,
     )
 
@@ -286,7 +312,7 @@ def _data_of(partitions: DataFrame, ids: set[str], logs: Mapping[int, Log]) -> d
     return dict(found)
 
 
-def _of_producers(table: DataFrame, pairs: set[tuple[int, int]]) -> dict[tuple[int, int], list[Row]]:
+def _of_producers(table: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[int, int], list[Row]]:
     """Rows of some producers, by (replica log, producer id), in offset order."""
     if not pairs:
         return {}

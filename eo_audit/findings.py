@@ -1,7 +1,7 @@
 """From cases to findings, in plain Python: what is said, what is muted, which replicas say the same, which finding is the cause of which.
 
 1. Each case is explained by its rule, or acquitted by what the context knows.
-2. T06 and T15 speak for T05 of the same transaction: T05 stays as an info of their incident. T15 is not said where T06 is.
+2. What one fault leaves is told once: rules silence others of the same transactions, or speak for them (`Rule.silences`, `speaks_for`).
 3. Findings with one id are one finding: replicas that show the same give it their brokers.
 4. An incident is named after its cause: what holds the LSO back, what lets aborted records through.
 """
@@ -27,20 +27,6 @@ if TYPE_CHECKING:
 
 FILE = "findings.jsonl"
 MOST_EVIDENCE = 20
-# Effect -> what may be its cause, the best first. All concern the same producer; C01 and C02 speak of no data partition.
-CAUSES_OF: Mapping[str, tuple[str, ...]] = {
-    "L01": ("T01", "C01", "C02", "T12"),
-    "L02": ("T06", "T15", "S02", "S03"),
-    "L03": ("T06", "T13", "S03"),
-    "T02": ("T15", "T01"),
-    "T05": ("T06", "T15", "T01", "T10"),
-    "T07": ("T15", "T01", "T13"),
-    "T10": ("T15", "T05"),
-    "S02": ("T06", "S03"),
-    "S03": ("T06",),
-    "P12": ("I06",),
-}
-_OF_THE_COORDINATOR = frozenset({"C01", "C02"})
 
 
 @dataclass(frozen=True)
@@ -110,12 +96,12 @@ class Draft:
         """The producer concerned; none where the cause is a whole log."""
         if self.said.producer_id is not None or self.rule.by in ("", "state"):
             return self.said.producer_id
-        return self.case.row.maybe("producer_id")
+        return self.case.row.lenient.maybe("producer_id")
 
     @property
     def transactional_id(self) -> str | None:
         """The transactional id concerned, where it is known."""
-        return self.said.transactional_id or self.case.row.text("transactional_id")
+        return self.said.transactional_id or self.case.row.lenient.text("transactional_id")
 
     @property
     def first_offset(self) -> int | None:
@@ -140,7 +126,8 @@ class Draft:
     def place(self) -> tuple[str, str | None, int | None]:
         """Cluster, topic and partition."""
         if self.case.log is None:
-            return self.case.row.word("cluster"), self.case.row.text("topic"), self.case.row.maybe("partition")
+            row = self.case.row.lenient
+            return row.word("cluster"), row.text("topic"), row.maybe("partition")
         return self.case.log.place
 
 
@@ -191,30 +178,35 @@ def _explained(cases: Iterable[Case], context: Context) -> tuple[list[Draft], di
     drafts, crashed = [], {}
     for case in cases:
         try:
-            said = BY_CODE[case.rule].explain(case, context)
+            rule = BY_CODE[case.rule]
+            said = rule.explain(case, context.limited_to(rule.asks))
         except Exception as error:  # a rule that crashes is unknown, and takes no other with it
             crashed[case.rule] = f"{type(error).__name__}: {error}"
             continue
         if said is not None:
-            instances = frozenset(name for example in case.examples if (name := example.row.text("instance_id")))
+            instances = frozenset(name for example in case.examples if (name := example.row.lenient.text("instance_id")))
             drafts.append(Draft(BY_CODE[said.rule or case.rule], case, said, instances))
     return [draft for draft in drafts if draft.case.rule not in crashed], crashed
 
 
 def _without_twice_told(drafts: Sequence[Draft]) -> list[Draft]:
-    """On one replica T06 and T15 replace T05 of the same transactions, T06 replaces T15; a lost marker explains two epochs in one span."""
-    told: dict[tuple[str, int], set[str]] = defaultdict(set)
+    """On one replica: nothing of a transaction that a rule silences, and as an info what another rule speaks for or has left."""
+    silenced: dict[tuple[str, int], set[str]] = defaultdict(set)
+    spoken_for: dict[tuple[str, int], set[str]] = defaultdict(set)
     for draft in drafts:
-        told[draft.rule.code, draft.log_id] |= draft.instances
-    lost = {(draft.log_id, draft.producer_id) for draft in drafts if draft.rule.code in ("T05", "T15")}
+        for code in draft.rule.silences:
+            silenced[code, draft.log_id] |= draft.instances
+        for code in draft.rule.speaks_for:
+            spoken_for[code, draft.log_id] |= draft.instances
+    said = {(draft.rule.code, draft.log_id, draft.producer_id) for draft in drafts}
     kept = []
     for draft in drafts:
-        mixed, merged = told["T06", draft.log_id], told["T15", draft.log_id]
-        if draft.rule.code == "T15" and draft.speaks_only_of(mixed):
+        own = draft.rule.code, draft.log_id
+        if draft.speaks_only_of(silenced[own]):
             continue
-        replaced = draft.rule.code == "T05" and draft.speaks_only_of(mixed | merged)
-        follows = draft.rule.code == "T10" and draft.case.row.text("row_kind") == "data" and (draft.log_id, draft.producer_id) in lost
-        kept.append(replace(draft, said=replace(draft.said, severity="info")) if replaced or follows else draft)
+        left = any((code, draft.log_id, draft.producer_id) in said for code in draft.said.left_by)
+        is_effect = left or draft.speaks_only_of(spoken_for[own])
+        kept.append(replace(draft, said=replace(draft.said, severity="info")) if is_effect else draft)
     return kept
 
 
@@ -241,7 +233,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
         transactional_id=best.transactional_id,
         group=None,
         producer_id=best.producer_id,
-        producer_epoch=best.case.row.maybe("producer_epoch") if epoch is None else epoch,
+        producer_epoch=best.case.row.lenient.maybe("producer_epoch") if epoch is None else epoch,
         first_offset=best.first_offset,
         last_offset=max(lasts, default=None),
         offset_ranges=tuple(sorted(ranges)[:MOST_EVIDENCE]),
@@ -295,19 +287,19 @@ def _with_incidents(told: Sequence[Finding]) -> list[Finding]:
 
 
 def _cause(finding: Finding, of_rule: Mapping[tuple[str, str, int | None], list[Finding]]) -> str | None:
-    for rule in CAUSES_OF.get(finding.rule, ()):
-        for other in of_rule.get((rule, finding.cluster, finding.producer_id), []):
-            same_place = rule in _OF_THE_COORDINATOR or (other.topic, other.partition) == (finding.topic, finding.partition)
+    for code in BY_CODE[finding.rule].caused_by:
+        for other in of_rule.get((code, finding.cluster, finding.producer_id), []):
+            same_place = BY_CODE[code].of_coordinator or (other.topic, other.partition) == (finding.topic, finding.partition)
             if same_place and _may_follow(finding, other):
                 return other.finding_id
     return None
 
 
 def _may_follow(finding: Finding, other: Finding) -> bool:
-    """A marker with an odd epoch (T10, an error) is why a marker is missing; data of two epochs (T10, an info) is what that leaves."""
-    if finding.rule == "T10":
+    """A finding of a rule that tells causes above info and effects at info (`Rule.cause_above_info`) is never both."""
+    if BY_CODE[finding.rule].cause_above_info:
         return finding.severity == "info"
-    return other.rule != "T10" or other.severity != "info"
+    return not BY_CODE[other.rule].cause_above_info or other.severity != "info"
 
 
 def _root(name: str, causes: Mapping[str, str | None]) -> str:

@@ -1,8 +1,9 @@
 """What fails a run and what leaves it open: the policy judges, the rules only find.
 
 A policy is a YAML file with three lists, `findings`, `unknowns` and `unread_bytes`; of each list the first line that fits decides, and
-every line gives its reason. A policy without `unread_bytes` minds all text that nobody understood. `held_back` says how long consumers
-may wait for an open transaction that the coordinator will end.
+every line gives its reason. A line names rules by their codes (`rules`), or all that only inform (`informs: true`, see `Rule.informs`). A
+policy without `unread_bytes` minds all text that nobody understood. `held_back` says how long consumers may wait for an open transaction
+that the coordinator will end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from eo_audit.errors import ConfigurationError
-from eo_audit.rules.catalogue import BY_CODE
+from eo_audit.rules.catalogue import BY_CODE, RULES
 from eo_audit.rules.needs import REASONS
 from eo_audit.rules.rule import SEVERITIES
 from eo_audit.unread import SECTION_KINDS, UNREAD_BECAUSE
@@ -192,9 +193,13 @@ def _lines(content: object, source: str, *, kind: str, allowed: Sequence[str], d
 
 
 def _line(item: object, source: str, *, kind: str, allowed: Sequence[str], decides: str) -> Line:
-    values = _mapping(item, source, {"rules", kind, decides, "reason"})
+    values = _mapping(item, source, {"rules", "informs", kind, decides, "reason"})
     verdict, reason = _decision(values, decides, source)
     rules = _names(values.get("rules"), f"{source}, rules", BY_CODE)
+    if "informs" in values:
+        if values["informs"] is not True:
+            raise ConfigurationError(f"{source}: informs must be true (the rules that only inform), or not there")
+        rules |= {rule.code for rule in RULES if rule.informs}
     return Line(rules, _names(values.get(kind), f"{source}, {kind}", allowed), verdict, reason)
 
 

@@ -38,7 +38,11 @@ def export(
         sys.stdout.write(line + "\n")
 
 
-def rules(code: Annotated[str | None, typer.Argument(metavar="CODE", help="Such as P04; without one, all of them.")] = None) -> None:
+def rules(
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="Its code or its name, such as seq-gap; without one, all of them.")
+    ] = None,
+) -> None:
     """The catalogue: what each rule proves, a bad history, a legal look-alike."""
     from eo_audit.report.catalogue import show_rules
     from eo_audit.report.terminal import console

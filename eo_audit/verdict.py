@@ -22,8 +22,9 @@ from eo_audit.json_text import json_text
 from eo_audit.policy import CRASHED, Policy
 from eo_audit.report.content import summary
 from eo_audit.report.wording import is_waiting, place
-from eo_audit.rules.catalogue import RULES, fingerprint
+from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
+from eo_audit.rules.fingerprint import fingerprint
 from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
@@ -86,7 +87,7 @@ def build(
     of_rule = {
         rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules
     }
-    unknowns = _of_run(judged.values(), collected.context.logs.values(), unread, policy)
+    unknowns = _of_run(judged.values(), collected.context.logs.values(), unread, policy, rules=rules)
     is_open = bool(unknowns) or any(_is_minded(code, item, policy) for code, item in judged.items())
     partitions = [_partition(log, collected.context) for log in _in_order(collected.context.logs.values())]
     held = _held_back(partitions, policy)
@@ -180,7 +181,7 @@ def _judge(rule: Rule, collected: Collected, crash: str | None) -> Judged:
     seen = frozenset(log.place for log in logs if unknowns[log.log_id] is None)
     missing = {item for item in unknowns.values() if item is not None}
     missing |= _undumped(rule, collected)
-    if rule.code[0] == "C":
+    if rule.of_coordinator:
         missing |= _missing_coordinators(collected)
     return Judged(seen, frozenset(missing), crash)
 
@@ -227,14 +228,16 @@ def _is_minded(code: str, judged: Judged, policy: Policy) -> bool:
     return any(policy.leaves_open(code, item.because) for item in judged.unknowns)
 
 
-def _of_run(judged: Iterable[Judged], logs: Iterable[Log], unread: Sequence[Unread], policy: Policy) -> list[dict[str, str]]:
+def _of_run(
+    judged: Iterable[Judged], logs: Iterable[Log], unread: Sequence[Unread], policy: Policy, *, rules: Sequence[Rule]
+) -> list[dict[str, str]]:
     """What leaves the whole run open, whatever the rules say: nothing was judged, nobody knows how far consumers may read, or text that
     the policy minds was not understood."""
     found = []
     if not any(item.partitions for item in judged):
         found.append({"because": NOTHING_JUDGED, "why": _NOTHING_JUDGED, "bring": _BRING_LOGS})
     hidden = [log for log in logs if log.numbers.text("coverage") not in ("none", None) and log.numbers.maybe("lso") is None]
-    if hidden and policy.leaves_open("L01", "missing_segments"):
+    if hidden and any(policy.leaves_open(rule.code, "missing_segments") for rule in rules if rule.waiting == "stuck"):
         places = some([f"{shown(log.topic)}-{log.partition}" for log in hidden], most=4)
         why = f"The coordinator holds transactions open on {places} whose data may lie below the first offset dumped: nobody knows the LSO"
         found.append({"because": "lso_unknown", "why": why, "bring": f"Dump the newest .snapshot of {places}: collect-dumps.sh does so."})

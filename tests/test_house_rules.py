@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted([*(ROOT / "eo_audit").rglob("*.py"), *(ROOT / "jobs").glob("*.py")])
 TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "data" not in path.relative_to(ROOT / "tests").parts)
+FAMILIES = set((ROOT / "eo_audit" / "rules").glob("*/*.py"))
 SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
 
 LONGEST_FUNCTION = 60
@@ -99,6 +100,36 @@ def test_only_session_builds_a_spark_session() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("builder", "getOrCreate")
     }
     assert builders == {"eo_audit/session.py"}
+
+
+def strings(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Every string of a module that is no docstring; the pieces of an f-string, too."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)}  # type: ignore[attr-defined]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node
+
+
+def test_only_the_page_of_a_rule_and_its_family_name_it_by_its_code() -> None:
+    """What the rest of the program does for one rule is data of that rule (`eo_audit/rules/rule.py`), never its code in an `if`."""
+    codes = {found for path in FAMILIES for found in re.findall(r'^    code="(\w+)",$', path.read_text(encoding="utf-8"), re.MULTILINE)}
+    assert len(codes) > 30
+    wrong = [
+        f"{name_of(path)}:{node.lineno} {node.value!r}"
+        for path in PRODUCT
+        if path not in FAMILIES
+        for node in strings(parsed(path))
+        if codes & set(re.findall(r"\b[A-Z][0-9]{2}\b", str(node.value)))
+    ]
+    assert not wrong
+    by_letter = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in PRODUCT
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "code"
+    ]
+    assert not by_letter, "a family is no part of a code"
 
 
 def test_steps_are_lazy_and_repeatable() -> None:

@@ -40,6 +40,8 @@ _ENTRY = {
 _TELLS = "entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)"
 _FIRST = "least(entry_first_offset, span_first_offset)"
 _CLEANED_BELOW = "IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), 0L)"
+# Nobody knows whether the cleaner works here, and the data that the ABORT ended is not in the log.
+_MAY_BE_CLEANED = "uncleaned_from IS NULL AND marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_at IS NOT NULL"
 _IN_UNKNOWN = """
     exists(segments, s -> array_contains(unknown_indexes, s.base_offset)
            AND marker_offset >= s.base_offset AND marker_offset < s.end_offset)"""
@@ -52,7 +54,7 @@ _WHY_NOT = f"""
          WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false) THEN 'below_start'
          WHEN marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_first_offset = marker_offset THEN 'empty_abort'
          WHEN {_ACROSS} THEN 'hole'
-         WHEN {_FIRST} < {_CLEANED_BELOW} THEN 'compacted' END"""
+         WHEN {_FIRST} < {_CLEANED_BELOW} OR ({_MAY_BE_CLEANED}) THEN 'compacted' END"""
 _STATE = """
     CASE WHEN marker_type = 'ABORT' AND judged AND span_first_offset = entry_first_offset THEN 'match'
          WHEN why_not IS NOT NULL THEN 'not_judged'

@@ -192,7 +192,10 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     that place or behind it, on the coordinator's clock; or both brokers had been stopped.
     """
     sealed = "IF(marker IS NULL AND closer IS NULL, sealed_ms, coalesce(marker.at_ms, closer.at_ms)) - ahead_ms"
-    begins = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unsure_ms"
+    # The clock of an older leader is not the one whose distance is known.
+    other_clock = "coalesce(coalesce(marker, closer).leader_epoch <> newest_leader_epoch, false)"
+    later = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unsure_ms"
+    begins = f"IF(known_from_ms IS NOT NULL AND {other_clock}, false, {later})"
     dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
         OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
     by_order = "coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false)"

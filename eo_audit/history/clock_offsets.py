@@ -24,11 +24,14 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
     pairs = matched.where(pair).selectExpr(
         *("replica_log_id", "coordinator_log_id", "cluster"),
         f"marker.at_ms - IF(found.until_ms < {NEVER_MS}L, greatest(found.until_ms, found.decided_at_ms), NULL) AS at_least",
-        *("marker.at_ms - found.decided_at_ms AS at_most", "found.decided_at_offset", "found.complete_offset", "marker.leader_epoch"),
+        *("marker.at_ms - found.decided_at_ms AS at_most", "found.decided_at_offset", "found.complete_offset"),
+        "marker.leader_epoch AS leader_epoch",
         "place AS at_offset",
         f"row_number() OVER (PARTITION BY {key} ORDER BY place DESC) AS place",
+        # The leader before had a clock of its own.
+        f"marker.leader_epoch <=> first(marker.leader_epoch) OVER (PARTITION BY {key} ORDER BY place DESC) AS of_newest_leader",
     )
-    newest = f"place <= {NEWEST}"
+    newest = f"place <= {NEWEST} AND of_newest_leader"
     told = pairs.groupBy("replica_log_id", "coordinator_log_id").agg(
         *_sums(
             cluster="max(cluster)",

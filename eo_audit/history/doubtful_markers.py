@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import DataFrame
 
-from eo_audit.model.alignment import Decided, Distance, Marker, Match, Producer, align, distance_of
+from eo_audit.model.alignment import Decided, Marker, Match, Producer, Witness, align
+from eo_audit.model.marker_prices import witness
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DECIDED = ("marker_epoch", "decision", "decided_at_ms", "until_ms", "prepare_leader_epoch", "complete_leader_epoch")
+_DECIDED = (
+    *("marker_epoch", "decision", "decided_at_ms", "until_ms", "prepare_leader_epoch", "complete_leader_epoch"),
+    *("decided_at_offset", "complete_offset"),
+)
 _MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole")
 _ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided", "cleaned")
 _ANSWER = "replica_log_id long, at_marker long, at_entry long, again boolean, doubtful boolean"
@@ -40,6 +44,8 @@ class _Row(TypedDict):
     until_ms: int
     prepare_leader_epoch: int | None
     complete_leader_epoch: int | None
+    decided_at_offset: int | None
+    complete_offset: int | None
     its_type: str | None
     its_epoch: int
     its_at_ms: int
@@ -82,7 +88,7 @@ def _aligned(log: "pa.Table") -> "pa.Table":
 
     rows: list[_Row] = sorted(log.to_pylist(), key=lambda row: row["place"])
     of_producer: dict[int, list[_Row]] = {}
-    seen: dict[int | None, list[tuple[int, Distance]]] = {}
+    seen: dict[int | None, list[Witness]] = {}
     for row in rows:
         if row["of_tv2"]:
             seen.setdefault(row["coordinator_log_id"], []).extend(_seen(row))
@@ -105,10 +111,10 @@ def _answer(log: int, producer: Producer, marker: Marker, match: Match) -> tuple
     return log, marker.offset, entry, match.again, match.doubtful
 
 
-def _seen(row: _Row) -> list[tuple[int, Distance]]:
+def _seen(row: _Row) -> list[Witness]:
     """What the pair of a marker and the instance that its epoch names tells of the clocks."""
     marker, one = _marker(row, None), _decided(row)
-    return [(marker.offset, distance_of(marker, one))] if marker is not None and one is not None else []
+    return [witness(marker, one)] if marker is not None and one is not None else []
 
 
 def _producer(rows: list[_Row]) -> Producer:
@@ -173,4 +179,6 @@ def _decided(row: _Row) -> Decided | None:
         until_ms=until if until < _NEVER_MS else None,
         first_leader_epoch=row["prepare_leader_epoch"],
         last_leader_epoch=row["complete_leader_epoch"],
+        decided_at=row["decided_at_offset"],
+        completed_at=row["complete_offset"],
     )

@@ -53,7 +53,8 @@ _IN_DOUBT = "((predecessor = 'hole' AND base_offset > span_id) OR (row_kind = 'm
 _OF_ROW = _events(
     (f"{_IS_ABORT} AND span_id IS NOT NULL AND index_is_known", _event("span_id", marker_offset="base_offset")),
     # What a marker of a shallow dump says is not shown: an ABORT, if the index says so.
-    ("row_kind = 'marker' AND coalesce(marker_type, 'ABORT') = 'ABORT' AND index_is_known", _event("base_offset", clears="true")),
+    # It clears what an older entry dropped also where the index is not known any more.
+    ("row_kind = 'marker' AND coalesce(marker_type, 'ABORT') = 'ABORT' AND index_is_begun", _event("base_offset", clears="true")),
     (_IN_DOUBT, _event("span_id", unsure_until="base_offset")),
     (_IN_DOUBT, _event("base_offset")),
 )
@@ -109,8 +110,10 @@ def view_differences(rows: DataFrame, aborted_transactions: DataFrame, visibilit
     )
     ends = F.broadcast(entries.groupBy("replica_log_id").agg(F.max("last_offset").alias("newest_entry")))
     telling = rows.where(f"row_kind = 'marker' OR {_IN_DOUBT}").join(logs, "replica_log_id")
-    known = f"base_offset >= index_known_from AND NOT ({BEHIND_INDEX.format(at='base_offset')}) AS index_is_known"
-    of_rows = telling.join(ends, "replica_log_id", "left").selectExpr("*", known).selectExpr(*_KEYS, _OF_ROW)
+    begun = "base_offset >= index_known_from"
+    known = f"{begun} AND NOT ({BEHIND_INDEX.format(at='base_offset')})"
+    told = telling.join(ends, "replica_log_id", "left").selectExpr("*", f"{begun} AS index_is_begun", f"{known} AS index_is_known")
+    of_rows = told.selectExpr(*_KEYS, _OF_ROW)
     events = of_rows.union(_walked(entries).join(logs, "replica_log_id").transform(_found))
     told = events.selectExpr("*", *named(_SO_FAR)).selectExpr("replica_log_id", "producer_id", "to_offset", *named(_DIFFERENCE))
     differing = told.where("(bounded OR unbounded OR unsure) AND from_offset < to_offset")

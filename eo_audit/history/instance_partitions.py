@@ -141,6 +141,7 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
     )
     oldest = {
         "leader_epoch": "max(partition_leader_epoch)",
+        "oldest_leader_epoch": "min(partition_leader_epoch)",
         "oldest_ms": "min(IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL))",
     }
     ages = rows.groupBy("replica_log_id").agg(*_named(oldest))
@@ -167,7 +168,9 @@ def _covered() -> str:
         OR coalesce(pair_leader_epoch = leader_epoch
             AND greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms >= ended_ms + margin_ms, false)"""
     # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
-    since_birth = "first_offset = 0 AND (oldest_ms - ahead_ms + margin_ms < decided_at_ms OR first_leader_epoch > 0)"
+    # The clock of an older leader is not the one that the newest pairs tell of.
+    older = "oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true)"
+    since_birth = f"first_offset = 0 AND (({older}) OR first_leader_epoch > 0)"
     head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_completion_offset < decided_at_offset"
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'

@@ -42,8 +42,10 @@ _STEADY = f"""coalesce(({_DISTANCE}).least <= distance_before.most + ({_TOLERANC
 _SCRATCH = (
     "distance_before",
     *("by_epoch", "by_rank", "nearest", "rank", "rivals", "rivals_most", "first_rank", "last_rank", "at_ms", "fits_rank", "is_older"),
-    *("in_its_time", "matched", "all_fit", "all_in_time", "seen", "wanted"),
+    *("in_its_time", "matched", "all_fit", "all_in_time", "seen", "wanted", "may_repeat", "older"),
 )
+# A marker that ends no data repeats the one before it, perhaps; then what is open behind the last one belongs to the last transaction.
+_MAY_REPEAT = "kind = 2 AND NOT coalesce(marker.closes, true) AND open_behind"
 DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL)"
 
 
@@ -154,9 +156,11 @@ def _paired(events: DataFrame) -> DataFrame:
             "*",
             f"count(marker) OVER ({group}) AS seen",
             f"count_if({DECIDED}) OVER ({group}) AS wanted",
+            f"bool_or({_MAY_REPEAT}) OVER ({group}) AND NOT bool_or(kind = 0 AND own.decision IS NULL) OVER ({group}) AS may_repeat",
             f"bool_and(kind <> 2 OR fits_rank) OVER ({group}) AS all_fit",
             f"bool_and(kind <> 2 OR is_older OR in_its_time) OVER ({group}) AS all_in_time",
             f"count_if(in_its_time) OVER ({group}) AS matched",
+            f"count_if(is_older) OVER ({group}) AS older",
             f"max(rivals) OVER ({group}) AS rivals_most",
             f"min(IF(in_its_time, nearest.rank, NULL)) OVER ({group}) AS first_rank",
             f"max(IF(in_its_time, nearest.rank, NULL)) OVER ({group}) AS last_rank",
@@ -188,9 +192,12 @@ def _in_time() -> list[str]:
 
 
 def _method() -> str:
-    by_place = "all_fit AND NOT (older_markers OR older_decided) AND (seen = wanted OR (seen < wanted AND newer_decided))"
+    each = "(seen = wanted AND NOT may_repeat) OR (seen < wanted AND newer_decided)"
+    by_place = f"all_fit AND NOT (older_markers OR older_decided) AND ({each})"
     every_one = "last_rank - first_rank + 1 = matched AND (first_rank = 1 OR older_decided) AND (last_rank = wanted OR newer_decided)"
-    by_time = f"all_in_time AND rivals_most <= 1 AND ({every_one})"
+    # So few that fit by their times may do so by chance, where as many do not overlap on both sides.
+    by_chance = "matched <= least(older, wanted - last_rank)"
+    by_time = f"all_in_time AND rivals_most <= 1 AND ({every_one}) AND NOT ({by_chance})"
     return f"""CASE WHEN of_tv2 THEN 'epoch' WHEN seen = 0 OR wanted = 0 THEN 'nothing' WHEN {by_place} THEN 'place'
         WHEN coalesce({by_time}, false) THEN 'time' END"""
 

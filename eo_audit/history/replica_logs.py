@@ -39,7 +39,8 @@ _OF_SECTION = {
     "index_base": "IF(is_read AND kind = 'txnindex', segment_base_offset, NULL)",
     "snapshot": "IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL)",
     "has_checkpoints": f"is_read AND kind = 'checkpoint' AND path RLIKE '{_CHECKPOINT_FILE}'",
-    "newest_broker_clock_ms": "IF(is_read AND kind = 'log', newest_broker_clock_ms, NULL)",
+    "newest_broker_clock": """IF(is_read AND kind = 'log' AND newest_broker_clock_ms IS NOT NULL,
+        struct(segment_base_offset, newest_broker_clock_ms AS at_ms), NULL)""",
     "shows_cleaning": "is_read AND kind = 'log' AND shows_cleaning",
     "first_leader_epoch": "IF(is_read AND kind = 'log', first_leader_epoch, NULL)",
 }
@@ -75,7 +76,7 @@ _GATHERED = {
     "indexes": "collect_set(index_base)",
     "snapshot": "max(snapshot)",
     "has_checkpoints": "coalesce(bool_or(has_checkpoints), false)",
-    "newest_broker_clock_ms": "max(newest_broker_clock_ms)",
+    "newest_broker_clock_ms": "max(newest_broker_clock).at_ms",
     "shows_cleaning": "coalesce(bool_or(shows_cleaning), false)",
     **{name: f"max({name})" for name in ("start_row", "hw_row", "recovery_row", "cleaner_row")},
     "epoch_start": "min(epoch_start)",

@@ -18,11 +18,13 @@ IS_INTERNAL = f"coalesce(topic IN {INTERNAL_TOPICS}, false)"
 
 _INTACT = "coalesce(crc_valid, true)"
 _BROKER_CLOCK = "(marker_type IS NOT NULL OR timestamp_type = 'LogAppendTime')"
+# The leader before may have had a clock far ahead: its newest time says nothing of the one that wrote the end of the log.
+_LED = "struct(coalesce(partition_leader_epoch, -1) AS leader_epoch, max_timestamp_ms AS at_ms)"
 _EXTENTS = {
     "first_offset": "min(base_offset)",
     "last_offset": "max(last_offset)",
-    "newest_batch_ms": f"max(IF({_INTACT}, max_timestamp_ms, NULL))",
-    "newest_broker_batch_ms": f"max(IF({_INTACT} AND {_BROKER_CLOCK}, max_timestamp_ms, NULL))",
+    "newest_batch_ms": f"max(IF({_INTACT}, {_LED}, NULL)).at_ms",
+    "newest_broker_batch_ms": f"max(IF({_INTACT} AND {_BROKER_CLOCK}, {_LED}, NULL)).at_ms",
     "cleaned": f"bool_or({_INTACT} AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL))",
     "first_leader_epoch": f"min(IF({_INTACT} AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL))",
     "incomplete_from": "min(IF(records_seen < count, base_offset, NULL))",

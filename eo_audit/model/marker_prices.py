@@ -7,6 +7,7 @@ very odd one.
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,16 +31,22 @@ AGAINST_WITNESSES = 0.6  # other producers saw another distance, where the place
 TOO_FAR = 0.5  # and for one beyond it
 TOO_FAR_IN_PLACE = 0.2  # the same, where the places anchor it
 LATE = 1.0  # data that is open behind the last marker, and no transaction is left that it could belong to
+LATE_OR_NEWER = 0.1  # the same, where that transaction may be younger than what the coordinator's log still tells
+APART = 0.1  # for each marker, but the first, that is held to be older than all transactions of a log that has as many: or the other way
+MOST_APART = 1.0  # and for as many as there may be
+NOTHING = 0.05  # no pair at all
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
 DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
+LONG_MS = 60_000  # a marker that nothing bounds from above comes within so long
 FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed."""
+    """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed.
+    `decided_at` and `completed_at` are the offsets of those entries in the coordinator's log, None where they are not in it."""
 
     place: int
     epoch: int | None
@@ -48,6 +55,8 @@ class Decided:
     until_ms: int | None
     first_leader_epoch: int | None = None
     last_leader_epoch: int | None = None
+    decided_at: int | None = None
+    completed_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -117,32 +126,75 @@ class Step:
     by_ms: float
 
 
+class Witness(NamedTuple):
+    """What a matched marker of another producer tells of a log: the distance of its clock at its offset, under a leader, and which
+    entries of the coordinator's log stand beside it."""
+
+    offset: int
+    distance: Distance
+    leader_epoch: int | None
+    decided_at: int | None = None
+    completed_at: int | None = None
+
+
 @dataclass(frozen=True)
 class Clock:
     """What other producers saw of a log's clock.
 
-    `offsets` and `distances` of their matched markers in log order; `set_at`: stretches of offsets in which several saw it set.
+    `seen`: their matched markers in log order; `set_at`: stretches of offsets in which several saw it set.
+
+    Order tells more: a completion stands behind all that was decided before its marker was written, so the coordinator's log tells of what
+    stands before that marker (`told_up_to`, an offset of the log); and what was decided between the oldest completion and the newest
+    decision (`decided_from` and `decided_up_to`, offsets of the coordinator's log) has its marker in the log.
     """
 
-    offsets: Sequence[int] = ()
-    distances: Sequence[Distance] = ()
+    seen: Sequence[Witness] = ()
     set_at: Sequence[tuple[int, int]] = ()
 
-    def price(self, after: int, up_to: int) -> float:
-        """What a jump between two offsets costs."""
-        if any(first < up_to and after < last for first, last in self.set_at):
-            return 0.0
-        seen = slice(max(0, bisect_right(self.offsets, after) - 1), bisect_left(self.offsets, up_to) + 1)
-        inside = self.distances[seen]
-        even = len(inside) >= 2 and self.offsets[seen.start] <= after and self.offsets[min(seen.stop, len(self.offsets)) - 1] >= up_to
-        return STEP_DENIED if even and all(gap(a, b) == 0 for a, b in pairwise(inside)) else STEP
+    @cached_property
+    def told_up_to(self) -> int:
+        """Before this offset no marker is younger than the coordinator's log."""
+        return max((one.offset for one in self.seen if one.completed_at is not None), default=-1)
 
-    def near(self, offset: int) -> Distance | None:
-        """The distance at the matched marker next to an offset."""
-        if not self.offsets:
-            return None
-        at = min(bisect_left(self.offsets, offset), len(self.offsets) - 1)
-        return self.distances[at]
+    @cached_property
+    def decided_from(self) -> int | None:
+        """What was decided behind this entry is not older than the log."""
+        return min((one.completed_at for one in self.seen if one.completed_at is not None), default=None)
+
+    @cached_property
+    def decided_up_to(self) -> int | None:
+        """What was completed before this entry is not younger than the log."""
+        return max((one.decided_at for one in self.seen if one.decided_at is not None), default=None)
+
+    def is_younger(self, one: Decided) -> bool:
+        """Whether the log may end before the marker of a transaction."""
+        return None in (self.decided_up_to, one.completed_at) or one.completed_at > self.decided_up_to  # type: ignore[operator]
+
+    def is_older(self, one: Decided) -> bool:
+        """Whether the log may begin behind the marker of a transaction."""
+        return None in (self.decided_from, one.decided_at) or one.decided_at < self.decided_from  # type: ignore[operator]
+
+    def price(self, step: Step, leader_epoch: int | None) -> float:
+        """What a jump of one leader's clock costs."""
+        if any(first < step.up_to and step.after < last for first, last in self.set_at):
+            return 0.0
+        first = bisect_right(self.seen, step.after, key=_offset) - 1
+        beside = self.seen[max(0, first) : bisect_left(self.seen, step.up_to, key=_offset) + 1]
+        led = [one for one in beside if one.leader_epoch == leader_epoch]
+        even = len(led) >= 2 and led[0].offset <= step.after and led[-1].offset >= step.up_to
+        return STEP_DENIED if even and all(gap(a.distance, b.distance) == 0 for a, b in pairwise(led)) else STEP
+
+    def near(self, marker: Marker) -> Distance | None:
+        """The distance at the matched marker next to one, under the same leader."""
+        at = bisect_left(self.seen, marker.offset, key=_offset)
+        behind = next((one for one in self.seen[at:] if one.leader_epoch == marker.leader_epoch), None)
+        before = next((one for one in reversed(self.seen[:at]) if one.leader_epoch == marker.leader_epoch), None)
+        found = [one for one in (behind, before) if one is not None]
+        return min(found, key=lambda one: abs(one.offset - marker.offset)).distance if found else None
+
+
+def _offset(one: Witness) -> int:
+    return one.offset
 
 
 def missing(count: int, producer: Producer, *, after_hole: bool = False) -> float:
@@ -155,12 +207,16 @@ def price_of(marker: Marker, one: Decided) -> float | None:
     """What it costs to believe that a marker ended a transaction; None where the epochs rule it out."""
     if one.epoch is not None and marker.epoch != one.epoch:
         return None
-    price = 0.0 if marker.type == one.decision else CONTRADICTION
+    return (0.0 if marker.type == one.decision else CONTRADICTION) + foreign(marker, one)
+
+
+def foreign(marker: Marker, one: Decided) -> float:
+    """What it costs that the coordinator epoch of a marker is that of no leader from the decision to the completion."""
     if marker.coordinator_epoch is None:
-        return price
+        return 0.0
     early = one.first_leader_epoch is not None and marker.coordinator_epoch < one.first_leader_epoch
     late = one.last_leader_epoch is not None and marker.coordinator_epoch > one.last_leader_epoch
-    return price + (FOREIGN_COORDINATOR if early or late else 0.0)
+    return FOREIGN_COORDINATOR if early or late else 0.0
 
 
 def first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored: bool) -> float:
@@ -173,8 +229,18 @@ def first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored
 
 def distance_of(marker: Marker, one: Decided) -> Distance:
     """The distance of clocks that a pair allows: a marker is written between the decision and its completion."""
-    until = one.until_ms if one.until_ms is not None else one.decided_ms + 60_000
+    until = one.until_ms if one.until_ms is not None and not of_two_clocks(one) else one.decided_ms + LONG_MS
     return Distance(marker.at_ms - max(until, one.decided_ms), marker.at_ms - one.decided_ms, marker.at_ms)
+
+
+def witness(marker: Marker, one: Decided) -> Witness:
+    """What a matched pair tells the other producers of the log."""
+    return Witness(marker.offset, distance_of(marker, one), marker.leader_epoch, one.decided_at, one.completed_at)
+
+
+def of_two_clocks(one: Decided) -> bool:
+    """Another leader of the coordinator's partition wrote the completion: its clock says nothing of the decision's."""
+    return None not in (one.first_leader_epoch, one.last_leader_epoch) and one.first_leader_epoch != one.last_leader_epoch
 
 
 def gap(before: Distance, here: Distance) -> float:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from eo_audit.report.wording import PAPER, SEVERITIES, Row, acceptance, headline, is_waiting, place
+from eo_audit.report.wording import SEVERITIES, Row, acceptance, headline, is_paper, is_waiting, place, waiting_for
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 MAX_EVIDENCE = 5  # lines quoted per finding; the rest is counted, and all of it is in findings.jsonl
-_BLOCKS = frozenset({"T01", "C01", "C02", "L01"})  # nothing behind these reaches a read_committed consumer
+_BLOCKS = frozenset({"for_ever", "overdue", "stuck"})  # nothing behind these reaches a read_committed consumer
 FULLY_QUOTED = 500  # findings, from the gravest on, with as many; the others have one line
 
 Quote = Callable[[str, Row], str | None]
@@ -232,7 +232,7 @@ def _seconds(partition: Row) -> int:
 def _tells_of(waiting: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
     """Findings about the open transactions that partitions wait for."""
     keys = {(row.get("cluster"), place(row), row["blocker"]["producer_id"]) for row in waiting if isinstance(row["blocker"], Mapping)}
-    return [f for f in findings if f["rule"] in ("T12", "L01") and (f.get("cluster"), place(f), f.get("producer_id")) in keys]
+    return [f for f in findings if waiting_for(f) in ("open", "stuck") and (f.get("cluster"), place(f), f.get("producer_id")) in keys]
 
 
 def _rows(verdict: Row, name: str) -> list[Row]:
@@ -245,7 +245,7 @@ def _many_clusters(rows: Sequence[Row]) -> bool:
 
 
 def _holds_back(finding: Row) -> bool:
-    return finding["rule"] == "L01" and finding["severity"] != "info"
+    return waiting_for(finding) == "stuck" and finding["severity"] != "info"
 
 
 def _order(finding: Row, muted: Collection[object], held: Collection[object], why: Collection[object]) -> tuple[object, ...]:
@@ -254,8 +254,8 @@ def _order(finding: Row, muted: Collection[object], held: Collection[object], wh
     Within each the gravest first, and of equally grave ones those that consumers wait for; what is accepted comes last.
     """
     severity, *rest = rank(finding)
-    rule, is_grave = finding["rule"], finding["severity"] in ("critical", "error")
-    if (is_grave and rule not in PAPER) or (rule in _BLOCKS and finding["severity"] != "info"):
+    is_grave = finding["severity"] in ("critical", "error")
+    if (is_grave and not is_paper(finding)) or (waiting_for(finding) in _BLOCKS and finding["severity"] != "info"):
         tier = 0
     elif finding["severity"] == "info":
         tier = 1 if finding["incident_id"] in why else 4

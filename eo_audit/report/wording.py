@@ -4,13 +4,24 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.waiting import spent
 
 Row = Mapping[str, object]
 SEVERITIES = ("critical", "error", "warning", "info")
-# Rules about the coordinator's own entries: what they find does not show that a record was lost, doubled or wrongly visible.
-PAPER = frozenset({"C03", "C04", "C08", "C09", "C11"})
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+def waiting_for(finding: Row) -> str:
+    """What a finding says of consumers that wait for an open transaction (`Rule.waiting`); empty for a rule of another release."""
+    rule = BY_CODE.get(str(finding.get("rule")))
+    return rule.waiting if rule else ""
+
+
+def is_paper(finding: Row) -> bool:
+    """It is about the coordinator's own entries, and does not show that a record was lost, doubled or wrongly visible."""
+    rule = BY_CODE.get(str(finding.get("rule")))
+    return rule is not None and not rule.proves_delivery_wrong
 
 
 def visible(text: object) -> str:
@@ -131,7 +142,7 @@ def stuck_sentence(partition: Row, findings: Sequence[Row], *, as_of_ms: object 
     blocker = partition.get("blocker")
     told = blocker if isinstance(blocker, Mapping) else {}
     here = [f for f in findings if place(f) == place(partition) and f.get("cluster") == partition.get("cluster")]
-    hanging = next((f for f in here if f.get("rule") == "T01"), None)
+    hanging = next((f for f in here if waiting_for(f) == "for_ever"), None)
     since = f" since {moment(hanging.get('timestamp_ms'))}" if hanging and hanging.get("timestamp_ms") else ""
     ending = "; they go on when that transaction ends"
     if hanging:
@@ -216,7 +227,7 @@ def _failed(verdict: Row, findings: Sequence[Row], waits: str, *, many: bool) ->
     worst = next(iter(findings), None)
     if worst is None:
         return "Delivery was not exactly once."
-    only_paper = bool(grave) and all(finding["rule"] in PAPER for finding in grave)
+    only_paper = bool(grave) and all(is_paper(finding) for finding in grave)
     what = "Delivery was not exactly once"
     if only_paper:
         what = "The coordinator's log breaks its own rules; delivery itself was not shown wrong"

@@ -1,10 +1,10 @@
 """From history rows to cases: which rows break which rule, how many of one cause, and the most telling of them.
 
 One scan of each history table serves all the rules that read it; their hits share one shuffle. A hit is a row of rule, key (the cause,
-within its replica
-log), replica_log_id, table, first_offset, last_offset, records, timestamp_ms, weight, section_id, byte_offset and `row` (the columns
-that `explain`
-may read, as JSON). The steps are SQL expressions, which cost a fraction of the calls to Java that Columns would.
+within its replica log), replica_log_id, table, first_offset, last_offset, records, timestamp_ms, weight, section_id, byte_offset and `row`
+(the columns that `explain` may read, as JSON).
+
+The steps are SQL expressions, which cost a fraction of the calls to Java that Columns would.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,8 +29,7 @@ def cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFram
 
     Returns:
         The columns of a hit, at most 20 rows for each (rule, replica_log_id, key), with `rank` (1 is the most telling), `hits` (rows of
-        the case),
-        `all_records`, `case_first`, `case_last`, `case_timestamp_ms`.
+        the case), `all_records`, `case_first`, `case_last`, `case_timestamp_ms`.
     """
     codes = [rule.code for rule in rules]
     tables = sorted({rule.reads[0] for rule in rules if rule.where is not None})
@@ -47,15 +46,23 @@ def hits_of_table(source: Source, rows: DataFrame, rules: Sequence[Rule]) -> Dat
     judged = rows.where("judged") if source.judged else rows
     suspects = judged.where(" OR ".join(wheres.values()))  # nearly all rows are healthy: ask once, then which rule it was
     broken = ", ".join(f"IF({where}, '{code}', NULL)" for code, where in wheres.items())
-    return hits(
-        source, suspects.selectExpr("*", f"explode(array_compact(array({broken}))) AS rule"), key=_key(rules), weight=_weight(rules)
-    )
+    found = suspects.selectExpr("*", f"explode(array_compact(array({broken}))) AS rule")
+    columns = [column for rule in rules if rule.where is not None for column in rule.columns.split()]
+    return hits(source, found, key=_key(rules), weight=_weight(rules), columns=columns)
 
 
-def hits(source: Source, rows: DataFrame, *, key: str, weight: str) -> DataFrame:
-    """Rows of a history table that have a `rule`, in the form of a hit; key and weight are SQL."""
+def hits(source: Source, rows: DataFrame, *, key: str, weight: str, columns: Sequence[str]) -> DataFrame:
+    """Rows of a history table that have a `rule`, in the form of a hit.
+
+    Args:
+        source: how the table is read.
+        rows: its rows that break a rule, with the column `rule`.
+        key, weight: SQL (`Rule.by`, `Rule.weight`).
+        columns: what the words of these rules read, besides `source.about`.
+    """
     prefix = source.addresses[0][0]
     places = [f"{other}{part}" for other, _ in source.addresses for part in ("section_id", "byte_offset", "length")]
+    offsets = [offset for _, offset in source.addresses]
     return rows.selectExpr(
         "rule",
         f"CAST({key} AS string) AS key",
@@ -68,7 +75,7 @@ def hits(source: Source, rows: DataFrame, *, key: str, weight: str) -> DataFrame
         f"CAST({weight} AS long) AS weight",
         f"{prefix}section_id AS section_id",
         f"{prefix}byte_offset AS byte_offset",
-        f"to_json(struct({', '.join(dict.fromkeys((*source.row.split(), *places)))})) AS row",
+        f"to_json(struct({', '.join(dict.fromkeys((*source.about.split(), *offsets, *columns, *places)))})) AS row",
     )
 
 

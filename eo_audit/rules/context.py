@@ -1,12 +1,34 @@
 """What `explain` may ask beyond its own case: logs, clusters, transactions by id, and who still lists a partition."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Never
 
 from eo_audit.rules.row import Row
 
-ONGOING = "Ongoing"
 UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+# What the context holds only of those cases whose rules ask for it (`Rule.asks`): fields of `Context`.
+ASKED = ("last_of_producer", "open_spans", "unmarked", "data_of", "edges", "spans", "missed_entries")
+
+
+class NotAsked(LookupError):
+    """A rule's words looked into a part of the context that the rule did not ask for: it knows nothing of the rule's cases."""
+
+
+class _Closed(Mapping[object, Never]):
+    """A part of the context that a rule did not ask for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getitem__(self, key: object) -> Never:
+        raise NotAsked(f"the rule looks into {self._name} and does not ask for it")
+
+    def __iter__(self) -> Iterator[object]:
+        raise NotAsked(f"the rule looks into {self._name} and does not ask for it")
+
+    def __len__(self) -> int:
+        raise NotAsked(f"the rule looks into {self._name} and does not ask for it")
 
 
 @dataclass(frozen=True)
@@ -56,7 +78,7 @@ class Context:
         farthest_ms: how far apart the brokers' clocks lie, as matched markers tell, by cluster.
         stopped: clusters of which a log shows that its broker had been stopped when it was dumped.
         dumped_at_ms: when the dump of a log began, by its own broker's clock, by log id.
-        fates: whether anybody will end it (rows of open_transactions), by the same.
+        fates: whether anybody will end what is open (rows of open_transactions), by (replica log, producer id).
         unmarked: partitions that still lack a marker, by instance id.
         data_of: records of an open transaction (C01) in each partition it lists, by instance id; None where the dumps do not show it.
         edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
@@ -80,6 +102,10 @@ class Context:
     spans: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     missed_entries: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     siblings: Mapping[tuple[str, str | None, int | None], list[Log]] = field(default_factory=dict)
+
+    def limited_to(self, asks: tuple[str, ...]) -> "Context":
+        """The context as a rule sees it: what it did not ask for raises `NotAsked`."""
+        return replace(self, **{name: _Closed(name) for name in ASKED if name not in asks})  # type: ignore[arg-type]
 
     def cluster(self, name: str) -> Row:
         """What is known of a cluster; an empty row for one that is not known."""

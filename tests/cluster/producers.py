@@ -116,7 +116,7 @@ class Transactional(Client):
         expired = coordinator.expires(transaction.began_at)
         chance = self.rng.random()
         if world.shape.has("timeouts") and coordinator.timeout_ms < 20_000 and chance < 0.15:
-            return self._time_out(expired, transaction)
+            return self._time_out(max(expired, at), transaction)
         if expired <= at + 300:
             return self._time_out(max(expired, at), transaction)
         if world.shape.has("fences") and chance < 0.25:

@@ -1,8 +1,9 @@
 """All cases of all rules in one audit: each case is a cluster of its own."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,10 +53,10 @@ class Audited:
     crashed: Mapping[str, str]
 
 
-def case_files() -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Every case file: its stem and its content."""
-    for path in sorted(CASES.glob("*.yaml")):
-        yield path.stem, yaml.safe_load(path.read_text(encoding="utf-8"))
+@cache
+def case_files() -> tuple[tuple[str, Mapping[str, object]], ...]:
+    """Every case file: its stem and its content, read once."""
+    return tuple((path.stem, yaml.safe_load(path.read_text(encoding="utf-8"))) for path in sorted(CASES.glob("*.yaml")))
 
 
 def audit(tables: InMemory) -> Audited:

@@ -30,6 +30,19 @@ def test_the_first_line_that_fits_decides() -> None:
     assert not policy.fails("P04", "error") and policy.fails("P04", "critical") and policy.fails("P05", "error")
 
 
+def test_the_default_policy_minds_no_rule_that_only_informs() -> None:
+    policy = load()
+    minded = {rule.code for rule in RULES if policy.leaves_open(rule.code, "missing_segments")}
+    assert {rule.code for rule in RULES} - minded == {rule.code for rule in RULES if rule.informs}
+    assert "T01" in minded and "T12" not in minded
+
+
+def test_a_line_may_name_the_rules_that_inform_beside_others() -> None:
+    line = {"informs": True, "rules": ["P04"], "makes_unknown": False, "reason": "r"}
+    policy = parse({"name": "x", "findings": [LINE], "unknowns": [line, OPEN]}, "x.yaml")
+    assert not policy.leaves_open("T12", "crashed") and not policy.leaves_open("P04", "crashed") and policy.leaves_open("P05", "crashed")
+
+
 def test_the_default_policy_warns_of_a_long_wait_and_fails_none() -> None:
     held = load().held_back
     assert held.decides(15 * 60 - 1, 10**9) == (None, None)
@@ -59,6 +72,7 @@ def test_a_policy_without_held_back_minds_no_wait() -> None:
         ({"name": "", "findings": [LINE], "unknowns": [OPEN]}, "name must be a word"),
         ({"name": "x", "findings": [], "unknowns": [OPEN]}, "must be a list of lines"),
         ({"name": "x", "findings": [{"fails": True}], "unknowns": [OPEN]}, "line 1: a reason is missing"),
+        ({"name": "x", "findings": [{"informs": False, **LINE}, LINE], "unknowns": [OPEN]}, "line 1: informs must be true"),
         ({"name": "x", "findings": [{"fails": "yes", "reason": "r"}], "unknowns": [OPEN]}, "fails must be true or false"),
         ({"name": "x", "findings": [{"rules": ["P99"], **LINE}, LINE], "unknowns": [OPEN]}, "P99 is not one of"),
         ({"name": "x", "findings": [{"severity": "bad", **LINE}, LINE], "unknowns": [OPEN]}, "bad is not one of"),

@@ -1,0 +1,78 @@
+"""C12 abort-cause: why a transaction was aborted, where the client did not do it itself.
+
+Proves: The server side ended a transaction: its timeout passed, or a new producer with the same id took over.
+
+Bad history: PrepareAbort at start + timeout, nobody called abortTransaction().
+
+Legal look-alike: An abort by the client itself, which is no finding (it is listed in verdict.json).
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.coordinator.words import name_of
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.words import count, duration
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+# What the client did not do itself; how the causes are told apart is in `eo_audit/model/abort_cause.py`.
+SERVER_SIDE = "('fenced_by_init', 'coordinator_timeout', 'timeout_or_fence')"
+CAUSES = {
+    "fenced_by_init": "a new producer with the same id took over (initTransactions)",
+    "coordinator_timeout": "the coordinator ended it after its timeout",
+    "timeout_or_fence": "its timeout had passed, or a new producer took over: both look the same here",
+}
+
+RULE = Rule(
+    code="C12",
+    slug="abort-cause",
+    severity="info",
+    reads=("transaction_instances",),
+    subject="abort",
+    where=f"decision = 'ABORT' AND abort_cause IN {SERVER_SIDE}",
+    by="transactional_id",
+    columns="abort_cause start_ms decided_at_ms timeout_ms abort_cause_certainty abort_cause_alternatives data_epoch",
+    informs=True,
+    cause="a producer that died, was too slow for transaction.timeout.ms, or was replaced by another with the same transactional.id",
+    remedy="Nothing to repair; safe to leave: the transaction is aborted everywhere.",
+)
+
+
+def explain(case: Case, _context: "Context") -> Explanation:
+    """Aborts of one id by the server side, with the cause of the most recent ones."""
+    row = case.row
+    causes = [example.row.word("abort_cause") for example in case.examples]
+    counted = {cause: causes.count(cause) for cause in sorted(set(causes))}
+    cause = row.word("abort_cause")
+    message = (
+        f"{count(case.hits, 'transaction')} of {name_of(row)} {'was' if case.hits == 1 else 'were'} aborted by the server side: "
+        f"{CAUSES.get(cause, cause)}"
+    )
+    start, decided = row.maybe("start_ms"), row.maybe("decided_at_ms")
+    ran = None if start is None or decided is None else decided - start
+    return Explanation(
+        f"{message}, {duration(ran)} after its start (timeout {duration(row.maybe('timeout_ms'))})",
+        certainty=row.text("abort_cause_certainty") or "open",
+        remedy=_cause_remedy(cause),
+        details={
+            "causes": counted,
+            "ran_ms": ran,
+            "timeout_ms": row.maybe("timeout_ms"),
+            "alternatives": row.texts("abort_cause_alternatives"),
+        },
+        producer_epoch=row.maybe("data_epoch"),
+    )
+
+
+def _cause_remedy(cause: str) -> str:
+    if cause == "fenced_by_init":
+        return (
+            "Nothing to repair; safe to leave. If two live instances share the id, give each its own; a restart of one instance looks "
+            "the same and is right."
+        )
+    return (
+        "Nothing to repair; safe to leave. Set transaction.timeout.ms above the longest outage to ride out (at most "
+        "transaction.max.timeout.ms) and delivery.timeout.ms below it, so that the client gives up first; "
+        "on ProducerFencedException close the producer and create a new one."
+    )

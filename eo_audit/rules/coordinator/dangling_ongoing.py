@@ -1,0 +1,135 @@
+"""C01 dangling-ongoing: the last entry of an id is Ongoing, long past its timeout: the coordinator's scan does not reach it.
+
+Proves: A transaction is Ongoing although its timeout and two scans have passed: the coordinator does not work for this id.
+
+Bad history: Ongoing for two hours with a timeout of 60 s.
+
+Legal look-alike: A transaction inside its timeout; a two-phase transaction (timeout 2147483647), which never times out; an entry whose
+append failed, of which no partition holds data (info).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eo_audit.rules import commands
+from eo_audit.rules.coordinator.words import asked, name_of
+from eo_audit.rules.owners import Owner
+from eo_audit.rules.owners import owner as owner_of
+from eo_audit.rules.row import Row
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.waiting import NEVER_TIMES_OUT
+from eo_audit.rules.words import count, duration, partitions
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="C01",
+    slug="dangling-ongoing",
+    severity="error",
+    reads=("transaction_instances",),
+    subject="transaction",
+    needs=("end",),
+    where="is_last AND last_status = 'Ongoing'",
+    by="transactional_id",
+    columns="start_ms timeout_ms partitions data_epoch coordinator_partition",
+    asks=("data_of",),
+    waiting="overdue",
+    cause="the coordinator partition has no leader or too few in-sync replicas, its thread died, or an epoch overflow (4.0 at epoch 32766)",
+    remedy="See the finding: restart the owner of the id first; its initTransactions() ends the transaction cleanly.",
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation | None:
+    """Open past the timeout, two scans and the tolerance for clocks; never for a two-phase transaction.
+
+    An Ongoing entry need not have counted: where the partitions it lists hold no data of it, nobody waits for it.
+    """
+    if case.log is not None and not case.log.ends_here:
+        return None
+    row = case.row
+    cluster = context.cluster(row.word("cluster"))
+    now = context.coordinator_now(row.word("cluster"), case.log.log_id if case.log else None)
+    start, timeout = row.maybe("start_ms"), row.maybe("timeout_ms")
+    if now is None or start is None or start < 0 or timeout is None or timeout == NEVER_TIMES_OUT:
+        return None
+    # Two scans: one may have begun just before the timeout passed (`TransactionStateManager.timedOutTransactions`).
+    over = now - start - timeout - 2 * cluster.number("abort_scan_interval_ms", 10_000) - cluster.number("skew_ms", 2_000)
+    if over <= 0:
+        return None
+    blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
+    stopped = 0 < context.newest_ms(row.word("cluster")) < now - over
+    data = _Data.of(row, context, blocks=blocks)
+    owner = owner_of(row.text("transactional_id") or "")
+    holds_back = f": it holds back {partitions(blocks)}" if blocks else ""
+    silence = "; no broker wrote anything after its deadline, so the brokers may have been stopped before it" if stopped else ""
+    message = (
+        f"The transaction of {name_of(row)} (producer {row.maybe('producer_id')}{owner.hint}) has been Ongoing for "
+        f"{duration(now - start)} with a timeout of {duration(timeout)}{holds_back}{data.words}{silence}"
+    )
+    unsure = stopped or not (data.records or blocks) or cluster.text("as_of_source") == "newest_broker_clock"
+    return Explanation(
+        message,
+        severity="critical" if blocks else "info" if data.is_none else "error",
+        certainty="likely" if unsure else "definite",
+        remedy=_leave_it(row, context) if data.is_none else _restart_owner(row, context, owner, data),
+        details={
+            "open_for_ms": now - start,
+            "timeout_ms": timeout,
+            "partitions": [f"{t}-{p}" for t, p in row.partitions()],
+            "records": data.records,
+            "owner": owner.family,
+        },
+        producer_epoch=row.maybe("data_epoch"),
+    )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What stands of an open transaction in the partitions it lists: its records, and the partitions that the dumps do not show."""
+
+    records: int
+    unknown: tuple[tuple[str, int], ...]
+    blocks: bool
+
+    @classmethod
+    def of(cls, row: Row, context: "Context", *, blocks: Sequence[tuple[str, int]]) -> "_Data":
+        seen = context.data_of.get(row.word("instance_id"), {})
+        unknown = tuple(place for place in row.partitions() if seen.get(place) is None)
+        return cls(sum(records or 0 for records in seen.values()), unknown, bool(blocks))
+
+    @property
+    def is_none(self) -> bool:
+        """Known: no record of it stands anywhere."""
+        return not (self.records or self.unknown or self.blocks)
+
+    @property
+    def words(self) -> str:
+        """What a message says of it."""
+        if self.records or self.blocks:
+            return ""
+        if self.unknown:
+            return f"; no data of it was seen, but the dumps do not show {partitions(self.unknown)} to the end"
+        return "; no data of it was seen in the partitions it lists, so nobody waits for it: perhaps its entry was never acknowledged"
+
+
+def _leave_it(row: Row, context: "Context") -> str:
+    """The remedy where nobody waits for it."""
+    return (
+        f"Nothing to repair; safe to leave. What the coordinator remembers: {asked(row, context)}. If that is Ongoing, "
+        "it ends the transaction itself, at the latest when another broker leads its partition."
+    )
+
+
+def _restart_owner(row: Row, context: "Context", owner: Owner, data: _Data) -> str:
+    """The remedy where somebody may wait: its owner first, then the coordinator; never the abort tool."""
+    coordinator = f"__transaction_state-{row.maybe('coordinator_partition')}"
+    fence = commands.fence(row.text("transactional_id") or "", context.version(row.word("cluster")))
+    records = count(data.records, "record") if data.records and not data.unknown else "records"
+    return (
+        f"Check first that it is still Ongoing with producer {row.maybe('producer_id')}: {asked(row, context)}. If nobody answers, "
+        f"move the leader of {coordinator}: {commands.describe_topic('__transaction_state')}. {owner.first}. "
+        f"Only if the owner is gone for good: {fence}. That aborts the {records} of this transaction in {partitions(row.partitions())}; "
+        f"what it costs: {owner.lost}. Do not use the abort tool: the coordinator still lists the partitions."
+    )

@@ -1,0 +1,48 @@
+"""C03 illegal-transition: a step that no coordinator takes.
+
+Proves: Two neighbouring entries of an id are a step that no coordinator takes. Compaction cannot fake it: it only removes the beginning of
+a story. By itself it does not prove that delivery was wrong.
+
+Bad history: Ongoing is followed by CompleteCommit.
+
+Legal look-alike: PrepareCommit(e) then PrepareAbort(e+1), or PrepareAbort(e+1) then PrepareCommit(e): the first did not count (C09); TV2:
+Empty then PrepareAbort.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.coordinator.words import NEVER_WRITTEN, more, name_of, step_details
+from eo_audit.rules.rule import Case, Explanation, Rule
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="C03",
+    slug="illegal-transition",
+    severity="error",
+    reads=("coordinator_history",),
+    subject="coordinator_entry",
+    where=f"step = 'illegal' AND step_reason NOT IN {NEVER_WRITTEN}",
+    by="transactional_id",
+    columns="previous_epoch previous_status tombstone status entry_offset step_reason",
+    proves_delivery_wrong=False,
+    cause="a segment of the coordinator log is missing, the log was truncated or forked, or something else wrote to it",
+    remedy=(
+        "Compare the replicas of this coordinator partition; check who may write to __transaction_state. "
+        "Verify the markers of the transaction (T05, T06)."
+    ),
+)
+
+
+def explain(case: Case, _context: "Context") -> Explanation:
+    """The first such step speaks."""
+    row = case.row
+    before, after = row.maybe("previous_epoch"), row.maybe("producer_epoch")
+    step = f"{row.text('previous_status') or 'nothing'} to {'a tombstone' if row.flag('tombstone') else row.word('status')}"
+    epochs = f"epoch {before} to {after}" if None not in (before, after) else f"epoch {after if before is None else before}"
+    message = (
+        f"The coordinator log of {name_of(row)} goes from {step} ({epochs}) at offset {row.maybe('entry_offset')}: "
+        f"no coordinator takes that step{more(case)}"
+    )
+    return Explanation(message, details=step_details(case), producer_epoch=row.maybe("producer_epoch"))

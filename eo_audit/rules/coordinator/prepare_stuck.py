@@ -1,0 +1,81 @@
+"""C02 prepare-stuck: the last entry of an id is PrepareCommit or PrepareAbort for too long: some partition never took its marker.
+
+Proves: A decision was written, but not all partitions took their marker, for longer than a leader change lasts.
+
+Bad history: PrepareCommit two hours before the dump, no CompleteCommit.
+
+Legal look-alike: PrepareCommit seconds before the dump: markers are on their way.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules import commands
+from eo_audit.rules.coordinator.words import asked, name_of
+from eo_audit.rules.owners import owner as owner_of
+from eo_audit.rules.row import Row
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.words import duration, partitions
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+# A leader change takes seconds, and markers are sent again and again (`TransactionMarkerChannelManager`): minutes are no delay any more.
+PREPARE_WARNING_MS, PREPARE_ERROR_MS = 60_000, 300_000
+
+RULE = Rule(
+    code="C02",
+    slug="prepare-stuck",
+    severity="error",
+    reads=("transaction_instances",),
+    subject="transaction",
+    needs=("end",),
+    where="is_last AND last_status IN ('PrepareCommit', 'PrepareAbort')",
+    by="transactional_id",
+    columns="decided_at_ms last_status partitions marker_epoch coordinator_partition",
+    asks=("unmarked",),
+    waiting="overdue",
+    cause="a partition without a leader, or a marker that was given up (KAFKA-9777, KAFKA-16352, KAFKA-19999)",
+    remedy="See the finding: fix the partitions it names, then let the coordinator load again. Never abort by tool.",
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation | None:
+    """A decision without its completion for more than a minute."""
+    if case.log is not None and not case.log.ends_here:
+        return None
+    row = case.row
+    cluster = context.cluster(row.word("cluster"))
+    now, decided = context.coordinator_now(row.word("cluster"), case.log.log_id if case.log else None), row.maybe("decided_at_ms")
+    waiting = None if now is None or decided is None else now - decided
+    if waiting is None or waiting <= PREPARE_WARNING_MS:
+        return None
+    lacking = context.unmarked.get(row.word("instance_id"), ())
+    owner = owner_of(row.text("transactional_id") or "")
+    lacks = f"; {partitions(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} the marker" if lacking else ""
+    message = (
+        f"The transaction of {name_of(row)} (producer {row.maybe('producer_id')}{owner.hint}) was decided ({row.word('last_status')}) "
+        f"{duration(waiting)} ago and never completed{lacks}"
+    )
+    return Explanation(
+        message,
+        severity="error" if waiting > PREPARE_ERROR_MS else "warning",
+        certainty="likely" if cluster.text("as_of_source") == "newest_broker_clock" else "definite",
+        remedy=_stuck_remedy(row, lacking or tuple(row.partitions()), context),
+        details={
+            "waiting_ms": waiting,
+            "lacking": [f"{t}-{p}" for t, p in lacking],
+            "partitions": [f"{t}-{p}" for t, p in row.partitions()],
+        },
+        producer_epoch=row.maybe("marker_epoch"),
+    )
+
+
+def _stuck_remedy(row: Row, lacking: tuple[tuple[str, int], ...], context: "Context") -> str:
+    topics = "; ".join(commands.describe_topic(topic) for topic in sorted({topic for topic, _ in lacking})[:3])
+    return (
+        f"Check first that it is still {row.word('last_status')}: {asked(row, context)}. Then make the partitions {partitions(lacking)} "
+        f"available again ({topics}), and let the coordinator load the transaction again: restart or move the leader of "
+        f"__transaction_state-{row.maybe('coordinator_partition')}. It sends the markers by itself; the decision stands, "
+        "no record is lost by waiting, and the owner's next initTransactions() waits for it. Not safe: kafka-transactions.sh abort, "
+        "because the decision is taken and the coordinator still lists these partitions."
+    )

@@ -1,0 +1,19 @@
+"""Which rules judged: a short hash of a set of rules, for verdict.json."""
+
+import hashlib
+import inspect
+import json
+from collections.abc import Sequence
+
+from eo_audit.rules.rule import Rule
+
+
+def fingerprint(rules: Sequence[Rule]) -> str:
+    """A short hash of a set of rules, in any order; another one when a predicate, a text or an explanation changes."""
+    return hashlib.sha256(json.dumps(sorted(_content(rule) for rule in rules)).encode()).hexdigest()[:16]
+
+
+def _content(rule: Rule) -> str:
+    functions = [inspect.getsource(part) for part in (rule.find, rule.explain) if part is not None]
+    values = {name: value for name, value in vars(rule).items() if name not in ("find", "explain", "docs")}
+    return json.dumps([values, vars(rule.docs), functions], sort_keys=True)

@@ -1,0 +1,47 @@
+"""P05 epoch-regression: a batch or marker of an older epoch follows a newer one: a fenced producer wrote.
+
+Proves: A batch or marker carries an epoch below one that the log already shows for the producer: the old owner wrote after it was fenced.
+
+Bad history: Epoch 1 at offset 0, epoch 0 at offset 2.
+
+Legal look-alike: Different partitions that show different epochs of one idempotent producer at the same moment (the client raises them one
+by one).
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.words import count, offsets
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="P05",
+    slug="epoch-regression",
+    severity="critical",
+    reads=("producer_history",),
+    subject="producer_batch",
+    needs=("order",),
+    where="epoch_regression",
+    columns="row_kind base_offset last_offset max_epoch_before",
+    cause="the leader had forgotten the fencing epoch: KAFKA-9144 up to 2.4.0, an expired producer state, an unclean election",
+    remedy=(
+        "Find the producer that still ran with the old epoch and stop it; treat its records as unfenced duplicates. "
+        "Brokers older than 2.4.1 need an upgrade."
+    ),
+)
+
+
+def explain(case: Case, _context: "Context") -> Explanation:
+    """The first batch or marker speaks, and the epoch that the log had by then."""
+    row = case.row
+    what = "marker" if row.text("row_kind") == "marker" else "batch"
+    message = (
+        f"A {what} of epoch {row.maybe('producer_epoch')} of producer {row.maybe('producer_id')} stands at "
+        f"{offsets(row.maybe('base_offset'), row.maybe('last_offset'))}, after epoch {row.maybe('max_epoch_before')} was in the log: "
+        f"a fenced producer wrote {count(case.records, 'record')} in {count(case.hits, 'batch', 'batches')}"
+    )
+    return Explanation(
+        message, details={"epoch": row.maybe("producer_epoch"), "highest_epoch_before": row.maybe("max_epoch_before"), "batches": case.hits}
+    )

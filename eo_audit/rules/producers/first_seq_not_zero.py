@@ -1,0 +1,74 @@
+"""P07 first-seq-not-zero: a producer's first batch here does not start at sequence 0: its past is unknown.
+
+Proves: The first batch seen of a producer does not start at sequence 0: its past is unknown and is not judged.
+
+Bad history: On a broker with transaction.version 2 a transactional producer's first batch in the log starts at sequence 5.
+
+Legal look-alike: A log whose head was removed by retention or DeleteRecords; a broker from 2.5 on that had forgotten an idle producer.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+# Of a log that begins at offset 0, without a hole and never compacted: nothing was removed from it.
+_LOST_AT_BIRTH = (
+    "the first records of the producer never arrived in this log, or were lost before the log was as it is now (a failed send that the "
+    "client went on after, an unclean election, a topic created again)"
+)
+_SEND_AGAIN = (
+    "Ask the application whether its first sends were acknowledged: acknowledged records that are not in the log were lost, "
+    "send them again from the source. A broker from 2.5 on takes any first sequence of a producer that it does not know."
+)
+
+RULE = Rule(
+    code="P07",
+    slug="first-seq-not-zero",
+    severity="info",
+    reads=("producer_history",),
+    subject="sequenced_batch",
+    needs=("order",),
+    where="label = 'first_nonzero'",
+    by="",
+    columns="base_offset base_sequence is_transactional",
+    informs=True,
+    cause="the beginning of the producer's history was removed (retention, DeleteRecords, compaction) or expired",
+    remedy="Nothing to do. Older dumps of the same partition would show the missing past.",
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation:
+    """An error only where the broker must have refused such a first batch."""
+    row, log = case.row, case.log
+    from_birth = log is not None and log.numbers.maybe("log_start") == 0 and not log.numbers.flag("compacted") and not log.breaks
+    refused = from_birth and log is not None and _is_refused(case, context, log.cluster)
+    before = "never arrived in this log or was lost" if from_birth else "is not in the log"
+    untold = f"what it wrote before {before}, so nothing is said about it"
+    meaning = "a broker refuses that for a producer it does not know" if refused else untold
+    others = "" if case.hits == 1 else f" (the same holds for {case.hits} producers)"
+    message = (
+        f"The first batch seen of producer {row.maybe('producer_id')}, at offset {row.maybe('base_offset')}, "
+        f"starts at sequence {row.maybe('base_sequence')}{others}: {meaning}"
+    )
+    return Explanation(
+        message,
+        severity="error" if refused else "info",
+        cause=_LOST_AT_BIRTH if from_birth else None,
+        remedy=_SEND_AGAIN if from_birth else None,
+        details={"producers": case.hits, "log_from_birth": from_birth},
+    )
+
+
+def _is_refused(case: Case, context: "Context", cluster: str) -> bool:
+    """Brokers 1.0 to 2.4 take no first batch but sequence 0 of a producer they do not know; later ones refuse a transactional one under
+    transaction.version 2 (`ProducerAppendInfo.checkSequence`)."""
+    if (1, 0) <= (context.version(cluster) or ()) <= (2, 4):
+        return True
+    rows = [example.row for example in case.examples if example.row.flag("is_transactional")]
+    protocols = {
+        context.instances[row.word("instance_id")].text("protocol") for row in rows if row.word("instance_id") in context.instances
+    }
+    return "tv2" in protocols

@@ -1,0 +1,43 @@
+"""P08 plain-in-open-txn: a plain batch inside the producer's own open transaction: no broker appends that.
+
+Proves: A batch without the transactional flag lies between the producer's transactional data and its marker.
+
+Bad history: Transactional batch at offset 6, plain batch of the same producer at offset 8, COMMIT at offset 10.
+
+Legal look-alike: A plain batch after the marker (the client is used in two modes); a marker that lies in a segment that was not dumped.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.producers.words import who
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.words import offsets
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="P08",
+    slug="plain-in-open-txn",
+    severity="critical",
+    reads=("producer_history",),
+    subject="transactional_batch",
+    needs=("order", "past"),
+    where="row_kind = 'data' AND NOT is_transactional AND in_open_transaction AND predecessor = 'observed'",
+    columns="base_offset last_offset",
+    cause="nearly always a marker that is missing from the dump; else a corrupt segment, or files of two histories put together",
+    remedy=(
+        "Dump all segments of the partition again. If it is real, this replica can neither be replicated nor recovered: "
+        "do not restart its broker before another replica leads; then delete this replica's directory and let it be fetched again."
+    ),
+)
+
+
+def explain(case: Case, _context: "Context") -> Explanation:
+    """Likely at most: one marker that was not dumped makes a legal batch look like this."""
+    row = case.row
+    message = (
+        f"A batch without the transactional flag stands at {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} inside the open "
+        f"transaction of {who(case)}: no broker appends, replicates or recovers that"
+    )
+    return Explanation(message, certainty="likely", details={"batches": case.hits})

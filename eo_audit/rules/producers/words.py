@@ -1,0 +1,25 @@
+"""Sentences that several rules of this family share."""
+
+from eo_audit.rules.rule import Case
+
+STATE_LOST = (
+    "the partition leader had no memory of this producer when the second copy came: a failover with a stale producer snapshot, "
+    "an unclean election, or a state that expired (producer.id.expiration.ms; records with old timestamps expire at once)"
+)
+WINDOW = 5  # batches a broker remembers of a producer (KAFKA-5494; `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)
+
+
+def who(case: Case) -> str:
+    """Whose batch it is."""
+    return f"producer {case.row.number('producer_id')} (epoch {case.row.number('producer_epoch')})"
+
+
+def sequences(case: Case) -> str:
+    """The sequences of its most telling batch."""
+    first, last = case.row.number("base_sequence"), case.row.number("last_sequence")
+    return f"sequence {first}" if first == last else f"sequences {first} to {last}"
+
+
+def leader_changed(before: int | None, now: int | None) -> str:
+    """Whether another leader wrote between two batches; empty where nothing tells."""
+    return "" if before is None or now is None or before == now else f"; the leader epoch went from {before} to {now} in between"

@@ -1,0 +1,54 @@
+"""R07 coverage: what the dumps do not show. Not a fault: every rule judges only what is covered.
+
+Proves: Part of a log is not in the dumps, and is not judged.
+
+Bad history: The first segment dumped starts at offset 5, the log at 0; the text stops inside a record line.
+
+Legal look-alike: A log that starts at the first segment dumped.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.needs import UNREAD
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.words import offsets, shown
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+STATES = {
+    "head_missing": "The beginning of the log is not in the dumps",
+    "segment_missing": "A segment that a listing shows was not dumped",
+    "not_observed": "Offsets were deleted before they were ever dumped, which breaks no promise",
+    "unexplained": "Offsets are missing, and nothing says whether the cleaner works on this topic",
+    "truncated": "The dump stops before the log does",
+    "count_short": "Batches claim more offsets than they hold records",
+    "not_supported": "The dump was printed by a kafka-dump-log older than 2.2, which this release does not read",
+    "shallow": "The dump has no record lines (printed without --deep-iteration)",
+}
+
+RULE = Rule(
+    code="R07",
+    slug="coverage",
+    severity="info",
+    reads=("coverage",),
+    subject="batch",
+    # What is missing by a fault is R02, R03 and R04; what lies behind it is theirs, too.
+    where="state NOT IN ('covered', 'compacted', 'hole', 'disorder', 'crc_invalid', 'not_judged')",
+    by="state",
+    columns="state reason first_offset last_offset",
+    informs=True,
+    cause="not every segment was dumped, or the dump was cut off",
+    remedy="Dump the missing part, if it still exists.",
+)
+
+
+def explain(case: Case, _context: "Context") -> Explanation:
+    """The first part speaks: why it is not judged, and what the listing or the tool said."""
+    row = case.row
+    said = STATES.get(row.word("state"), "Part of the log is not in the dumps")
+    reason = row.text("reason")
+    if reason is not None and reason.startswith(UNREAD):
+        said = "The text that may hold these offsets was not understood"
+    message = f"{said}: {offsets(row.maybe('first_offset'), row.maybe('last_offset'))}{f' ({shown(reason)})' if reason else ''}"
+    return Explanation(message, details={"state": row.text("state"), "parts": case.hits})

@@ -1,0 +1,44 @@
+"""R04 offset-hole: offsets are missing in a topic that was never compacted.
+
+Proves: Offsets are missing inside a log that was never compacted: records are lost, or a segment was not dumped.
+
+Bad history: Batch 0 to 4, then batch 9 to 12.
+
+Legal look-alike: A compacted topic; a head removed by retention or DeleteRecords; markers, which take offsets too.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.words import count, offsets
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="R04",
+    slug="offset-hole",
+    severity="error",
+    reads=("coverage",),
+    subject="batch",
+    where="state = 'hole'",
+    by="state",
+    weight="last_offset - first_offset",
+    columns="last_offset first_offset",
+    cause="a segment that was not dumped or was lost",
+    remedy=(
+        "Dump the missing segment first (the finding names its offsets). If it does not exist on this broker, dump the other replicas: "
+        "the records may be there."
+    ),
+)
+
+
+def explain(case: Case, _context: "Context") -> Explanation:
+    """The largest hole speaks; all of them are summed."""
+    row = case.row
+    missing = sum(example.row.number("last_offset") - example.row.number("first_offset") + 1 for example in case.examples)
+    message = (
+        f"{count(missing, 'offset')} missing in {count(case.hits, 'hole')}, the largest at "
+        f"{offsets(row.maybe('first_offset'), row.maybe('last_offset'))}, in a log that was never compacted"
+    )
+    return Explanation(message, details={"holes": case.hits, "missing_offsets": missing}, record_count=missing)

@@ -1,0 +1,61 @@
+"""T02 late-data-after-marker: data of a transaction stands behind the marker that ended it.
+
+Proves: Transactional data stands behind the marker of its own transaction, and no later transaction of the producer covers it.
+
+Bad history: Data, ABORT, then more data of the same epoch; the coordinator's next transaction does not list the partition or never began.
+
+Legal look-alike: The next transaction of the same producer: under TV0/1 with the same epoch, under TV2 with the epoch of the marker.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.transactions.words import DATA, UNVERIFIED, writer
+from eo_audit.rules.words import count, offsets
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="T02",
+    slug="late-data-after-marker",
+    severity="critical",
+    reads=("producer_history",),
+    subject="transactional_batch",
+    needs=("order", "past", "assigned"),
+    where=f"{DATA} AND late IN ('proved', 'suspected')",
+    weight="CASE late WHEN 'proved' THEN 1 ELSE 0 END",
+    columns="late instance_decision span_outcome",
+    caused_by=("T15", "T01"),
+    cause=f"a delayed produce request (network, retries): {UNVERIFIED}",
+    remedy=(
+        "Look at T01 and T15 for what became of the records. Turn on transaction.partition.verification.enable (3.6 and later) or "
+        "transaction.version=2. Nothing to abort here by itself."
+    ),
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation:
+    """Proved by the coordinator log, or suspected from timestamps."""
+    row = case.row
+    proved = any(example.row.text("late") == "proved" for example in case.examples)
+    instance = context.instances.get(row.word("instance_id"))
+    decision = row.text("instance_decision") or "its marker"
+    stand, has = ("stands", "has") if case.records == 1 else ("stand", "have")
+    message = (
+        f"{count(case.records, 'record')} of {writer(row, context)} {stand} behind the marker that ended their transaction ({decision}): "
+        f"{offsets(case.first, case.last)}, which no transaction of the coordinator covers"
+    )
+    if not proved:
+        message = (
+            f"{count(case.records, 'record')} of {writer(row, context)} at {offsets(case.first, case.last)} {has} a time from before the "
+            f"marker below {'it' if case.records == 1 else 'them'}: late data of the transaction before, or event time. "
+            "Clients set that time"
+        )
+    return Explanation(
+        message,
+        severity="critical" if proved else "info",
+        certainty="definite" if proved else "open",
+        details={"batches": case.hits, "decision": row.text("instance_decision"), "closed_by": row.text("span_outcome")},
+        transactional_id=instance.text("transactional_id") if instance else None,
+    )

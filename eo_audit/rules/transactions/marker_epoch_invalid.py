@@ -1,0 +1,62 @@
+"""T10 marker-epoch-invalid: a marker whose epoch cannot belong to the data it closes; data of two epochs in one open interval.
+
+Proves: A COMMIT has the epoch of its data (TV0/1) or one more (TV2), an ABORT up to two more; data of one open transaction has one epoch.
+
+Bad history: Data of epoch 0, COMMIT of epoch 3.
+
+Legal look-alike: A fence or a timeout: ABORT of epoch 1 for data of epoch 0; an operator's ABORT with the data's epoch.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.transactions.words import DATA, writer
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RAISED = "producer_epoch - previous_epoch"
+# A coordinator's own ABORT may have any epoch that its PrepareAbort has: KAFKA-9666 burns epochs.
+ODD_MARKER = f"""row_kind = 'marker' AND in_open_transaction AND NOT (marker_type = 'ABORT' AND coalesce(marker_role, '') = 'closing')
+    AND NOT ({RAISED} BETWEEN 0 AND CASE marker_type WHEN 'COMMIT' THEN 1 ELSE 2 END)"""
+# A coordinator ends what is open before it gives out a higher epoch (`TransactionCoordinator.handleInitProducerId`).
+SECOND_EPOCH = f"{DATA} AND is_transactional AND in_open_transaction AND {RAISED} <> 0"
+
+RULE = Rule(
+    code="T10",
+    slug="marker-epoch-invalid",
+    severity="error",
+    reads=("producer_history",),
+    subject="marker",
+    needs=("order", "past"),
+    where=f"(({ODD_MARKER}) OR ({SECOND_EPOCH})) AND predecessor = 'observed'",
+    columns="row_kind base_offset previous_epoch marker_type",
+    caused_by=("T15", "T05"),
+    cause_above_info=True,
+    cause="a corrupt or edited segment, or data that was left open and then continued by a newer epoch",
+    remedy="Compare the segment with another replica. Do not abort anything on this evidence alone.",
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation | None:
+    """An odd marker, or data of two epochs in one open transaction."""
+    row = case.row
+    if row.text("row_kind") == "data":
+        message = (
+            f"Data of {writer(row, context)} at offset {row.maybe('base_offset')} continues an open transaction of epoch "
+            f"{row.maybe('previous_epoch')}: one marker will decide both"
+        )
+    else:
+        message = (
+            f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} has epoch {row.maybe('producer_epoch')}, "
+            f"the data of producer {row.maybe('producer_id')} that it closes has epoch {row.maybe('previous_epoch')}: "
+            "no protocol version writes that"
+        )
+    details = {
+        "epoch": row.maybe("producer_epoch"),
+        "data_epoch": row.maybe("previous_epoch"),
+        "marker_type": row.text("marker_type"),
+        "batches": case.hits,
+    }
+    # Two epochs in one span are what a lost or late marker leaves: where those rules speak, this one only adds to it.
+    return Explanation(message, details=details, left_by=("T05", "T15") if row.text("row_kind") == "data" else ())

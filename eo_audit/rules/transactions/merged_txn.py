@@ -1,0 +1,54 @@
+"""T15 merged-txn: data that the coordinator aborted is closed by the COMMIT of a later transaction.
+
+Proves: Records whose transaction was aborted are closed by the COMMIT of the producer's next transaction: consumers get aborted data.
+
+Bad history: Data of transaction 1 (ABORT decided, marker lost), data of transaction 2, COMMIT.
+
+Legal look-alike: Two transactions of one producer and epoch with a marker between them.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.transactions.words import DATA
+from eo_audit.rules.words import count, offsets, shown
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="T15",
+    slug="merged-txn",
+    severity="critical",
+    reads=("producer_history",),
+    subject="transactional_batch",
+    needs=("order", "past", "assigned"),
+    where=f"{DATA} AND instance_decision = 'ABORT' AND span_outcome = 'committed'",
+    columns="late span_id",
+    speaks_for=("T05",),
+    cause="the ABORT marker was lost on this partition, or the data was written after it (late write)",
+    remedy=(
+        "Nothing to abort: the records are committed for every reader. Find them by the offsets, correct downstream, "
+        "and compare the replicas of this partition for the lost marker."
+    ),
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation:
+    """Told apart by where the data stands: its ABORT was lost, or the data came after it."""
+    row = case.row
+    instance = context.instances.get(row.word("instance_id"))
+    who = shown(instance.text("transactional_id")) if instance else f"producer {row.maybe('producer_id')}"
+    # Two ways to the same log: the marker was never written here (V4), or the data was written after it (V5).
+    late = row.text("late") in ("proved", "suspected")
+    message = (
+        f"{count(case.records, 'record')} of an aborted transaction of {who} at {offsets(case.first, case.last)} "
+        f"{'came after their ABORT' if late else 'never got their ABORT'} and are closed by a later COMMIT: "
+        "aborted data counts as committed"
+    )
+    return Explanation(
+        message,
+        certainty="likely" if row.text("late") == "suspected" else "definite",
+        details={"batches": case.hits, "mechanism": "V5" if late else "V4", "span": row.maybe("span_id")},
+        transactional_id=instance.text("transactional_id") if instance else None,
+    )

@@ -1,0 +1,83 @@
+"""T05 missing-marker: a completed transaction left a partition without its marker.
+
+Proves: The coordinator completed a transaction, the partition was registered in it, the dump reaches past its completion, and there is no
+marker.
+
+Bad history: CompleteCommit lists orders-1; orders-1 has the data and no COMMIT.
+
+Legal look-alike: A transaction whose last entry is PrepareCommit (C02); a partition whose topic was deleted; a removed log head; a cleaned
+marker.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.words import count, shown, some
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="T05",
+    slug="missing-marker",
+    severity="critical",
+    reads=("instance_partitions",),
+    subject="transactional_batch registered_partition",
+    needs=("order", "past", "end", "matched", "coordinator", "dumped"),
+    where="coverage = 'covered' AND marker_match = 'missing'",
+    columns="marker_epoch",
+    asks=("unmarked",),  # for T01 and L01, which ask whether the marker of what is open was lost
+    caused_by=("T06", "T15", "T01", "T10"),
+    cause=(
+        "the log lost its end (unclean election, truncation), the topic was created again, or the coordinator dropped the marker "
+        "(KAFKA-10080, KAFKA-9777)"
+    ),
+    remedy="See the finding: it depends on whether the decision was COMMIT and whether data is there.",
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation | None:
+    """A replica that is behind its siblings proves nothing about the end of its log."""
+    if case.log is None or context.lags(case.log):
+        return None
+    row = case.row
+    decisions = {context.decision(example.row.word("instance_id")) for example in case.examples}
+    commit = "COMMIT" in decisions
+    epochs = sorted({epoch for example in case.examples if (epoch := example.row.maybe("marker_epoch")) is not None})
+    data = (
+        f"its {count(case.records, 'record')} from offset {case.first} on {'has' if case.records == 1 else 'have'} no end of "
+        f"{'its' if case.records == 1 else 'their'} own"
+        if case.records
+        else "no data of it is in the log either"
+    )
+    done = some(sorted(decision or "undecided" for decision in decisions))
+    message = (
+        f"The coordinator completed {count(case.hits, 'transaction')} of {shown(row.text('transactional_id'))} (producer "
+        f"{row.maybe('producer_id')}, {done}), but the partition has no marker of {'it' if case.hits == 1 else 'them'}: {data}"
+    )
+    return Explanation(
+        message,
+        severity="critical" if commit else "error",
+        remedy=_missing_remedy(case, commit=commit),
+        details={
+            "transactions": case.hits,
+            "decisions": sorted(d or "undecided" for d in decisions),
+            "marker_epochs": epochs,
+            "records": case.records,
+        },
+        transactional_id=row.text("transactional_id"),
+    )
+
+
+def _missing_remedy(case: Case, *, commit: bool) -> str:
+    if not case.records:
+        return (
+            "If the topic was deleted and created again, or its log truncated after an unclean election, the records are gone: "
+            "publish them again. Nothing to abort."
+        )
+    if commit:
+        return (
+            "Do not abort: the records were promised as committed, no tool writes a COMMIT marker, and an abort would lose them. "
+            "Publish them again first; if T01 reports this transaction as hanging, then follow its remedy."
+        )
+    return "Safe to leave if another ABORT of the producer follows; if T01 reports this transaction as hanging, follow its remedy."

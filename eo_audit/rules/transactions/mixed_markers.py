@@ -1,0 +1,71 @@
+"""T06 mixed-markers: one transaction was committed in one place and aborted in another.
+
+Proves: One transaction ended with COMMIT in one place and ABORT in another: atomicity is broken.
+
+Bad history: The coordinator decided ABORT; orders-0 has the ABORT, orders-1 a COMMIT of the same transaction.
+
+Legal look-alike: PrepareCommit followed by PrepareAbort in the coordinator log alone (a ghost record): only markers count.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.transactions.decisions import MARKER_COLUMNS, contradictions
+from eo_audit.rules.words import count, offsets, shown
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="T06",
+    slug="mixed-markers",
+    severity="critical",
+    reads=("instance_partitions", "producer_history", "visibility"),
+    subject="transactional_batch registered_partition",
+    needs=("order", "past", "matched", "coordinator", "dumped"),
+    where="marker_match = 'contradictory'",
+    find=contradictions,
+    columns="marker_offset marker_type data_first_offset data_last_offset",
+    found=MARKER_COLUMNS,
+    silences=("T15",),
+    speaks_for=("T05",),
+    cause=(
+        "an operator aborted a live transaction, a failover between two decisions, or a delayed EndTxn of an older transaction "
+        "(KAFKA-17754)"
+    ),
+    remedy=(
+        "Nothing to abort. List the records on both sides (offsets in this finding and in the other partitions of the transaction) and "
+        "correct them downstream: a log cannot be changed."
+    ),
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation:
+    """Against the coordinator's decision, or, without it, against another marker."""
+    row = case.row
+    # Rows of two tables: a partition whose marker contradicts the decision, and a marker that contradicts another marker.
+    if row.text("row_kind") == "marker":
+        return _mixed_in_data(case)
+    decision = context.decision(row.word("instance_id"))
+    message = (
+        f"The coordinator decided {decision} for a transaction of {shown(row.text('transactional_id'))} (producer "
+        f"{row.maybe('producer_id')}), but offset {row.maybe('marker_offset')} of this partition says {row.word('marker_type')}: "
+        f"{count(case.records, 'record')} at {offsets(row.maybe('data_first_offset'), row.maybe('data_last_offset'))} had the other fate"
+    )
+    details = {
+        "decision": decision,
+        "marker_type": row.text("marker_type"),
+        "marker_offset": row.maybe("marker_offset"),
+        "transactions": case.hits,
+    }
+    return Explanation(message, details=details, transactional_id=row.text("transactional_id"))
+
+
+def _mixed_in_data(case: Case) -> Explanation:
+    row = case.row
+    message = (
+        f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} belongs to a transaction of producer "
+        f"{row.maybe('producer_id')} (marker epoch {row.maybe('producer_epoch')}) that ended the other way in another partition or "
+        "replica: without __transaction_state nobody knows which is right"
+    )
+    return Explanation(message, details={"marker_type": row.text("marker_type"), "markers": case.hits, "mechanism": "data only"})

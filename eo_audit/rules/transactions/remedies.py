@@ -1,0 +1,84 @@
+"""What to do about a transaction that is open at the end of a log: wait for its end, or end it by hand."""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules import commands
+from eo_audit.rules.waiting import ONGOING, frees_at_ms
+from eo_audit.rules.words import moment, shown
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context, Log
+
+
+def wait(log: "Log", producer_id: int, context: "Context") -> str:
+    """What to do about a transaction that the coordinator still holds open for this partition: never an abort by hand."""
+    last = context.unfinished(log.cluster, producer_id)
+    name = last.text("transactional_id") if last is not None else None
+    if last is None or name is None:
+        return "Wait: its owner or the coordinator will end it."
+    decided = last.text("last_status") != ONGOING
+    until, now = frees_at_ms(last, context.cluster(log.cluster)), context.now(log.cluster)
+    if decided:
+        return f"Wait: it is decided ({last.word('last_status')}) and the markers are being written. If that takes minutes, see C02."
+    ask = f"Ask the owner of {shown(name)} to end its transaction"
+    asked = f"What the coordinator says now: {commands.describe(name)}. Do not abort it by hand: the coordinator still lists the partition."
+    if until is None:
+        return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {asked}"
+    if now is not None and until < now:
+        late = f"The coordinator should have aborted it at {moment(until, now)} (C01)."
+        return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {asked}"
+    return (
+        f"{ask}, or restart it: initTransactions() aborts what is open, the records of this transaction with it. Or wait: "
+        f"the coordinator aborts it at {moment(until, now)} at the latest. {asked}"
+    )
+
+
+def abort(log: "Log", row_offset: int, producer_id: int, context: "Context", *, sure: bool = False) -> str:
+    """How to end a hanging transaction by hand. Only for a partition that the coordinator does not list.
+
+    `sure`: the finding is definite, and the tails of this log and of the coordinator's are known to overlap.
+    """
+    topic, partition, version = log.topic or "", log.partition or 0, context.version(log.cluster)
+    hanging = _named(log, row_offset, producer_id, context)
+    by_hand = (
+        f"Check that it is still open: {commands.describe_producers(topic, partition, version)}. Then abort it: "
+        f"{commands.abort_for(topic, partition, hanging, version)}.{_blanks(hanging, producer_id, version)}"
+    )
+    if context.lost_commit(log, producer_id):
+        return (
+            "Not safe yet: the coordinator committed these records, and an abort loses them. Publish them again first. "
+            f"{by_hand} Safe then: the coordinator has completed the transaction and will not send the lost COMMIT again."
+        )
+    safe = (
+        "Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it."
+        if sure
+        else "Not safe before that check: the dumps do not show both logs up to the same moment, so the transaction may be younger."
+    )
+    return (
+        f"{by_hand} {safe} Records that should have been committed are lost by the abort: publish them again first. "
+        "Upgrade brokers to 3.6 or later, or use transaction.version=2, to prevent the next one."
+    )
+
+
+def _named(log: "Log", row_offset: int, producer_id: int, context: "Context") -> commands.Hanging:
+    """The transaction as an old broker wants it named, from the tables transaction_spans and transaction_instances."""
+    span, last = context.open_spans.get((log.log_id, producer_id)), context.last_of_producer.get((log.cluster, producer_id))
+    epochs = [last.maybe(f"{end}_leader_epoch") for end in ("prepare", "complete")] if last else []
+    return commands.Hanging(
+        row_offset, producer_id, span.maybe("last_epoch") if span else None, max((e for e in epochs if e is not None), default=None)
+    )
+
+
+def _blanks(hanging: commands.Hanging, producer_id: int, version: commands.Version) -> str:
+    """Where the coordinator epoch of the command comes from, or where to read what the tables do not tell."""
+    if not commands.names_producer(version):
+        return ""
+    known = hanging.coordinator_epoch is not None
+    words = (
+        " The coordinator epoch is the leader epoch of the producer's newest decision (table transaction_instances)."
+        if known
+        else f" $COORDINATOR_EPOCH is the coordinatorEpoch of the newest marker of producer {producer_id} in the dump of this partition, "
+        "0 if it has none."
+    )
+    epoch = f" $PRODUCER_EPOCH is that of the newest batch of producer {producer_id}." if hanging.producer_epoch is None else ""
+    return words + epoch

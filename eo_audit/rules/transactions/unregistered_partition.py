@@ -1,0 +1,59 @@
+"""T07 unregistered-partition: data of a transaction on a partition that the coordinator never heard of.
+
+Proves: Transactional data on a partition that is in no transaction of its producer in that interval.
+
+Bad history: A producer writes to orders-1, but the coordinator lists only orders-0.
+
+Legal look-alike: TV2 adds the partition just before the write; a coordinator log that is compacted, so that the list is gone.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.transactions.words import DATA, UNVERIFIED, writer
+from eo_audit.rules.words import count, offsets
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="T07",
+    slug="unregistered-partition",
+    severity="error",
+    reads=("producer_history",),
+    subject="transactional_batch",
+    needs=("order", "past", "assigned"),
+    # Data behind its own marker is T02's.
+    where=f"{DATA} AND registration = 'unregistered' AND coalesce(late, 'no') = 'no'",
+    columns="span_outcome",
+    caused_by=("T15", "T01", "T13"),
+    cause=(
+        "the client wrote before or without AddPartitionsToTxn, or a record landed in the wrong topic (KAFKA-19012, "
+        f"clients from 2.8 on); {UNVERIFIED}"
+    ),
+    remedy=(
+        "Upgrade the client; use brokers from 3.6 on, or transaction.version=2. If T01 reports the data as hanging, "
+        "follow its remedy first."
+    ),
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation:
+    """Worse when another transaction's COMMIT made it visible."""
+    row = case.row
+    committed = any(example.row.text("span_outcome") == "committed" for example in case.examples)
+    instance = context.instances.get(row.word("instance_id"))
+    fate = {"committed": "and another transaction's COMMIT closed it", "aborted": "and an ABORT closed it"}.get(
+        row.word("span_outcome"), "and it is still open"
+    )
+    who = writer(row, context)
+    message = (
+        f"{who[0].upper() + who[1:] if instance is None else who} wrote {count(case.records, 'record')} at "
+        f"{offsets(case.first, case.last)} in a transaction that the coordinator never extended to this partition, {fate}"
+    )
+    return Explanation(
+        message,
+        severity="critical" if committed else "error",
+        details={"batches": case.hits, "closed_by": row.text("span_outcome")},
+        transactional_id=instance.text("transactional_id") if instance else None,
+    )

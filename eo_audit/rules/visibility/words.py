@@ -1,0 +1,18 @@
+"""Sentences that several rules of this family share."""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case
+from eo_audit.rules.waiting import whose
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+# Above the last stable offset nobody has read anything yet; a batch that the cleaner emptied gives nobody anything.
+SEEN = "row_kind IN ('data', 'plain') AND below_lso AND coalesce(count, 1) > 0"
+
+
+def writer(case: Case, context: "Context") -> str:
+    """Whose records a case is about."""
+    instance = context.instances.get(case.row.word("instance_id"))
+    return whose(instance.text("transactional_id") if instance else None, case.row.maybe("producer_id"))

@@ -1,0 +1,121 @@
+"""docs/add-a-rule.md, done: its three edits in a copy of the program, and the rule is found, documented and tested."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("eo_audit", "schemas", "conf", "pyproject.toml", "tests/conftest.py", "tests/rules")
+DOCUMENT = (ROOT / "docs" / "add-a-rule.md").read_text(encoding="utf-8")
+PAGE, CASES, CATALOGUE = "eo_audit/rules/producers/idle_return.py", "tests/rules/cases/idle-return.yaml", "eo_audit/rules/catalogue.py"
+
+
+def block(language: str) -> str:
+    """The one code block of a language in the document."""
+    (text,) = re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+    return str(text)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program and the cases of its rules, with the three edits and no other."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in COPIED:
+        here = ROOT / name
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if here.is_dir():
+            shutil.copytree(here, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(here, folder / name)
+    (folder / PAGE).write_text(block("python"), encoding="utf-8")
+    (folder / CASES).write_text(block("yaml"), encoding="utf-8")
+    before, line = (text[1:] for text in block("diff").splitlines())
+    catalogue = (folder / CATALOGUE).read_text(encoding="utf-8")
+    assert catalogue.count(f"{before}\n") == 1
+    (folder / CATALOGUE).write_text(catalogue.replace(f"{before}\n", f"{before}\n{line}\n"), encoding="utf-8")
+    return folder
+
+
+def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A Python process that sees the copy instead of this tree."""
+    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    return subprocess.run([sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, check=False)
+
+
+@contextmanager
+def imported_from(copy: Path) -> Iterator[None]:
+    """Modules of the program and of these tests come from the copy, in this process, so that it need not start a Spark of its own."""
+    ours = [name for name in sys.modules if name.split(".")[0] in ("eo_audit", "tests")]
+    kept = {name: sys.modules.pop(name) for name in ours}
+    sys.path.insert(0, str(copy))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(copy))
+        for name in [name for name in sys.modules if name.split(".")[0] in ("eo_audit", "tests")]:
+            del sys.modules[name]
+        sys.modules.update(kept)
+
+
+def test_the_document_names_the_files_of_the_three_edits() -> None:
+    assert f"`{PAGE}`:\n\n```python" in DOCUMENT and f"`{CASES}`:\n\n```yaml" in DOCUMENT
+    assert f"`{CATALOGUE}`\n\n```diff" in DOCUMENT
+    assert all(not (ROOT / name).exists() for name in (PAGE, CASES))
+
+
+def test_the_rule_is_found_and_documented(copy: Path) -> None:
+    shown = run(copy, "-c", "from eo_audit.cli import main; main()", "rules", "P16")
+    assert shown.returncode == 0, shown.stderr
+    assert "P16 idle-return  (info)" in shown.stdout and "two days of silence" in " ".join(shown.stdout.split())
+
+
+def test_its_cases_are_tested_and_find_what_they_expect(copy: Path, spark: SparkSession) -> None:
+    with imported_from(copy):
+        cases, catalogue, compact, conftest = (
+            import_module(f"tests.rules.{name}") for name in ("test_cases", "test_catalogue", "compact", "conftest")
+        )
+        assert cases.__file__ == str(copy / "tests/rules/test_cases.py")
+        own = [(stem, code, case) for stem, code, case in cases.ALL if stem == "idle-return"]
+        tables = compact.Tables()
+        for stem, _, case in own:
+            tables.add_case(f"{stem}: {case['name']}", case)
+        audited = conftest.audit(conftest.InMemory(spark, tables.rows))
+        assert not audited.crashed and sum(map(len, audited.of_cluster.values())) == 1
+        for stem, code, case in own:
+            cases.test_case(audited, stem, code, case)
+        rule = cases.BY_CODE["P16"]
+        cases.test_every_rule_is_documented_and_has_both_kinds_of_cases(rule)
+        catalogue.test_a_rule_is_whole(rule)
+        catalogue.test_a_page_begins_with_the_name_of_its_rule(copy / PAGE)
+        catalogue.test_codes_and_names_are_used_once()
+
+
+@pytest.mark.parametrize("without", [PAGE, CASES, CATALOGUE])
+def test_without_one_of_them_the_tests_fail(copy: Path, without: str) -> None:
+    """No page: the catalogue cannot be read. No line: a page that no catalogue names. No cases: a rule that nobody tested."""
+    told = (copy / without).read_text(encoding="utf-8")
+    try:
+        (copy / without).unlink()
+        if without == CATALOGUE:
+            (copy / without).write_text((ROOT / without).read_text(encoding="utf-8"), encoding="utf-8")
+        tested = run(
+            copy,
+            "-m",
+            "pytest",
+            "tests/rules/test_catalogue.py",
+            "tests/rules/test_cases.py",
+            "-k",
+            "every_page or every_rule_is_documented",
+        )
+        assert tested.returncode != 0 and re.search("idle[-_]return", tested.stdout + tested.stderr)
+    finally:
+        (copy / without).write_text(told, encoding="utf-8")
