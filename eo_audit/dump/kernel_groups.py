@@ -75,7 +75,7 @@ class Groups:
                 self._follow(group, window, offset, dialect)
         to_end = window.final and offset + self._text.size == len(window.text)
         self.next = self._following()
-        longer, changed = self._changed(window.text, offset) if self._deep else (self._whole, self._whole)
+        longer, changed = self._changed(window.text, offset, crlf=window.crlf) if self._deep else (self._whole, self._whole)
         self.sure: Bits = self._whole & (self._undisputed(self._rooms(), longer, changed, to_end=to_end) if self._deep else True)
 
     def _are_whole(self) -> Bits:
@@ -163,13 +163,13 @@ class Groups:
         sure: Bits = (self.next != NONE) & chained & (room >= 0) & alone
         return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
 
-    def _changed(self, text: bytes, offset: int) -> tuple[Bits, Bits]:
+    def _changed(self, text: bytes, offset: int, *, crlf: bool) -> tuple[Bits, Bits]:
         """Groups whose text may stand for fewer bytes than it has, and those whose text may stand for fewer or more."""
         content, stop = self._text.bytes[: self._text.size], offset + self._text.size
-        replaced = np.zeros(len(self.end), dtype=bool)
+        replaced = ~self._one_line_each() if crlf else np.zeros(len(self.end), dtype=bool)
         if text.find(b"\xef", offset, stop) >= 0:  # one byte is found faster than three
             leads = np.flatnonzero(content == 0xEF)
-            replaced = self._hold(leads[self._text.stands(b"\xef\xbf\xbd", leads)])
+            replaced |= self._hold(leads[self._text.stands(b"\xef\xbf\xbd", leads)])
         asked = self._hold(np.flatnonzero(content == ord("?"))) if text.find(b"?", offset, stop) >= 0 else replaced
         return replaced, replaced | asked
 

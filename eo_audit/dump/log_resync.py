@@ -27,6 +27,9 @@ _BEGINNING = re.compile(rb"\n(?=baseOffset: |offset: |Dumping |\| offset: )")
 LARGEST_FILE = 1 << 62
 _NEXT = 1 << 16  # bytes of text that a batch which cannot be read may have, where its size does not say
 
+Doomed = set[tuple[int, Profile]]
+"""Starts of batches that do not go on, each with what a section has shown that was read there."""
+
 
 @dataclass
 class Damage:
@@ -35,12 +38,12 @@ class Damage:
     Attributes:
         held: up to where the text of a batch may go that was read in part.
         shadow: up to where text belongs to a line that may be the tool's own.
-        doomed: starts of batches known not to go on.
+        doomed: starts of batches known not to go on, as a section reads them.
     """
 
     held: int
     shadow: int
-    doomed: set[int] = field(default_factory=set)
+    doomed: Doomed = field(default_factory=set)
 
     def clear(self) -> None:
         """There is no damage."""
@@ -107,7 +110,7 @@ def covered(window: Window, at: int, profile: Profile) -> int:
     return at if ending is None else ending.end
 
 
-def is_believed(window: Window, at: int, position: int | None, profile: Profile, *, doomed: set[int], since: int, held: int) -> bool:
+def is_believed(window: Window, at: int, position: int | None, profile: Profile, *, doomed: Doomed, since: int, held: int) -> bool:
     """Is the line at `at` the tool's own?
 
     Args:
@@ -140,7 +143,7 @@ def _claimed(window: Window, at: int, position: int | None) -> bool:
     return position is not None and next(claims(window, at + 1, position, at + AHEAD), None) is not None
 
 
-def _is_section(window: Window, at: int, position: int | None, doomed: set[int], held: int) -> bool:
+def _is_section(window: Window, at: int, position: int | None, doomed: Doomed, held: int) -> bool:
     """A `Dumping` line with what the tool prints behind it."""
     if not DUMPING.match(window.text, at) or _claimed(window, at, position) or not starts_section(window, at):
         return False
@@ -155,12 +158,12 @@ def _is_section(window: Window, at: int, position: int | None, doomed: set[int],
     return standing in (Follower.END, Follower.DUMPING, Follower.MESSAGE)
 
 
-def _goes_on(window: Window, at: int, line: BatchLine, profile: Profile, doomed: set[int], held: int) -> bool:
+def _goes_on(window: Window, at: int, line: BatchLine, profile: Profile, doomed: Doomed, held: int) -> bool:
     """Do batches go on from this line, and further than a payload may (`held`)?"""
     passed, whole = [], 0
     enough = max(at + STRETCH, min(held, at + AHEAD))
-    while at not in doomed:
-        passed.append(at)
+    while (at, profile) not in doomed:
+        passed.append((at, profile))
         group = read_group(window, at, line, profile)
         whole += group.failure is None
         if group.failure is None and _holds_lines(window, group):

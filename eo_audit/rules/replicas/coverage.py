@@ -9,6 +9,7 @@ Legal look-alike: A log that starts at the first segment dumped.
 
 from typing import TYPE_CHECKING
 
+from eo_audit.rules.needs import UNREAD
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.words import offsets, shown
 
@@ -47,7 +48,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
     row = case.row
     said = STATES.get(row.word("state"), "Part of the log is not in the dumps")
     reason = row.text("reason")
-    if reason is not None and reason.startswith("unread text"):
+    if reason is not None and reason.startswith(UNREAD):
         said = "The text that may hold these offsets was not understood"
     message = f"{said}: {offsets(row.maybe('first_offset'), row.maybe('last_offset'))}{f' ({shown(reason)})' if reason else ''}"
     return Explanation(message, details={"state": row.text("state"), "parts": case.hits})
