@@ -119,12 +119,10 @@ def _sides(matched: DataFrame) -> DataFrame:
 
 def _spans(spans: DataFrame, rows: DataFrame) -> DataFrame:
     """Spans stand just before the marker that closes them. Open ones lie between two times that a broker wrote there."""
-    still_open = F.broadcast(
-        spans.where("marker_offset IS NULL").selectExpr("replica_log_id AS of_log", "producer_id AS whose", "span_id AS at")
-    )
-    clocks = rows.where("judged AND (row_kind = 'marker' OR timestamp_type = 'LogAppendTime')").select(
-        "replica_log_id", "base_offset", "max_timestamp_ms"
-    )
+    unended = spans.where("marker_offset IS NULL")
+    still_open = F.broadcast(unended.selectExpr("replica_log_id AS of_log", "producer_id AS whose", "span_id AS at"))
+    by_broker = rows.where("judged AND (row_kind = 'marker' OR timestamp_type = 'LogAppendTime')")
+    clocks = by_broker.select("replica_log_id", "base_offset", "max_timestamp_ms")
     of_open = clocks.join(still_open, F.expr("replica_log_id = of_log"))
     sealed = of_open.groupBy("of_log", "whose").agg(
         F.expr("max_by(max_timestamp_ms, IF(base_offset < at, base_offset, NULL)) AS began_after_ms"),
@@ -165,7 +163,7 @@ def _with_candidates(events: DataFrame) -> DataFrame:
             # Where markers can be told in two ways, one of them may have ended what seems to have no marker.
             "IF(of_doubtful AND claims IS NULL, NULL, own) AS candidate",
             f"min(IF({_SENT}, place, NULL)) OVER (PARTITION BY {_LOG}) AS sent_unseen_from",
-            "coalesce(closing.doubtful, of_doubtful AND ends_candidate = " + f"{OPEN_END}L) AS is_ambiguous",
+            f"coalesce(closing.doubtful, of_doubtful AND ends_candidate = {OPEN_END}L) AS is_ambiguous",
         )
         .selectExpr(
             "*",
@@ -237,9 +235,8 @@ def _is_young(at: str) -> str:
     """No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log."""
     until = "IF(coalesce(has_story, false), known_until_ms, whole_until_ms)"
     began = "began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms"
-    return (
-        f"coalesce({at} - {until} <= max_transaction_timeout_ms, false) OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
-    )
+    ended = f"coalesce({at} - {until} <= max_transaction_timeout_ms, false)"
+    return f"{ended} OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
 
 
 def _marker_role() -> str:
@@ -304,6 +301,7 @@ def _for_rows(owned: DataFrame) -> DataFrame:
 
 def _answers() -> list[str]:
     """Choose the owner of each data row (`chosen`); `late` says that the owner's marker came before it."""
+    # `ProducerStateEntry` knows one producer id, whatever the epoch: a span may hold a fenced producer's data beside its successor's.
     own = "filter(allowed, c -> coalesce(c.data_epoch = producer_epoch, true))"
     # Only the broker's time proves when a batch was written, by the clock that wrote the marker behind it.
     appended = "IF(timestamp_type = 'LogAppendTime', max_timestamp_ms - least_ahead_ms, NULL)"
