@@ -5,6 +5,7 @@ import json
 import re
 import statistics
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -101,6 +103,7 @@ def room_of(module: str) -> str | None:
     return module.split(".")[1] if "." in module else None
 
 
+@cache
 def imported_modules(module: str, *, types_only: bool = False) -> set[str]:
     """Modules of ours that a module imports, at whatever moment; or those of them that it needs for its types only."""
     tree = parsed(PACKAGE[module])
@@ -123,6 +126,16 @@ def test_every_room_has_a_floor_and_imports_only_from_those_below() -> None:
     floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
     assert set(arrows()) == set(floor)
     assert not [f"{room} imports {other}" for room, others in arrows().items() for other in others if floor[other] >= floor[room]]
+
+
+def test_the_law_says_which_of_it_runs() -> None:
+    law = "eo_audit.model."
+    modules = {module.removeprefix(law) for module in PACKAGE if module.startswith(law)}
+    users = [module for module in PACKAGE if room_of(module) not in (None, "model")]
+    running = {found.removeprefix(law) for user in users for found in imported_modules(user) if found.startswith(law)}
+    _, in_production, reference = str(ast.get_docstring(parsed(PACKAGE["eo_audit.model"]))).split("\n\n")
+    assert set(re.findall(r"`(\w+)`", in_production)) == running
+    assert set(re.findall(r"`(\w+)`", reference)) == modules - running
 
 
 def test_the_picture_of_the_house_is_true() -> None:

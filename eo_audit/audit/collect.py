@@ -84,6 +84,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         bits = subjects(histories).collect()
         transactions = _transactions(histories["transaction_instances"])
         found, crashed = finding.result()
+    # Small tables are read by the Delta reader in this process: a Spark job costs a tenth of a second before its first row.
     sections = tables.arrow("section_status").to_pylist()
     logs = _logs(tables, sections, {row.replica_log_id: names_of(row.bits) for row in bits})
     of_code = {rule.code: rule for rule in rules}
@@ -112,6 +113,7 @@ def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[l
     except PySparkException as error:
         if len(rules) == 1:
             return [], {rules[0].code: str(error).strip().splitlines()[0]}
+    # All rules are one plan, so one broken expression fails all of them. Halving finds it in a dozen queries, and only then.
     half = len(rules) // 2
     first, second = _cases(histories, rules[:half]), _cases(histories, rules[half:])
     return [*first[0], *second[0]], {**first[1], **second[1]}
@@ -176,6 +178,7 @@ def _grouped(found: Sequence["SparkRow"], logs: Mapping[int, Log], rules: Mappin
     for row in found:
         parts[row.rule, row.replica_log_id or 0, row.key or ""].append(row)
     for (rule, log_id, key), rows in sorted(parts.items()):
+        # Ranks are given by the query, over columns of the log: the order does not depend on how rows arrived.
         rows.sort(key=lambda row: row.rank)
         best = rows[0]
         yield Case(
@@ -307,6 +310,7 @@ def _data_of(partitions: DataFrame, ids: set[str], logs: Mapping[int, Log]) -> d
     columns = ("instance_id", "replica_log_id", "topic", "partition", "coverage", "data_records")
     for row in partitions.where(F.col("instance_id").isin(sorted(ids))).select(*columns).collect():
         log, of = logs.get(row.replica_log_id), found[row.instance_id]
+        # No records is an answer only where the log was read up to its end; else they may stand behind the dump.
         known = row.data_records or (0 if log is not None and log.ends_here and row.coverage in ("covered", "tail") else None)
         of[row.topic, row.partition] = max((n for n in (known, of.get((row.topic, row.partition))) if n is not None), default=None)
     return dict(found)
@@ -317,6 +321,8 @@ def _of_producers(table: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[i
     if not pairs:
         return {}
     logs, producers = sorted({log for log, _ in pairs}), sorted({producer for _, producer in pairs})
+    # A product of both lists is more than the pairs, but plain conditions that Delta can skip files by; what nobody asked for is not looked
+    # up.
     rows = table.where(F.col("replica_log_id").isin(logs) & F.col("producer_id").isin(producers)).collect()
     found: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.first_offset):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FILE = "findings.jsonl"
+# A finding is read by a person, and stored with each audit: of a million lines the first twenty prove as much.
 MOST_EVIDENCE = 20
 
 
@@ -161,6 +162,8 @@ def write(folder: Path, told: Sequence[Finding]) -> None:
 def finding_id(draft: Draft) -> str:
     """The id of a finding: the same fault keeps it in the next audit."""
     cluster, topic, partition = draft.place
+    # Neither broker, severity nor words: another replica, a new dump or a reworded sentence must not make a known finding a new one, or
+    # `accept` and the history of audits would lose it.
     named = {
         "rule": draft.rule.code,
         "cluster": cluster,
@@ -191,6 +194,7 @@ def _explained(cases: Iterable[Case], context: Context) -> tuple[list[Draft], di
 
 def _without_twice_told(drafts: Sequence[Draft]) -> list[Draft]:
     """On one replica: nothing of a transaction that a rule silences, and as an info what another rule speaks for or has left."""
+    # By replica: the copy of a partition on another broker may lack what speaks for it on this one.
     silenced: dict[tuple[str, int], set[str]] = defaultdict(set)
     spoken_for: dict[tuple[str, int], set[str]] = defaultdict(set)
     for draft in drafts:
@@ -202,6 +206,7 @@ def _without_twice_told(drafts: Sequence[Draft]) -> list[Draft]:
     kept = []
     for draft in drafts:
         own = draft.rule.code, draft.log_id
+        # Only where all of its transactions are told elsewhere: a draft with one more has something of its own to say.
         if draft.speaks_only_of(silenced[own]):
             continue
         left = any((code, draft.log_id, draft.producer_id) in said for code in draft.said.left_by)
@@ -212,6 +217,7 @@ def _without_twice_told(drafts: Sequence[Draft]) -> list[Draft]:
 
 def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Finding:
     """One finding from the drafts that share its id: of several replicas, or of two cases that one rule explained."""
+    # By broker last: which replica speaks does not depend on the order of rows, so the words stay the same from run to run.
     order = sorted(same, key=lambda draft: (-RANK[draft.severity], -draft.case.hits, _broker(draft)))
     best = order[0]
     cluster, topic, partition = best.place
@@ -225,6 +231,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
         rule=best.rule.code,
         slug=best.rule.slug,
         severity=best.severity,
+        # The most certain replica decides: what one dump shows is so, though another shows less.
         certainty=min((draft.said.certainty for draft in order), key=CERTAINTIES.index),
         cluster=cluster,
         topic=topic,
@@ -270,6 +277,7 @@ def _records(drafts: Sequence[Draft]) -> int | None:
 def _evidence(drafts: Sequence[Draft], paths: Mapping[int, str]) -> tuple[Evidence, ...]:
     """The most telling lines, sorted by file and place."""
     places: dict[Address, None] = {}
+    # Rank by rank over all drafts, so that every replica shows its most telling line before one shows its second.
     for rank in range(max(len(draft.case.examples) for draft in drafts)):
         for draft in drafts:
             places.update(dict.fromkeys(draft.case.examples[rank].addresses if rank < len(draft.case.examples) else ()))
@@ -287,6 +295,7 @@ def _with_incidents(told: Sequence[Finding]) -> list[Finding]:
 
 
 def _cause(finding: Finding, of_rule: Mapping[tuple[str, str, int | None], list[Finding]]) -> str | None:
+    # In the order of the rule: the first cause that is found is taken, however many there are.
     for code in BY_CODE[finding.rule].caused_by:
         for other in of_rule.get((code, finding.cluster, finding.producer_id), []):
             same_place = BY_CODE[code].of_coordinator or (other.topic, other.partition) == (finding.topic, finding.partition)
@@ -303,6 +312,7 @@ def _may_follow(finding: Finding, other: Finding) -> bool:
 
 
 def _root(name: str, causes: Mapping[str, str | None]) -> str:
+    # Rules may name each other as causes: a circle ends where it began.
     seen = {name}
     while (cause := causes.get(name)) is not None and cause not in seen:
         name = cause

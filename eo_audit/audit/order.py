@@ -57,6 +57,7 @@ class Told:
 def in_order(verdict: Row, findings: Sequence[Row]) -> Told:
     """All findings in the order in which a person should hear of them; what a team accepted comes last."""
     muted = {entry["finding_id"] for entry in rows_of(verdict, "accepted") if not entry["expired"]}
+    # By incident: of one fault some findings block and others only tell of it, and they stay together.
     held = {finding["incident_id"] for finding in findings if _holds_back(finding) and finding["finding_id"] not in muted}
     partitions = rows_of(verdict, "partitions")
     waiting = _waiting(partitions, findings)
@@ -116,6 +117,7 @@ def _order(finding: Row, muted: Collection[object], held: Collection[object], wh
     Within each the gravest first, and of equally grave ones those that consumers wait for; what is accepted comes last.
     """
     severity, *rest = rank(finding)
+    # A coordinator entry that breaks Kafka's law is as grave as a loss, but at night the loss comes first.
     is_grave = finding["severity"] in ("critical", "error")
     if (is_grave and not is_paper(finding)) or (waiting_for(finding) in _BLOCKS and finding["severity"] != "info"):
         tier = 0
@@ -142,6 +144,7 @@ def head_first(incident_id: str, rows: Sequence[Row]) -> list[Row]:
     """The cause heads an incident; where it is only information and what follows is more, the gravest does."""
     cause = next((row for row in rows if row["finding_id"] == incident_id), rows[0])
     gravest = min(rows, key=lambda row: GRAVEST_FIRST.index(str(row["severity"])))
+    # A cause that only informs (an abort by timeout) would hide what followed from it.
     head = gravest if cause["severity"] == "info" and gravest["severity"] != "info" else cause
     return [head, *(row for row in rows if row is not head)]
 
@@ -153,6 +156,7 @@ def blind_spots(verdict: Row) -> tuple[Blind, ...]:
     for code, result in rules.items() if isinstance(rules, Mapping) else ():
         if result.get("unknown_why"):
             groups[result["unknown_why"], result.get("bring")].append(code)
+    # What one more dump would answer for most rules comes first.
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), str(item)))
     of_run = tuple(Blind(str(row["why"]), str(row["bring"]), ("all",)) for row in rows_of(verdict, "unknowns"))
     return of_run + tuple(Blind(why, bring, tuple(sorted(codes))) for (why, bring), codes in ordered)

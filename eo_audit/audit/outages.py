@@ -32,8 +32,10 @@ def outage_ms(histories: Mapping[str, DataFrame], transactions: Sequence[Row]) -
     if not any(row.text("abort_cause") == CAUSE for row in transactions):
         return None
     entries = histories["coordinator_history"].selectExpr("cluster", "batch_timestamp_ms AS on_again_ms", "partition_leader_epoch", *_STEPS)
+    # A higher leader epoch alone is an election that took milliseconds; silence alone is a quiet night. Both together are an outage.
     outages = entries.where("partition_leader_epoch > epoch_before").drop("partition_leader_epoch", "epoch_before")
     timed_out = histories["transaction_instances"].where(f"abort_cause = '{CAUSE}'").select("cluster", "start_ms", "decided_at_ms")
+    # Only what was open before the silence and aborted behind it: other timeouts have other causes.
     lived_through = timed_out.join(outages, "cluster").where("start_ms <= silent_from_ms AND on_again_ms <= decided_at_ms")
     longest = lived_through.selectExpr("max(on_again_ms - silent_from_ms) AS longest").first()
     return None if longest is None or not longest.longest else int(longest.longest)

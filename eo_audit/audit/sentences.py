@@ -61,11 +61,14 @@ def _open_for(blocker: Row) -> str:
 def _ends(blocker: Row, as_of_ms: object) -> str:
     """When the coordinator ends it, as far as that is known."""
     frees, status = blocker.get("frees_at_ms"), str(blocker.get("coordinator_status"))
+    # Behind PrepareX the decision stands, and a timeout can change it no more (`TransactionMetadata`): nothing is left but to wait.
     if status.startswith("Prepare"):
         return f"; it is decided ({status}), the coordinator is writing the markers"
     if not isinstance(frees, int):
         return "; only its owner will end it, for it never times out" if blocker.get("timeout_ms") is not None else ""
     now = as_of_ms if isinstance(as_of_ms, int) else None
+    # A coordinator looks for timeouts every 10 s (60 s up to 2.4; transaction.abort.timed.out.transaction.cleanup.interval.ms): this one
+    # was not at work.
     if now is not None and frees < now:
         return f"; the coordinator should have aborted it at {moment(frees, now)}"
     return f"; the coordinator aborts it at {moment(frees, now)} at the latest"
@@ -159,6 +162,7 @@ def headline(
         return f"{waits} These dumps do not show whether delivery was exactly once.{why}".strip()
     if verdict["verdict"] == "pass":
         return _passed(verdict, findings, waits)
+    # What holds consumers back is told before what was lost: it goes on costing until somebody acts.
     if stuck:
         return stuck_sentence(stuck[0], findings, as_of_ms=now, many=many) + _more(len(stuck), "is stuck", "are stuck")
     return _failed(verdict, findings, waits, many=many)

@@ -20,9 +20,11 @@ def unlisted_aborts(histories: Mapping[str, DataFrame], cluster_of: Mapping[int,
         histories: producer_history and transaction_spans.
         cluster_of: cluster of each replica log.
     """
+    # `in_open_transaction`: an ABORT that ended nothing has no data, and so no epochs to compare.
     untold = histories["producer_history"].where("marker_role = 'unknown' AND marker_type = 'ABORT' AND in_open_transaction")
     markers = untold.selectExpr("replica_log_id", "base_offset AS marker_offset")
     spans = histories["transaction_spans"].selectExpr("*", _FOLLOWING).join(markers, ["replica_log_id", "marker_offset"], "left_semi")
+    # Distinct before they are collected: under TV0 and TV1 a producer may have aborted a million times in one epoch.
     found = spans.select(*_KEY).distinct().collect()
     rows = {
         (

@@ -49,6 +49,7 @@ def unread_text(tables: Tables) -> list[Unread]:
     found: dict[tuple[str, str, str], tuple[int, int]] = {}
     for row in grouped.to_pylist():
         section = sections[row["section_id"]]
+        # Nobody judges what a newer dump replaced, or folders that no log lives in.
         if section["superseded_by"] is None and section["dir_kind"] in (None, "normal"):
             key = (section["path"], section["kind"], row["reason"])
             size, first = found.get(key, (0, row["byte_offset_min"]))

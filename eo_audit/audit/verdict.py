@@ -75,9 +75,11 @@ def build(
         unread: text of the dumps that was not understood.
         rules: the rules that ran.
     """
+    # A rule that crashed is unknown, never passed: silence of a rule that did not run proves nothing.
     crashes = {**collected.crashed, **(crashed or {})}
     judged = {rule.code: _judge(rule, collected, crashes.get(rule.code)) for rule in rules}
     now, clock = _as_of(collected.context.clusters.values())
+    # Only what was found again: an accepted finding that is gone is told by the history of audits.
     found = {finding.finding_id for finding in findings}
     entries = [accepted_findings.entry(one, now) for one in accepted if one.finding_id in found]
     muted = frozenset(entry["finding_id"] for entry in entries if not entry["expired"])
@@ -88,6 +90,7 @@ def build(
     is_open = bool(unknowns) or any(_is_minded(code, item, policy) for code, item in judged.items())
     partitions = [_partition(log, collected.context) for log in _in_order(collected.context.logs.values())]
     held = _held_back(partitions, policy)
+    # The worst wins, and failing is worse than unknown: a proven loss is one, whatever else could not be seen.
     failing = any(result["failing"] for result in of_rule.values()) or bool(held and held["decides"] == "fail")
     verdict = "fail" if failing else "unknown" if is_open else "pass"
     severities = Counter(finding.severity for finding in findings)
@@ -159,6 +162,7 @@ def write(folder: Path, verdict: Mapping[str, object]) -> None:
 
     `finished_at_ms` is added here: the one value of a verdict that is the machine's clock, and not the same when the run is repeated.
     """
+    # `os.replace` within one folder is atomic on POSIX: a reader sees the old file, none, or the whole new one.
     target = folder / FILE
     part = target.with_suffix(".json.part")
     told = {**verdict, "finished_at_ms": time.time_ns() // 1_000_000}
@@ -168,6 +172,8 @@ def write(folder: Path, verdict: Mapping[str, object]) -> None:
 
 def _judge(rule: Rule, collected: Collected, crash: str | None) -> Judged:
     context = collected.context
+    # A log without anything that the rule is about cannot break it: it is neither judged nor unknown. One that could not be read might hold
+    # anything.
     logs = [log for log in context.logs.values() if log.subjects.intersection(rule.subject.split()) or _is_unread(log)]
     unknowns = {log.log_id: unknown(rule, log, context) for log in logs}
     seen = frozenset(log.place for log in logs if unknowns[log.log_id] is None)
@@ -199,6 +205,7 @@ def _missing_coordinators(collected: Collected) -> set[Unknown]:
 def _rule(rule: Rule, judged: Judged, found: Sequence[Finding], policy: Policy, *, muted: frozenset[object]) -> dict[str, object]:
     failing = sum(policy.fails(rule.code, finding.severity) for finding in found if finding.finding_id not in muted)
     why, bring = (judged.crash, "Nothing: this is a fault of eo-audit; please report it.") if judged.crash else (None, None)
+    # Unknown on one partition is unknown as a whole, though others were judged: the run answers for all of them.
     if why is None and judged.unknowns:
         why, bring = sentences(set(judged.unknowns))
     verdict = "fail" if failing else "unknown" if why else "pass" if judged.partitions or found else "not_applicable"
@@ -228,6 +235,7 @@ def _of_run(
     found = []
     if not any(item.partitions for item in judged):
         found.append({"because": NOTHING_JUDGED, "why": _NOTHING_JUDGED, "bring": _BRING_LOGS})
+    # Where nobody knows the LSO, nobody knows whether consumers are stuck: no rule can say that it lacks something, so the run does.
     hidden = [log for log in logs if log.numbers.text("coverage") not in ("none", None) and log.numbers.maybe("lso") is None]
     if hidden and any(policy.leaves_open(rule.code, "missing_segments") for rule in rules if rule.waiting == "stuck"):
         places = some([f"{shown(log.topic)}-{log.partition}" for log in hidden], most=4)
@@ -247,6 +255,7 @@ def _as_of(clusters: Iterable[Row]) -> tuple[int | None, str | None]:
 
 
 def _in_order(logs: Iterable[Log]) -> list[Log]:
+    # By names and numbers, never by ids of rows: the same dumps give the same bytes.
     shown = [log for log in logs if log.numbers.maybe("leo") is not None]
     return sorted(shown, key=lambda log: (log.cluster, log.topic or "", log.partition or 0, -1 if log.broker is None else log.broker))
 

@@ -19,6 +19,7 @@ _FAR = np.iinfo(np.int64).max
 
 def varint_sizes(values: Ints) -> Ints:
     """Bytes of zig-zag varints."""
+    # Seven bits a byte (Kafka `ByteUtils.sizeOfVarlong`). By shifts: a logarithm in floating point is wrong next to powers of two.
     zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
     sizes, bits = np.ones(len(values), dtype=np.int64), 7
     while bits < 64 and (longer := zigzag >> np.uint64(bits) != 0).any():
@@ -31,6 +32,7 @@ def places(wanted: Ints, among: Ints) -> Ints:
     """Where each wanted value stands in a sorted array; NONE where it does not."""
     if len(among) == 0:
         return np.full(len(wanted), NONE, dtype=np.int64)
+    # Behind the last value `searchsorted` points behind the array.
     place = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
     return np.where(among[place] == wanted, place, NONE)
 
@@ -40,6 +42,8 @@ def _counted(flags: Bits) -> Ints:
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(flags)))
 
 
+# Why all this in columns: on clean text the exact reader does 8 to 14 MB/s on one core, whole arrays 75 to 105 MB/s. It pays only while
+# nearly every group is sure, so all that is odd is left to the exact reader, not decided here.
 class Groups:
     """The groups of a stretch, one per candidate batch line; offsets are those of the stretch.
 
@@ -56,9 +60,11 @@ class Groups:
         """Put together what was read of a stretch, with records (`deep`) or without."""
         self._text, self._lines, self._batches, self._records, self._deep = text, lines, batches, records, deep
         self.found: dict[int, Ints] = {}
+        # As `owed_records`: a count below 0 is damage, and owes nothing.
         self.count = np.maximum(batches.numbers["count"], 0) if deep else np.zeros(len(batches.start), dtype=np.int64)
         self.first = np.searchsorted(records.start, batches.end)
         self._whole = self._are_whole()
+        # Clipped, so that groups that are not whole have an end as well; nobody reads it.
         last = np.minimum(np.maximum(self.first + self.count - 1, 0), len(records.start) - 1)
         self.end = np.where(self.count > 0, records.end[last], batches.end) if len(records.start) else batches.end
 
@@ -71,6 +77,7 @@ class Groups:
             dialect: of its lines.
         """
         if self._deep:
+            # One by one, in Python: forged lines and odd header keys are rare, or the text is hostile and slow anyway.
             for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._batches.control).tolist():
                 self._follow(group, window, offset, dialect)
         to_end = window.final and offset + self._text.size == len(window.text)
@@ -84,8 +91,10 @@ class Groups:
         total = len(records.start)
         behind = np.minimum(self.first + self.count, total)
         at_hand = (self.count == 0) | ((self.first + self.count <= total) & (places(batches.end, records.start) != NONE))
+        # How many of a run of records are odd is a difference of two running sums: no loop over groups.
         unfit, unmarked = _counted(~records.plain), _counted(~records.marks)
         strange = np.where(batches.control, unmarked[behind] - unmarked[self.first], unfit[behind] - unfit[self.first])
+        # The flag of the last record stands for the one that it lacks; a group looks only at those between its own records.
         loose = _counted(np.append(records.start[1:] != records.end[:-1], True) if total else np.zeros(0, dtype=bool))
         gaps = loose[np.maximum(behind - 1, self.first)] - loose[self.first]
         whole: Bits = batches.ok & at_hand & ((self.count == 0) | ((strange == 0) & (gaps == 0)))
@@ -99,6 +108,8 @@ class Groups:
         """Bytes that unread header keys may have in each whole group, as `log_search` counts them; negative where sizes do not fit."""
         plain = self._whole & ~self._batches.control & (self._batches.codec == 0)
         odd = np.array([group for group in self.found if plain[group]], dtype=np.int64)
+        # A compressed batch does not print how many bytes its records have when unpacked: its header keys may be as long as is looked
+        # through.
         rooms = np.where(self._batches.control, 0, HEADERS_SEARCHED)
         rooms[plain] = self._batches.numbers["size_bytes"][plain] - BATCH_OVERHEAD
         plain[odd] = False
@@ -121,6 +132,9 @@ class Groups:
     def _least_sizes(self, index: Ints, group_of: Ints) -> Ints:
         """Bytes of records (index) in their uncompressed batches (group_of), with the header keys read."""
         numbers, records = self._batches.numbers, self._records
+        # Deltas are taken to the first timestamp of the batch, which no dump prints. It is that of the first record while none was
+        # compacted away and the client set the time; else the least is one byte (`DefaultRecord.sizeOfBodyInBytes`: attributes and header
+        # count are a byte each at least).
         base = numbers["base_offset"][group_of]
         dense = numbers["last_offset"][group_of] - base + 1 == numbers["count"][group_of]
         dense &= self._batches.timestamp_type[group_of] == 0
@@ -133,6 +147,7 @@ class Groups:
     @cached_property
     def _warnings(self) -> Ints:
         """Starts of lines at which the chain of positions is not simply going on: another line may claim a position once more."""
+        # Honest text prints positions that only grow. Where they do not, some line is forged or damaged, and no group near it is sure.
         position, ok = self._batches.numbers["position"], self._batches.ok
         back = np.append(False, (position[1:] <= position[:-1]) | ~ok[:-1]) if len(ok) else ok
         return np.sort(np.concatenate((self._batches.start[~ok | back], self._lines.others, [_FAR])))
@@ -154,6 +169,7 @@ class Groups:
         claimed = numbers["position"] + numbers["size_bytes"]
         chained = numbers["position"][self.next] == claimed
         plain = self._batches.codec == 0
+        # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far.
         reach = self.end + 3 * (self.end - starts) + np.where(plain, 3 * room, room)
         warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
         in_view = reach + LONGEST_LINE < self._text.size
@@ -170,6 +186,7 @@ class Groups:
         if text.find(b"\xef", offset, stop) >= 0:  # one byte is found faster than three
             leads = np.flatnonzero(content == 0xEF)
             replaced |= self._hold(leads[self._text.stands(b"\xef\xbf\xbd", leads)])
+        # In the C locale Java prints `?` for each character that ASCII lacks: fewer bytes of text than the record has.
         asked = self._hold(np.flatnonzero(content == ord("?"))) if text.find(b"?", offset, stop) >= 0 else replaced
         return replaced, replaced | asked
 
@@ -198,6 +215,7 @@ class Groups:
 
     def _follow(self, group: int, window: Window, offset: int, dialect: Dialect) -> None:
         """Follow the records of a group one by one: past forged lines, and to later ends of header keys."""
+        # Lists: `bisect` on a list is many times faster than one numpy call for one number.
         starts, ends, fit = self._record_lists
         at, found = int(self._batches.end[group]), []
         for _ in range(int(self.count[group])):
@@ -222,6 +240,7 @@ class Groups:
         records, plain = self._records, self._batches.codec[group] == 0
         if not records.ok[index]:
             return False
+        # Header keys are looked through as far as `Profile.rules` lets the exact reader: else the two would differ.
         size = int(self._batches.numbers["size_bytes"][group]) if plain else HEADERS_SEARCHED
         limit = size if plain else self._text.size
         rules = Rules(dialect.printed, dialect.upper, False, limit, min(size, HEADERS_SEARCHED), by_lines=False)

@@ -16,6 +16,8 @@ from eo_audit.dump.log_records import LINES_LIMIT, Ending, Form, Proof, Rules, S
 from eo_audit.dump.log_text import Window
 
 _KEY, _PAYLOAD = len(" key: "), len(" payload: ")
+# Ways are counted up to `_MANY`: more are as doubtful, and the true number may not fit into 64 bits. Below `_FEW` combinations a dozen
+# calls of numpy cost more than the loop.
 _MANY, _FEW = 1 << 20, 64
 _NO_PLACES = np.zeros(0, dtype=np.int64)
 
@@ -49,6 +51,7 @@ def ends_of(window: Window, marks: Marks, line: RecordLine, rules: Rules, stops:
     if max(line.key_size, 0) + max(line.value_size, 0) > rules.size_limit:
         return
     if rules.by_lines:
+        # A decoder class of the user's own printed the text: sizes are those of the binary record, so only lines delimit it.
         yield from (Ending(stop, Proof.LINE) for stop in stops.tolist() if stop <= line.end + LINES_LIMIT and window.ends_line(stop))
         return
     texts = np.array([_text_end(window, stop) for stop in stops.tolist()], dtype=np.int64)
@@ -87,6 +90,7 @@ def _header_ends(window: Window, marks: Marks, line: RecordLine, rules: Rules, f
 
 
 def _stage(marks: Marks, starts: Ints, size: int, ends: Ints, ways: Ints) -> Stage:
+    # Both bounds grow with the text, so the ends that a start can reach are one run: two binary searches instead of a comparison with each.
     low = np.searchsorted(marks.longest(ends), marks.longest(starts) + size, side="left")
     high = np.searchsorted(marks.shortest(ends), marks.shortest(starts) + size, side="right")
     return Stage(starts, size, ends, low, np.maximum(low, high), ways)
@@ -94,6 +98,7 @@ def _stage(marks: Marks, starts: Ints, size: int, ends: Ints, ways: Ints) -> Sta
 
 def _arrivals(stage: Stage) -> Ints:
     """In how many ways each end is reached."""
+    # Runs summed by their edges: linear in starts and ends, where each start adding to each of its ends would be quadratic.
     change = np.zeros(len(stage.ends) + 1, dtype=np.int64)
     np.add.at(change, stage.low, stage.ways)
     np.subtract.at(change, stage.high, stage.ways)
@@ -136,6 +141,7 @@ def _few(marks: Marks, line: RecordLine, form: Form, at: Ints, parts: Ints, text
             if found:
                 yield index, [(found[0] + sizes[0][0], end)], len(found) > 1
         return
+    # First where keys end, then where payloads that begin there do: not each pair with each end.
     met = {part: found for part in parts.tolist() if (found := [head for head in heads if reaches(head, *sizes[0], part)])}
     for index, end in enumerate(ends):
         through = [part for part in met if reaches(part, *sizes[1], end)]
@@ -165,6 +171,7 @@ def _many(marks: Marks, line: RecordLine, form: Form, at: Ints, parts: Ints, tex
 
 def _traced(stages: list[Stage], form: Form, index: int) -> list[Span]:
     spans: list[Span] = []
+    # Backwards: from the end to a start that reaches it, and from there on. One way is enough; `several` says that there are others.
     end = int(stages[-1].ends[index])
     for number in range(len(stages) - 1, -1, -1):
         stage = stages[number]
@@ -179,6 +186,8 @@ def _ending(window: Window, spans: list[Span], line: RecordLine, form: Form, *, 
     """The reading with these spans of key and payload."""
     headers = spans[0][0] - (_KEY if form[0] else _PAYLOAD) - line.end - 1 if line.sequence is not None else 0
     sizes = [size for size, there in ((line.key_size, form[0]), (line.value_size, form[1])) if there]
+    # A span is kept for its hash only where its text is the record's bytes and nothing else: a hash of changed text would match nothing, or
+    # the wrong thing.
     same = [_unchanged(window, span, size) and not several for span, size in zip(spans, sizes, strict=True)]
     kept = iter(span if exact else None for span, exact in zip(spans, same, strict=True))
     key, value = (next(kept) if there else None for there in form)

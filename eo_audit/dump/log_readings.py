@@ -18,6 +18,7 @@ from eo_audit.dump.log_marks import Marks
 from eo_audit.dump.log_records import LINES_LIMIT, Ending, Rules, endings, special_endings
 from eo_audit.dump.log_text import Window
 
+# The broker bounds a whole batch (message.max.bytes, 1 MiB by default), and header keys by nothing else.
 LONGEST_HEADERS = 1 << 20  # bytes of header keys on one line; over line ends they may have HEADERS_SEARCHED
 _SPARE = 64  # bytes behind a text that may end: what separates, and a line end
 _STEPS, _TEXT = 2_000, 1 << 22  # steps beyond four per record, and bytes looked through beyond 64 times the text once
@@ -89,6 +90,8 @@ class Search:
         rules = replace(self.profile.rules(self.line), by_lines=self.by_lines, one_line=self.one_line)
         found = Readings(self.at, layers=[{self.at: Place(1, -1, None, None, 0)}])
         steps, text, furthest = _STEPS + 4 * (owed or 0), _TEXT, self.at
+        # A layer for each record of the batch: places reached behind that many records. Two ways to one place go on as one, so the work
+        # grows with the places and not with the ways, of which hostile text has exponentially many.
         while found.layers[-1] and (owed is None or len(found.layers) <= owed):
             last = len(found.layers) == owed
             layer: dict[int, Place] = {}
@@ -96,6 +99,8 @@ class Search:
                 looked_through = self._step(at, place, layer, rules, index=len(found.layers) - 1, last=last)
                 furthest = max(furthest, at + looked_through)
                 text, steps = text - looked_through, steps - 1
+                # The budget follows the text that the batch really has: honest batches of any size stay within it, and a forged one cannot
+                # make the reading quadratic.
                 if steps < 0 or text + 64 * (furthest - self.at) < 0:
                     found.given_up = True
                     return found
@@ -129,6 +134,7 @@ class Search:
             if special or rules.control:
                 self._add_all(special, at, record, place, layer)
                 return 3 * sizes + 1
+        # Where printing changed nothing lengths are exact, and the dear search over all marks is spared.
         elif not self.by_lines and self._stands_as_it_is(record.end, limit := record.end + rules.header_limit + sizes + _SPARE):
             overshoot, exact = window.overshoot, list(endings(window, record, rules))
             window.overshoot = overshoot  # the exact reading before this search has said it
@@ -156,6 +162,7 @@ class Search:
     def _add_all(self, found: Iterable[Ending], at: int, record: RecordLine, place: Place, layer: dict[int, Place]) -> None:
         plain = self.line.codec == "none" and self.line.magic == 2
         for ending in found:
+            # An uncompressed batch prints its size: what its records take must fit into it, which ends most forged readings early.
             header = ending.headers if not plain else min(ending.headers, self._least_bytes(record.end, ending.headers))
             used = place.used + (least_size(record, self.line, None) + header if plain else 0)
             if plain and used > self.line.size_bytes - BATCH_OVERHEAD and not self.by_lines and ending.decoded is None:
@@ -163,6 +170,7 @@ class Search:
             old = layer.get(ending.end)
             if old is None:
                 layer[ending.end] = Place(place.ways, at, ending, record, used)
+            # Another cut of the same record is the same reading of the batch; another record that ends there is another reading.
             elif old.before != at:
                 old.ways, old.used = old.ways + place.ways, min(old.used, used)
 
@@ -192,6 +200,7 @@ class Search:
         """Bytes of text that the record's header keys can have."""
         if record.sequence is None:
             return 0
+        # Up to the line end a header key may be as long as it likes; over line ends only as far as it is worth looking.
         line_end = self.window.text.find(b"\n", record.end, record.end + LONGEST_HEADERS)
         if line_end < 0:
             self.window.reach(record.end + LONGEST_HEADERS)
@@ -206,6 +215,7 @@ class Search:
         window = self.window
         if last:
             return np.array(self.closers(record.end, limit), dtype=np.int64)
+        # With the offset in the needle nearly every forged record line falls out before it is read.
         wanted = b"\n| offset: %d " % (self.line.base_offset + index + 1) if self._dense else b"\n| offset: "
         stops, at = [], window.text.find(wanted, record.end, limit)
         while at >= 0:

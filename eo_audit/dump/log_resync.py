@@ -16,6 +16,7 @@ from eo_audit.dump.log_records import Rules, endings
 from eo_audit.dump.log_search import read_group
 from eo_audit.dump.log_text import NeedMore, Window
 
+# All bounded: behind damage every line is a candidate, and each of them may be a forgery that wants to be followed for ever.
 AHEAD = 1 << 18  # bytes looked through for other claims to a position
 STRETCH = 1 << 15  # bytes over which the batches must go on
 _DENSE = 4  # bytes of forged lines that a byte of a compressed batch may hold, more or less
@@ -63,6 +64,7 @@ class Damage:
         Raises:
             NeedMore: the answer lies behind the window.
         """
+        # Lines inside a record that was just refused are its payload: without the shadow each of them would be tried in turn.
         if at < self.shadow:
             return False
         window.reach(at + _LONGEST_BEGINNING)
@@ -88,6 +90,7 @@ def held_by(window: Window, group: Group) -> int:
     data = line.size_bytes if line.codec == "none" else _DENSE * line.size_bytes
     longest = at + min(3 * data, _LONGEST)
     window.reach(longest)
+    # Each U+FFFD is three bytes of text for one byte of a record.
     replaced = window.text.count(b"\xef\xbf\xbd", at, longest)
     return at + head * max((owed_records(line) or 1) - len(group.records), 1) + data + 2 * replaced
 
@@ -129,6 +132,7 @@ def is_believed(window: Window, at: int, position: int | None, profile: Profile,
     line = batch_line(window.text, at)
     if line is None:
         return _is_section(window, at, position, doomed, held)
+    # Positions only grow within a section: a lower one was printed before, so this line is a copy in a payload.
     if position is not None and line.position < position:
         return False
     if position is None:
@@ -166,6 +170,7 @@ def _goes_on(window: Window, at: int, line: BatchLine, profile: Profile, doomed:
         passed.append((at, profile))
         group = read_group(window, at, line, profile)
         whole += group.failure is None
+        # A batch whose payload holds batch lines may be the forgery around genuine lines, or genuine lines around a forgery: no proof.
         if group.failure is None and _holds_lines(window, group):
             break
         behind = group.end if group.failure is None else _next_claim(window, group)
@@ -181,6 +186,7 @@ def _goes_on(window: Window, at: int, line: BatchLine, profile: Profile, doomed:
         following = batch_line(window.text, behind)
         assert following is not None
         at, line = behind, following
+    # Chains that join a chain known to fail need not be followed again: else n lines cost n squared.
     doomed.update(passed)
     return False
 

@@ -27,6 +27,7 @@ from eo_audit.dump.log_readings import Readings, Search
 from eo_audit.dump.log_text import Window
 
 MIN_FORGED = 200  # bytes: no forged batch line with its record line is shorter
+# Chains of batches followed side by side. Honest text has one or two; many are an attack on the reader's time.
 _MOST_NODES = 100
 MEETING = 1 << 18  # bytes behind an ambiguous batch where its readings must have met
 _ENDING = frozenset({Follower.DUMPING, Follower.MESSAGE, Follower.END})
@@ -72,9 +73,11 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
         return group
     if group.failure is None:
         closed = follower(window, group.end, group.next_position)
+        # Nearly all batches end here: the exact reading closes, and nothing around it looks like another one.
         if closed is not Follower.NOTHING and not is_disputed(window, group, profile, closed):
             return _at_section_end(window, group, profile, closed)
     judged = judge(window, group, profile)
+    # From here on somebody's payload looks like the tool's own lines, or the text is damaged.
     only = judged.only()
     if only is not None:
         return _chosen(window, group, profile, *only)
@@ -96,6 +99,7 @@ def is_changed(window: Window, group: Group) -> bool:
     start, end, text = group.line_end, group.end, window.text
     if group.line.is_control or not group.records:
         return False
+    # `?` is what Java prints in the C locale for a character outside ASCII, U+FFFD what a decoder prints for bytes that are no UTF-8.
     lossy = text.find(b"?", start, end) >= 0 or _is_longer(text, start, end)
     return lossy or (window.crlf and text.count(b"\r\n", start, end) > len(group.records))
 
@@ -109,6 +113,7 @@ def _room(group: Group, profile: Profile) -> int:
     """Bytes that header keys may have beyond the ones read, where forged lines could stand."""
     if group.line.magic < 2 or group.line.is_control or profile.decoder is not None:
         return 0
+    # Compressed batches print their packed size: it bounds nothing.
     return headers_room(group.line, group.records) if group.line.codec == "none" else HEADERS_SEARCHED
 
 
@@ -125,6 +130,8 @@ def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower
     if (room < MIN_FORGED and not changed) or group.line.is_control:
         return False
     reach, position = reach_of(group, max(room, 0)), group.next_position
+    # A forged batch line must claim the position that the genuine one behind it claims too (position + size). So the lines that claim it
+    # are all that need be looked for, inside the group and behind it.
     inner = closers(window, group.line_end, group.end - 1, position, weak=changed)
     behind = window.after_line(group.end) if closed is Follower.BATCH else group.end
     if not changed:
@@ -156,6 +163,8 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
     def strong(start: int, stop: int) -> list[int]:
         return closers(window, start, stop, position, weak=False)
 
+    # Header keys on one line first: Kafka's clients write names there. The search over line ends is many times dearer, and needed only
+    # where such a reading could differ.
     found = Search(window, window.marks, line, group.line_end, profile, plain, one_line=True).run()
     if found.given_up or profile.decoder is not None or line.is_control or line.magic < 2:
         return Judgement(found, None)
@@ -163,6 +172,7 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
         end = next(iter(found.ends))
         group = replace(group, records=found.records(end), end=end)
         room = _room(group, profile)
+        # The only other ends a reading could have are lines at the next position; none there, no second search.
         others = claims(window, group.line_end, position, reach_of(group, max(room, 0)))
         if all(at == end for at in others):
             return Judgement(found, None)
@@ -199,6 +209,8 @@ def _at_section_end(window: Window, group: Group, profile: Profile, closed: Foll
             end for end in closers(window, start, stop, group.next_position, weak=True) if end > group.end and not _is_batch(window, end)
         ]
 
+    # A forged section or message in a last header key would end the batch too early; only readings that end later, and not at a batch line,
+    # are asked for.
     others = Search(window, window.marks, group.line, group.line_end, profile, later).run()
     if not others.ends and not others.given_up:
         return group
@@ -230,6 +242,7 @@ def _unclosed(window: Window, group: Group, profile: Profile) -> Group:
     if group.failure is None:
         group.verified = group.verified and not _may_differ(window, group, profile)
         return group
+    # A live segment is dumped while it grows, or a file was cut: then no reading closes, and that is no damage.
     overshoot = window.overshoot or _cut_in_headers(window, group)
     wide = Search(window, window.marks, group.line, group.line_end, profile, any_end).run()
     if wide.count == 1 and not wide.given_up:
@@ -291,6 +304,8 @@ def _ambiguous(window: Window, group: Group, profile: Profile, ends: Iterable[in
 
 def _meeting(window: Window, nodes: set[Node], profile: Profile) -> Node | None:
     """The first byte where all readings that go on stand; None where they do not meet soon."""
+    # The readings go on as chains of batches of their own. A forgery must end with its payload, and then the genuine chain goes on in all
+    # of them: there they meet.
     limit = min(nodes).at + MEETING
     while len(nodes) > 1:
         first = min(nodes)
@@ -314,6 +329,7 @@ def _behind(window: Window, node: Node, profile: Profile) -> set[Node] | None:
     line = batch_line(window.text, at)
     if line is not None:
         return _ends_of_group(window, at, line, profile) if line.position == node.position else set()
+    # A section restarts positions: what lies behind it proves nothing about the chains before it.
     if starts_section(window, at):
         return None
     message = whole_message(window, at)

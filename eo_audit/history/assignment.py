@@ -62,15 +62,15 @@ def judged_events(
         is_ambiguous: the marker cannot be matched; clocklike: the producer's timestamps follow its transactions;
         why_unknown: why the coordinator log does not tell of it (see the table unmatched); null where it does;
         known_to_the_end: whether the coordinator log tells what became of it, be its transaction still in that log or not;
-        known: whether the coordinator log tells about the time of the marker, or of the end of the span; allowed: the candidates that time
-        and epoch allow, marker_role and marker_instance of markers;
+        known: whether it tells about the time of the marker, or of the end of the span; allowed: the candidates that time and epoch
+        allow, marker_role and marker_instance of markers;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
     told_by = ("newest_offset_ms", "spread_ms", "newest_leader_epoch", "told_up_to_offset")
     ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by))
     logs = replica_logs.selectExpr(
-        *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "coalesce(clean_end, false) AS clean_end"),
-        *("broker", "dumped_at_ms"),
+        *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "broker", "dumped_at_ms"),
+        "coalesce(clean_end, false) AS clean_end",
     )
     limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms")
     known = F.broadcast(logs.join(limits.join(farthest(clock_offsets), "cluster", "left"), "cluster"))
@@ -119,12 +119,10 @@ def _sides(matched: DataFrame) -> DataFrame:
 
 def _spans(spans: DataFrame, rows: DataFrame) -> DataFrame:
     """Spans stand just before the marker that closes them. Open ones lie between two times that a broker wrote there."""
-    still_open = F.broadcast(
-        spans.where("marker_offset IS NULL").selectExpr("replica_log_id AS of_log", "producer_id AS whose", "span_id AS at")
-    )
-    clocks = rows.where("judged AND (row_kind = 'marker' OR timestamp_type = 'LogAppendTime')").select(
-        "replica_log_id", "base_offset", "max_timestamp_ms"
-    )
+    unended = spans.where("marker_offset IS NULL")
+    still_open = F.broadcast(unended.selectExpr("replica_log_id AS of_log", "producer_id AS whose", "span_id AS at"))
+    by_broker = rows.where("judged AND (row_kind = 'marker' OR timestamp_type = 'LogAppendTime')")
+    clocks = by_broker.select("replica_log_id", "base_offset", "max_timestamp_ms")
     of_open = clocks.join(still_open, F.expr("replica_log_id = of_log"))
     sealed = of_open.groupBy("of_log", "whose").agg(
         F.expr("max_by(max_timestamp_ms, IF(base_offset < at, base_offset, NULL)) AS began_after_ms"),
@@ -165,7 +163,7 @@ def _with_candidates(events: DataFrame) -> DataFrame:
             # Where markers can be told in two ways, one of them may have ended what seems to have no marker.
             "IF(of_doubtful AND claims IS NULL, NULL, own) AS candidate",
             f"min(IF({_SENT}, place, NULL)) OVER (PARTITION BY {_LOG}) AS sent_unseen_from",
-            "coalesce(closing.doubtful, of_doubtful AND ends_candidate = " + f"{OPEN_END}L) AS is_ambiguous",
+            f"coalesce(closing.doubtful, of_doubtful AND ends_candidate = {OPEN_END}L) AS is_ambiguous",
         )
         .selectExpr(
             "*",
@@ -193,16 +191,16 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     """
     sealed = "IF(marker IS NULL AND closer IS NULL, sealed_ms, coalesce(marker.at_ms, closer.at_ms)) - ahead_ms"
     # The clock of an older leader is not the one whose distance is known.
-    other_clock = "coalesce(coalesce(marker, closer).leader_epoch <> newest_leader_epoch, false)"
-    later = f"coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unsure_ms"
-    begins = f"IF(known_from_ms IS NOT NULL AND {other_clock}, false, {later})"
+    by_known_clock = "coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)"
+    begins = f"""(known_from_ms IS NULL OR coalesce({by_known_clock}
+        AND coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unsure_ms, true))"""
     dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
         OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
     by_order = "coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false)"
     behind = f"""{dumped_behind} OR {by_order} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
     unseen = "coalesce(place >= sent_unseen_from, false)"
     to_the_end = f"({dumped_behind} OR {by_order} OR NOT {unseen}) AND ({behind})"
-    told = f"(before IS NOT NULL OR coalesce({begins}, true)) AND {to_the_end}"
+    told = f"(before IS NOT NULL OR {begins}) AND {to_the_end}"
     # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
     in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
@@ -216,7 +214,7 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         "*",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
         f"""CASE WHEN is_ambiguous THEN 'clocks_apart' WHEN known THEN NULL
-            WHEN coalesce(has_story, false) AND before IS NULL AND NOT coalesce({begins}, true) THEN 'coordinator_compacted'
+            WHEN coalesce(has_story, false) AND before IS NULL AND NOT {begins} THEN 'coordinator_compacted'
             WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
             WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
             WHEN {_is_young(sealed)} THEN 'live_tail' ELSE 'dumped_apart' END AS why_unknown""",
@@ -237,9 +235,8 @@ def _is_young(at: str) -> str:
     """No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log."""
     until = "IF(coalesce(has_story, false), known_until_ms, whole_until_ms)"
     began = "began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms"
-    return (
-        f"coalesce({at} - {until} <= max_transaction_timeout_ms, false) OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
-    )
+    ended = f"coalesce({at} - {until} <= max_transaction_timeout_ms, false)"
+    return f"{ended} OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
 
 
 def _marker_role() -> str:
@@ -304,6 +301,7 @@ def _for_rows(owned: DataFrame) -> DataFrame:
 
 def _answers() -> list[str]:
     """Choose the owner of each data row (`chosen`); `late` says that the owner's marker came before it."""
+    # `ProducerStateEntry` knows one producer id, whatever the epoch: a span may hold a fenced producer's data beside its successor's.
     own = "filter(allowed, c -> coalesce(c.data_epoch = producer_epoch, true))"
     # Only the broker's time proves when a batch was written, by the clock that wrote the marker behind it.
     appended = "IF(timestamp_type = 'LogAppendTime', max_timestamp_ms - least_ahead_ms, NULL)"

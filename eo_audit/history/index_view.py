@@ -11,10 +11,13 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.sql import named
 
+# A join by range would hold every batch against every interval of its producer; by buckets of 4096 offsets it is a join by equality.
 BUCKET_BITS = 12
 # An index that may be older than its log tells nothing of what stands behind its newest entry.
 BEHIND_INDEX = "index_may_lag AND {at} > coalesce(newest_entry, -1L)"
 _KEYS = ("replica_log_id", "producer_id", "leo")
+# One fetch for each segment, from its start: `LocalLog.collectAbortedTransactions` walks from the file of the segment that is read, so
+# where a fetch starts decides which entries it meets.
 _FETCHES = """
     transform(filter(segments, s -> s.end_offset > log_start), s -> struct(
         s.base_offset, greatest(s.base_offset, log_start) AS start, s.end_offset AS end, least(s.end_offset, lso) AS upper))"""
@@ -74,6 +77,7 @@ _SO_FAR = {
     "unsure_so_far": f"max(unsure_until) OVER {_UP_TO_HERE}",
     "to_offset": f"coalesce(lead(at) OVER {_IN_ORDER}, leo)",
 }
+# Dropped where no aborted span is, or not dropped where one is.
 _DIFFERS = "coalesce({drop}.at > cleared AND at < {drop}.until, false) <> coalesce(at < span.marker_offset, false)"
 _DIFFERENCE = {
     "from_offset": "at",
@@ -138,6 +142,7 @@ def _walked(entries: DataFrame) -> DataFrame:
     highest = entries.groupBy("replica_log_id", F.col("segment_base_offset").alias("file")).agg(
         F.max("last_stable_offset").alias("highest")
     )
+    # A log has few segments with an index: what they reach fits into one array, which every entry carries.
     files = highest.groupBy("replica_log_id").agg(F.collect_list(F.struct("file", "highest")).alias("files"))
     return entries.selectExpr("*", f"{before} AS stable_before").join(F.broadcast(files), "replica_log_id")
 

@@ -19,6 +19,8 @@ from eo_audit.model.alignment import DRIFT, ROUNDING_MS
 _LOG = "replica_log_id, producer_id"
 _BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
+# A start that is only an upper bound (the head of the instance's run was compacted away) proves nothing, so it is left out. What is not
+# completed is completed at the end of time: comparisons with it need no null.
 _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_id', instance_id, 'protocol', protocol,
     'data_epoch', data_epoch, 'marker_epoch', marker_epoch, 'decision', decision,
     'start_ms', IF(start_source = 'upper_bound', NULL, start_ms), 'decided_at_ms', decided_at_ms,
@@ -36,6 +38,7 @@ MARKER_TYPE = """struct<type: string, epoch: int, coordinator_epoch: int, at_ms:
 # How far the clocks lie apart at a marker: it is written between the decision and its completion.
 _DISTANCE = """named_struct('least', marker.at_ms - greatest(by_rank.until_ms, by_rank.decided_at_ms),
     'most', marker.at_ms - by_rank.decided_at_ms, 'at_ms', marker.at_ms)"""
+# NTP slews a clock and does not set it: two distances differ by no more than that, and by what rounding takes.
 _TOLERANCE = f"{ROUNDING_MS} + {DRIFT} * abs(marker.at_ms - distance_before.at_ms)"
 _STEADY = f"""coalesce(({_DISTANCE}).least <= distance_before.most + ({_TOLERANCE})
     AND ({_DISTANCE}).most >= distance_before.least - ({_TOLERANCE}), true)"""
@@ -81,12 +84,15 @@ def match_markers(
     skews = F.broadcast(clusters.select("cluster", "skew_ms"))
     events = _expected(instances, logs.select("replica_log_id", "cluster", "topic", "partition")).unionAll(_markers(rows, spans))
     known = events.join(F.broadcast(logs.drop("topic", "partition").join(skews, "cluster")), "replica_log_id")
+    # Logs, clusters and what is open are few rows beside the markers: broadcast, so that only markers and instances are shuffled.
     still_open = F.broadcast(spans.where("marker_offset IS NULL").selectExpr("replica_log_id", "producer_id", "true AS is_open").distinct())
     told = (
         known.join(reach, ["cluster", "producer_id"], "left")
         .join(still_open, ["replica_log_id", "producer_id"], "left")
         .selectExpr("*", "coalesce(is_open, false) AS open_behind", *_ends())
     )
+    # One shuffle: all windows below are partitioned by these two columns and more. And kept, because three plans read the rows: which logs
+    # are doubtful, what the law is asked about, and where its answers are joined.
     paired = keep(_paired(told.repartition("replica_log_id", "producer_id")))
     return _claimed(_found(paired, aligned(paired)))
 
@@ -130,6 +136,8 @@ def _ends() -> list[str]:
 
 def _paired(events: DataFrame) -> DataFrame:
     """Adds `method` and `partner`, the instance of a marker by that method: by epoch, place or time; null where the law must be asked."""
+    # KIP-890: under TV2 every EndTxn raises the epoch, so (producer id, marker epoch) is one transaction. Those rows are a group of their
+    # own: a producer id may begin under TV1 and go on under TV2.
     by_epoch = f"PARTITION BY {_LOG}, epoch"
     group = f"PARTITION BY {_LOG}, of_tv2"
     in_log = f"{group}, kind = 2, {DECIDED} ORDER BY place"
@@ -137,8 +145,11 @@ def _paired(events: DataFrame) -> DataFrame:
     numbered = (
         events.selectExpr("*", f"coalesce(max(own.protocol = 'tv2') OVER ({by_epoch}), false) AS of_tv2")
         .selectExpr(
+            # Both times are whole milliseconds, and a decision is written before its markers are sent: it is moved back by what rounding
+            # takes.
             *("*", f"IF(kind = 2, marker.at_ms, own.decided_at_ms - {ROUNDING_MS}) AS at_ms"),
             f"IF(of_tv2, first(own, true) OVER ({by_epoch}), NULL) AS by_epoch",
+            # What has no rank gets a negative one that nobody shares: in a window partitioned by rank it stands alone.
             f"IF(kind = 2 OR {DECIDED}, row_number() OVER ({in_log}), -1 - place) AS rank",
         )
         .selectExpr(
@@ -150,6 +161,7 @@ def _paired(events: DataFrame) -> DataFrame:
         numbered.selectExpr("*", f"lag({_DISTANCE}) OVER ({in_log}) AS distance_before", *_in_time())
         .selectExpr(
             *("*", f"{_agrees('by_rank')} AND {_STEADY} AS fits_rank"),
+            # Two markers within the time of one instance: one repeats the other, or is somebody else's, and time does not say which.
             f"IF(in_its_time, count_if(in_its_time) OVER (PARTITION BY {_LOG}, of_tv2, nearest.rank), 0) AS rivals",
         )
         .selectExpr(
@@ -192,6 +204,7 @@ def _in_time() -> list[str]:
 
 
 def _method() -> str:
+    # Fewer markers than decisions, right from the first one on: the others were decided after the data log was dumped.
     each = "(seen = wanted AND NOT may_repeat) OR (seen < wanted AND newer_decided)"
     by_place = f"all_fit AND NOT (older_markers OR older_decided) AND ({each})"
     every_one = "last_rank - first_rank + 1 = matched AND (first_rank = 1 OR older_decided) AND (last_rank = wanted OR newer_decided)"
@@ -206,6 +219,7 @@ def _found(paired: DataFrame, answers: DataFrame) -> DataFrame:
     """Adds `found`, the instance of each marker, `again` and `doubtful`; `ambiguous`: some marker of the producer in this log is."""
     mine = "replica_log_id = of_log AND kind = 2 AND place = at_marker"
     joined = paired.join(answers.withColumnRenamed("replica_log_id", "of_log"), F.expr(mine), "left")
+    # An instance and the marker that the law gave it meet in one window partition, and nobody else does.
     entry = "IF(kind = 0, place, coalesce(at_entry, -1 - place))"
     told = f"first(own, true) OVER (PARTITION BY {_LOG}, IF(kind = 0 OR method IS NULL, {entry}, -1 - place))"
     return joined.selectExpr(
@@ -219,6 +233,9 @@ def _found(paired: DataFrame, answers: DataFrame) -> DataFrame:
 
 def _claimed(paired: DataFrame) -> DataFrame:
     """Adds `match`, and `claims`: the place of the marker that ends the instance, on both."""
+    # A coordinator that was elected sends the markers of every PrepareX again
+    # (`TransactionStateManager.loadTransactionsForTxnTopicPartition`), and a failed request is retried: the first marker that fits closes,
+    # those behind it repeat it.
     of_instance = f"PARTITION BY {_LOG}, coalesce(own.instance_id, found.instance_id)"
     foreign = "coalesce(marker.closes AND marker.data_epoch <> found.data_epoch, false)"
     return (

@@ -17,6 +17,7 @@ from eo_audit.history.sql import columns_of, expressions, named
 from eo_audit.history.unseen_transactions import unseen_transactions
 from eo_audit.store.schemas import schema
 
+# Behind any of these an open transaction, or the marker that ended one, may be unseen: then coverage is partial.
 BROKEN = (
     *("hole", "unexplained", "segment_missing", "head_missing", "disorder", "crc_invalid", "not_judged"),
     *("truncated", "shallow", "not_supported"),
@@ -44,6 +45,7 @@ _OF_SNAPSHOT = _TRANSACTION.format(
 _OF_MARKER = _TRANSACTION.format(
     first="base_offset", source="marker", epoch="producer_epoch", clock="max_timestamp_ms", marker="base_offset", address=""
 )
+# The first field of each is `first_offset`, so the least of such structs (`array_min`) is the oldest transaction.
 _OF_SPANS = "filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NULL)"
 _SAME = "get(filter(of_spans, s -> s.producer_id = t.producer_id AND s.first_offset = t.first_offset), 0)"
 _CLOSED = "exists(transactions, m -> m.source = 'marker' AND m.producer_id = t.producer_id AND m.marker_offset >= snapshot_offset)"
@@ -51,8 +53,13 @@ _CLOSED = "exists(transactions, m -> m.source = 'marker' AND m.producer_id = t.p
 _OPEN_NOW = f"""
     IF(by_snapshot, transform(filter(transactions, t -> t.source = 'snapshot'), t -> coalesce({_SAME}, t)),
        array_sort(concat(of_spans, filter(transactions, t -> t.source = 'snapshot' AND NOT {_CLOSED}))))"""
+# `ProducerStateManager.unreplicatedTxns`: what has ended holds the LSO until its marker is below the high watermark.
 _UNREPLICATED = "filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NOT NULL)"
+# `UnifiedLog.maybeIncrementFirstUnstableOffset`: retention does not wait for open transactions, so one may begin below the log start; then
+# the log start itself is the first unstable offset.
 _STABLE = "least({hw}, greatest(array_min({transactions}).first_offset, log_start))"
+# Within one SELECT a replaced column is still the old one, so each step takes what the step before it made: `lso` is first what the log
+# shows, then what may be believed of that.
 _LSO = (
     {"transactions": "coalesce(told, array())"},
     {"of_spans": _OF_SPANS, "by_snapshot": "coalesce(snapshot_offset = leo, false)"},
@@ -62,6 +69,8 @@ _LSO = (
         "lso": f"IF(size(open_now) + size(unreplicated) > 0, {_STABLE.format(hw='hw', transactions='concat(open_now, unreplicated)')}, hw)",
         "lso_if_hw_is_leo": f"IF(size(open_now) > 0, {_STABLE.format(hw='leo', transactions='open_now')}, leo)",
     },
+    # `pinned` is null where nothing older can be open, false where it may be: then only a snapshot at LEO tells, or an LSO that lies at the
+    # log start already and cannot be lower.
     {"unknown": "NOT supported OR coalesce(NOT by_snapshot AND NOT pinned AND lso > log_start, false)", "held": "coalesce(pinned, false)"},
     {
         "lso": "CASE WHEN unknown THEN NULL WHEN held THEN least(hw, log_start) ELSE lso END",
@@ -145,6 +154,7 @@ def visibility(
         stable = stable.join(F.broadcast(unseen), "replica_log_id", "left")
     for step in _LSO:
         stable = stable.selectExpr(*[name for name in stable.columns if name not in step], *named(step))
+    # Most logs hold nothing back: batches are counted for those only that do.
     stuck = F.broadcast(stable.where("lso < hw").selectExpr("replica_log_id", "lso", "hw", "blocker", f"{IS_INTERNAL} AS internal"))
     of_stuck = rows.join(stuck, "replica_log_id").selectExpr(
         "*", f"{truth('judged')} AS truth", "base_offset >= lso AND last_offset < hw AS behind"
@@ -161,6 +171,7 @@ def _transactions(rows: DataFrame, spans: DataFrame, producer_snapshots: DataFra
     of_spans = spans.join(bounds, "replica_log_id").where("outcome = 'open' OR marker_offset >= hw")
     newest = F.broadcast(replica_logs.selectExpr("snapshot_section_id AS section_id", "leo", "first_offset AS log_first_offset"))
     opened = producer_snapshots.where("current_txn_first_offset IS NOT NULL").join(newest, "section_id")
+    # A snapshot that is older than LEO is believed where it speaks of offsets below the first dumped one: no span can show those.
     told = opened.where("snapshot_offset = leo OR current_txn_first_offset < log_first_offset")
     unseen = F.broadcast(told.where("snapshot_offset <> leo").select("replica_log_id", "producer_id"))
     markers = rows.where("row_kind = 'marker'").join(unseen, ["replica_log_id", "producer_id"], "left_semi")

@@ -71,12 +71,14 @@ def ingest_files(warehouse: Warehouse, files: Sequence[DumpFile], *, range_bytes
     """
     surveyed = survey_files(files, range_bytes=range_bytes, tasks=tasks)
     new, again = unknown_files(warehouse, surveyed), met_again(warehouse, surveyed)
+    # Nothing new is no commit: the tables keep their versions, and so does what was made from them.
     if not new and not again and warehouse.exists("dump_files"):
         return []
     ingest_id = _ingest_id(new, again)
     facts = _read_files(warehouse, new, ingest_id, range_bytes=range_bytes, tasks=tasks) if new or not again else {}
     if again:
         facts["dump_sightings"] = _sightings(again, ingest_id, warehouse.folder)
+    # Every table, also those that get nothing: who reads them need not ask whether they are there.
     for name in table_names("facts"):
         warehouse.append(name, facts.get(name, []), transaction=f"ingest:{ingest_id}:{name}")
     return new
@@ -93,6 +95,8 @@ def check_brokers(warehouse: Warehouse) -> list[str]:
 
 def _ingest_id(new: Sequence[Surveyed], again: Sequence[tuple[int, Surveyed]]) -> str:
     met = [[stored, file.file.dumped_at_ms] for stored, file in again]
+    # From the content, nothing random: two writers of the same facts commit under the same id, and Delta lets only one of them (its `txn`
+    # action).
     content = json.dumps([PARSER_VERSION, sorted(file.dump_file_id for file in new), *([met] if met else [])])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -102,6 +106,7 @@ def _read_files(warehouse: Warehouse, new: Sequence[Surveyed], ingest_id: str, *
     salt = warehouse.salt()
     planned = [_pieces(file, _context(file, salt, ingest_id)) for file in new]
     whole = [pieces[0] for pieces in planned if len(pieces) == 1]
+    # Most collections are thousands of small files and some huge ones: small ones share a task, huge ones are many.
     groups = grouped(whole, [piece.size for piece in whole], range_bytes)
     split = [pieces for pieces in planned if len(pieces) > 1]
     work = [_Task(tuple(group), warehouse.folder) for group in groups]
@@ -123,6 +128,7 @@ def _pieces(file: Surveyed, context: FileContext) -> list[_Piece]:
 
 def _read_task(task: _Task) -> _Read:
     """Read the pieces of a task; runs on an executor."""
+    # Facts are written as they are read: memory follows a block of text, not the size of a file.
     writers: dict[str, FactWriter] = {}
 
     def sink(facts: dict[str, pa.Table]) -> None:
@@ -147,6 +153,7 @@ def _folded(first: _Piece, read: Sequence[_Read], folder: Path, tasks: Tasks) ->
         every.extend(tasks.run("reading a range again", _read_task, [task]))
         return every[-1].readings[0][1]
 
+    # A range that began in a payload has read a forgery: its files must not be left for a commit to find.
     accepted = {id(reading) for reading in ranges.fold([one.readings[0][1] for one in read], reread)}
     for one in every:
         if id(one.readings[0][1]) not in accepted:
@@ -197,6 +204,8 @@ def _each(read: Sequence[_Read]) -> Iterator[tuple[int, Reading]]:
 
 def _dump_file(surveyed: Surveyed, readings: Sequence[Reading], ingest_id: str) -> dict[str, object]:
     file = surveyed.file
+    # The invariant of step 1: every byte of text is a fact, a message, preamble or unread. A sum that is off means lost or doubled text,
+    # and no table may be committed.
     ledger = sum((reading.ledger for reading in readings), Ledger())
     assert ledger.total == surveyed.size, f"{file.absolute}: {ledger} does not add up to {surveyed.size} bytes"
     lossy = any(reading.ascii_lossy for reading in readings)

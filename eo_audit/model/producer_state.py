@@ -9,6 +9,8 @@
 5. Replicas and log recovery take what the leader wrote: they check nothing but 4, and up to 2.4 the epochs of markers.
 6. An emptied control batch (count 0) changes nothing; an emptied data batch counts like a full one.
 
+No history is made of this: tests let a `Partition` accept random logs, and what it accepted must give no finding.
+
 Source: `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`; releases as in `GENERATIONS`.
 """
 

@@ -50,9 +50,12 @@ def session(config: Config, *, input_bytes: int | None = None, notice: Callable[
     """
     if config.mode == "cluster" or submitted():
         return _submitted(config)
+    # By size, because starting and planning are most of a small run, and none of a large one (figures in conf/local.yaml).
     profile = config.profile(input_bytes)
     require_java()
+    # Tasks must run in this very environment: by default Spark takes the `python3` of the PATH, which may have no pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Else Spark asks for the address of the host's name: seconds where no name service answers.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # The launcher is a Java process of its own, only there to print the command line of the real one.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
@@ -83,6 +86,7 @@ class Starting:
 
 def _submitted(config: Config) -> SparkSession:
     builder = SparkSession.builder.appName("eo-audit")
+    # Only what results depend on. Memory, parallelism and where jars come from are the business of whoever submits.
     for name, value in {**DELTA, **config.spark, "spark.sql.session.timeZone": "UTC"}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -92,15 +96,18 @@ def _local_settings(config: Config, profile: Profile, notice: Callable[[str], ob
     return {
         "spark.app.name": "eo-audit",
         "spark.master": config.master,
+        # Nothing but this machine talks to a local run: no port is open to the network.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": profile.driver_memory,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")])),
+        # Shuffles and spills hold rows of the dumps: in a folder of this run that goes with it, not in the temporary folder of all.
         "spark.local.dir": str(own_folder()),
         "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _scratch_options(), _archive_options()])),
         "spark.sql.session.timeZone": "UTC",
         **DELTA,
         **_delta_jars(notice),
+        # The last one wins: the file's settings over ours, those of the size over both.
         **config.spark,
         **profile.spark,
     }
@@ -110,6 +117,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
     """Start Java and open a session; what Java says goes to a file without a name, and is quoted only when it does not start."""
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with tempfile.TemporaryFile() as log:
+        # One Java a process: a second session lives with the memory and the options that the first one started with.
         if SparkContext._gateway is None:
             SparkContext(conf=conf, gateway=_gateway(conf, log))
         spark = SparkSession.builder.config(conf=conf).getOrCreate()
@@ -184,6 +192,7 @@ def _asked(java: Path) -> str:
 
 def _delta_jars(notice: Callable[[str], object]) -> dict[str, str]:
     """Settings that bring Delta: the jars of the cache, fetched if they are not there."""
+    # Not `spark.jars`: that copies them at each start and loads them apart, where no class archive reaches.
     fetch_jars(notice=notice)
     class_path = os.pathsep.join(map(str, jar_paths()))
     return {"spark.driver.extraClassPath": class_path, "spark.executor.extraClassPath": class_path}
@@ -192,6 +201,7 @@ def _delta_jars(notice: Callable[[str], object]) -> dict[str, str]:
 def archive_path() -> Path:
     """The archive of loaded classes: only good for the very same Java, Spark and jars. Java maps it whatever the garbage collector."""
     spark = importlib.metadata.version("pyspark")
+    # Java refuses an archive of other classes and starts without it, slower and in silence: so its name says what it is of.
     about = "\n".join([require_java(), spark, str(_java().resolve()), str(cache_folder()), *JARS.values()])
     return cache_folder() / f"classes-{hashlib.sha256(about.encode()).hexdigest()[:12]}.jsa"
 
