@@ -14,10 +14,11 @@ from eo_audit.store.session import session
 
 # Files whose tests start Java by themselves: runs of the program, notebooks.
 STARTS_JAVA = ("jobs/test_nights.py", "jobs/test_payloads_at_rest.py", "test_notebooks.py")
-# Files that take more than some seconds without it: browsers, shells, thousands of damaged dumps.
+# Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
-    *("dump/test_framing_damage.py", "dump/test_framing_ranges.py", "dump/test_kernel.py", "dump/test_payloads.py", "fuzz/test_fuzz.py"),
-    *("jobs/test_ingest.py", "jobs/test_machines.py", "report/test_page.py", "test_collect_dumps.py"),
+    *("dump/test_framing_damage.py", "dump/test_framing_forged.py", "dump/test_framing_ranges.py", "dump/test_kernel.py"),
+    *("dump/test_payloads.py", "fuzz/test_fuzz.py", "jobs/test_ingest.py", "jobs/test_machines.py", "report/test_page.py"),
+    *("rules/test_new_rule.py", "test_collect_dumps.py"),
 )
 
 

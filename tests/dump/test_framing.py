@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from eo_audit.dump import kernel_reader
-from eo_audit.dump.discovery import DumpFile, discover
+from eo_audit.dump.discovery import DumpFile
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, forged_lines, forged_marker, random_batches, swallowing_batches
-from tests.support.facts import CORPUS, SALT, parsed, text_of
+from tests.support.facts import CORPUS, SALT, corpus_files, parsed, text_of
 
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1, salt=SALT)
 HERE = Path(__file__).parent
+INPUTS = sorted((CORPUS / "dumps").iterdir())
 TOO_OLD = ("@0.11.0.3", "@1.1.1", "@2.0.1")
-INPUTS = sorted(path for path in (CORPUS / "dumps").iterdir())
 Row = dict[str, object]
 
 
 @pytest.fixture(scope="module")
 def corpus() -> list[tuple[DumpFile, RangeResult]]:
     """Every file of the corpus, read as one range."""
-    return [(file, parsed(file)) for path in INPUTS for file in discover([path])]
+    return [(file, parsed(file)) for file in corpus_files()]
 
 
 @pytest.fixture(params=[False, True], ids=["exact", "fast"])
@@ -51,7 +51,8 @@ def rows(result: RangeResult, table: str) -> list[Row]:
 def owners(result: RangeResult) -> list[tuple[int, int]]:
     """The stretches of text that rows own, in order; a decoded record stands in two tables."""
     tables = set(result.facts) - {"dump_sections", "manifest_entries"}
-    return sorted({(row["byte_offset"], row["byte_offset"] + row["length"]) for table in tables for row in rows(result, table)})
+    owned = ([result.facts[table][name].to_pylist() for name in ("byte_offset", "length")] for table in tables)
+    return sorted({(start, start + length) for starts, lengths in owned for start, length in zip(starts, lengths, strict=True)})
 
 
 def test_every_byte_of_the_corpus_has_one_owner(corpus: list[tuple[DumpFile, RangeResult]]) -> None:

@@ -3,20 +3,20 @@
 import hashlib
 import random
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from eo_audit.dump import kernel_hash, kernel_reader
-from eo_audit.dump.discovery import DumpFile, discover
 from eo_audit.dump.kernel import Stretch
 from eo_audit.dump.kernel_groups import varint_sizes
 from eo_audit.dump.kernel_hash import hashes_of, keyed_hashes, siphash
 from eo_audit.dump.kernel_scan import Cursors, Octets
 from eo_audit.dump.parse import FileContext, RangeResult, Section, State, parse_range
+from tests.support import facts
 from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, random_batches, varint
-from tests.support.facts import CORPUS, context_of, text_of
 
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1)
 LIKELY = ("clean", "compaction", "compressed", "dialects_tv2", "hostile", "seq_wrap", "syn_count", "syn_offset", "syn_text", "syn_trailing")
@@ -32,45 +32,61 @@ def stretches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     yield
 
 
-def both(text: bytes, context: FileContext = CONTEXT) -> tuple[RangeResult, RangeResult]:
-    """A text read by the exact reader, and with the fast path."""
-    exact, fast = (
-        parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
-        for fast in (False, True)
-    )
-    return exact, fast
+def read(text: bytes, context: FileContext, *, fast: bool) -> RangeResult:
+    """A whole text as one range."""
+    return parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
+
+
+EXACT: dict[tuple[int, bytes], RangeResult] = {}
+
+
+def exact_reading(text: bytes, context: FileContext) -> RangeResult:
+    """By the exact reader, once: it knows no stretches, whatever their size."""
+    key = context.dump_file_id, text
+    if key not in EXACT:
+        EXACT[key] = read(text, context, fast=False)
+    return EXACT[key]
 
 
 def assert_same(text: bytes, context: FileContext = CONTEXT) -> int:
     """Both read the same facts; how many batches."""
-    exact, fast = both(text, context)
+    exact, fast = exact_reading(text, context), read(text, context, fast=True)
     assert (exact.ledger, exact.state_out, exact.end_byte) == (fast.ledger, fast.state_out, fast.end_byte)
     assert exact.facts.keys() == fast.facts.keys()
-    for table, facts in fast.facts.items():
-        facts.validate(full=True)
-        assert facts.equals(exact.facts[table]), table
+    for table, told in fast.facts.items():
+        told.validate(full=True)
+        assert told.equals(exact.facts[table]), table
     return fast.facts["batches"].num_rows if "batches" in fast.facts else 0
 
 
-def corpus_files() -> list[DumpFile]:
+@cache
+def logs() -> list[tuple[bytes, FileContext]]:
     """Log dumps of the inputs that differ in form."""
-    inputs = [path for path in sorted((CORPUS / "dumps").iterdir()) if path.name.startswith(LIKELY)]
-    return [file for path in inputs for file in discover([path]) if ".log." in file.path and not file.path.endswith(".err.txt")]
+    likely = [file for file in facts.corpus_files() if file.cluster.startswith(LIKELY)]
+    files = [file for file in likely if ".log." in file.path and not file.path.endswith(".err.txt")]
+    return [(text, facts.context_of(file, text)) for file in files if (text := facts.text_of(file))]
 
 
 def test_on_the_corpus(stretches: None) -> None:
-    assert sum(assert_same(text, context_of(file, text)) for file in corpus_files() if (text := text_of(file))) > 2000
+    assert sum(assert_same(text, context) for text, context in logs()) > 2000
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_on_generated_dumps(release: str, stretches: None) -> None:
-    rng = random.Random(release)
+@cache
+def generated(release: str) -> list[bytes]:
+    """Dumps of all styles of a release: of two sections, and cut off."""
+    rng, texts = random.Random(release), []
     for _ in range(12):
         style = Style(release, deep=rng.random() < 0.9, printed=rng.random() < 0.8, crlf=rng.random() < 0.2)
         batches = random_batches(rng.randrange(1 << 30), 20, codecs=rng.choice((("none",), ("none", "lz4"))), malformed=rng.random() < 0.2)
         text = dump(batches, style)
-        assert_same(text + text)
-        assert_same(text[: rng.randrange(len(text))])
+        texts += [text + text, text[: rng.randrange(len(text))]]
+    return texts
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_on_generated_dumps(release: str, stretches: None) -> None:
+    for text in generated(release):
+        assert_same(text)
 
 
 def regular_batches(codec: str, count: int) -> list[Batch]:

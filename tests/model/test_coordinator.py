@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -153,13 +154,19 @@ def test_what_did_not_count_says_nothing_of_the_transaction() -> None:
     assert (found.start_ms, found.partitions) == (10, frozenset({A, B}))
 
 
+@cache
+def lives(cluster: Cluster, count: int, failing: float) -> list[list[Entry]]:
+    """The logs of so many random coordinators, each of one id and 25 entries: made once, for all that is tried on them."""
+    return [ghost_life(random.Random(f"{seed}/{cluster.name}"), cluster, 25, failing=failing).log for seed in range(count)]
+
+
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda cluster: cluster.name)
 @pytest.mark.parametrize("head", [0, 7])
 def test_no_failing_append_makes_a_fault(cluster: Cluster, head: int) -> None:
     """Whatever a coordinator logs while appends fail is legal, from its first entry on or from where the cleaner left it."""
     ghosts = 0
-    for seed in range(500):
-        log = ghost_life(random.Random(f"{seed}/{cluster.name}"), cluster, 25).log[head:]
+    for seed, life in enumerate(lives(cluster, 500, 0.3)):
+        log = life[head:]
         if not head:
             log[0] = replace(log[0], nothing_before=True)
         for step in replay(log, cluster.transaction_version, kafka_version=cluster.kafka_version):
@@ -202,9 +209,8 @@ PLANTED = {
 def test_a_planted_fault_is_found(fault: str, failing: float) -> None:
     """Also where other appends failed: no earlier entry explains it."""
     tried = 0
-    for cluster, seed in ((cluster, seed) for cluster in CLUSTERS if cluster.json for seed in range(300)):
-        source = random.Random(f"{seed}/{cluster.name}/{fault}")
-        log = ghost_life(source, cluster, 25, failing=failing).log
+    told = ((cluster, seed, log) for cluster in CLUSTERS if cluster.json for seed, log in enumerate(lives(cluster, 300, failing)))
+    for cluster, seed, log in told:
         for at in prepared(log)[:1]:
             wrong = PLANTED[fault](log, at)
             wrong[0] = replace(wrong[0], nothing_before=True)

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,12 @@ from eo_audit.store.schemas import schema, table_names
 
 CORPUS = Path(__file__).resolve().parent.parent / "data" / "corpus"
 SALT = b"salt of the tests"[:16]
+
+
+@cache
+def corpus_files() -> tuple[DumpFile, ...]:
+    """All files of the corpus, each of its folders an input of its own; reading their manifests takes a while."""
+    return tuple(file for path in sorted((CORPUS / "dumps").iterdir()) for file in discover([path]))
 
 
 def text_of(file: DumpFile) -> bytes:
