@@ -8,7 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from math import inf
 from typing import NamedTuple
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
@@ -28,6 +29,7 @@ STEP_DENIED = 3.0  # the same, where another producer saw the clock go on evenly
 STEP_OF_LEADERS = 0.5  # another leader has another clock
 BY_TIME_ALONE = 0.3  # the whole of what is asked for a distance of clocks within the tolerance, where nothing but time anchors a story
 AGAINST_WITNESSES = 0.6  # other producers saw another distance, where the places anchor the story
+OUT_OF_ORDER = 3.0  # what others of the log ended stands on the wrong side of the pair, in one of both logs
 TOO_FAR = 0.5  # and for one beyond it
 TOO_FAR_IN_PLACE = 0.2  # the same, where the places anchor it
 LATE = 1.0  # data that is open behind the last marker, and no transaction is left that it could belong to
@@ -167,6 +169,28 @@ class Clock:
         """What was completed before this entry is not younger than the log."""
         return max((one.decided_at for one in self.seen if one.decided_at is not None), default=None)
 
+    @cached_property
+    def _decided_before(self) -> list[int]:
+        """For each witness: the newest decision that had its marker at this place of the log."""
+        return list(accumulate((-1 if one.decided_at is None else one.decided_at for one in self.seen), max))
+
+    @cached_property
+    def _completed_behind(self) -> list[float]:
+        """For each witness: the oldest completion of those that have their markers from this place on."""
+        behind = (inf if one.completed_at is None else one.completed_at for one in reversed(self.seen))
+        return list(accumulate(behind, min))[::-1]
+
+    def denies(self, marker: Marker, one: Decided) -> bool:
+        """Whether order alone tells that a marker is not the first one of a transaction.
+
+        All markers of a transaction are written between its two entries. So what was completed before a decision has its marker before
+        those of that decision, in every log, and what was decided behind a completion has it behind.
+        """
+        before, behind = bisect_left(self.seen, marker.offset, key=_offset), bisect_right(self.seen, marker.offset, key=_offset)
+        late = before > 0 and one.completed_at is not None and one.completed_at < self._decided_before[before - 1]
+        early = behind < len(self.seen) and one.decided_at is not None and one.decided_at > self._completed_behind[behind]
+        return late or early
+
     def is_younger(self, one: Decided) -> bool:
         """Whether the log may end before the marker of a transaction."""
         return None in (self.decided_up_to, one.completed_at) or one.completed_at > self.decided_up_to  # type: ignore[operator]
@@ -188,9 +212,9 @@ class Clock:
     def near(self, marker: Marker) -> Distance | None:
         """The distance at the matched marker next to one, under the same leader."""
         at = bisect_left(self.seen, marker.offset, key=_offset)
-        behind = next((one for one in self.seen[at:] if one.leader_epoch == marker.leader_epoch), None)
-        before = next((one for one in reversed(self.seen[:at]) if one.leader_epoch == marker.leader_epoch), None)
-        found = [one for one in (behind, before) if one is not None]
+        ways = (range(at, len(self.seen)), range(at - 1, -1, -1))
+        led = (next((self.seen[i] for i in way if self.seen[i].leader_epoch == marker.leader_epoch), None) for way in ways)
+        found = [one for one in led if one is not None]
         return min(found, key=lambda one: abs(one.offset - marker.offset)).distance if found else None
 
 

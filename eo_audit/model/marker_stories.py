@@ -1,0 +1,234 @@
+"""How the markers of one producer in one log can be told: every way to give them transactions, with its price, the cheapest first.
+
+A dynamic program over the markers: each is nobody's, repeats the one before it, or ends one of the next transactions. Stories that agree
+on the last pair have the same clock and the same choices before them, so few of each need to be kept.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from eo_audit.model.marker_prices import (
+    AGAINST_WITNESSES,
+    APART,
+    CONTRADICTION,
+    EXTRA,
+    EXTRA_BY_TOOL,
+    EXTRA_EMPTY,
+    FAST_MS,
+    FROM_BEFORE,
+    LATE,
+    LATE_OR_NEWER,
+    MISSING,
+    MOST_APART,
+    NOTHING,
+    NOTHING_OF_MANY,
+    ODD_EPOCH,
+    OUT_OF_ORDER,
+    RETRY,
+    STEP,
+    STEP_LIKE_A_PERIOD,
+    STEP_OF_LEADERS,
+    UNSEEN,
+    Clock,
+    Decided,
+    Distance,
+    Marker,
+    Match,
+    Producer,
+    Step,
+    distance_of,
+    first_price,
+    foreign,
+    gap,
+    missing,
+    narrowed,
+    of_two_clocks,
+    price_of,
+)
+
+MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
+FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than the cheapest one: one clock that was set
+MOST_MISSING = 12  # transactions passed over at once, but for those that time passes over
+STORIES = 4  # kept for each last pair
+MOST_STORIES = 256
+CAPS = (0.6, 1.6, 3.2)  # what a story may cost: most are told for nothing, and are found at once where no dear ones are followed
+TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by more than this
+
+
+@dataclass(frozen=True)
+class Story:
+    """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock."""
+
+    cost: float
+    faults: float
+    following: int
+    distance: Distance | None = None
+    last: Marker | None = None
+    last_decided: Decided | None = None
+    told: "tuple[Story, Match] | None" = None
+    steps: tuple[Step, ...] = field(default=())
+    strained: bool = False
+
+    def matches(self) -> list[Match]:
+        """What it says of each marker, in order."""
+        story, said = self, []
+        while story.told is not None:
+            story, match = story.told
+            said.append(match)
+        return said[::-1]
+
+
+def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
+    """The cheapest story, and all that come near it, in the order of their prices."""
+    for cap in (*CAPS, None):
+        alive = [Story(0.0, 0.0, 0)]
+        for marker in producer.markers:
+            alive = _cheapest((after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap)), cap)
+        told = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
+        if cap is None or (told and told[0].cost + (MARGIN if producer.anchored else FOR_LITTLE) <= cap):
+            return told
+    return []
+
+
+def _cheapest(told: Iterable[Story], cap: float | None) -> list[Story]:
+    ordered = sorted((story for story in told if cap is None or story.cost <= cap), key=lambda story: story.cost)
+    at: dict[tuple[int, int | None], list[Story]] = {}
+    for story in ordered:  # those that agree on the last pair have the same clock and the same choices before them
+        kept = at.setdefault((story.following, story.last.offset if story.last else None), [])
+        if len(kept) < STORIES and story.cost <= ordered[0].cost + TOO_DEAR:
+            kept.append(story)
+    return sorted((story for kept in at.values() for story in kept), key=lambda story: story.cost)[:MOST_STORIES]
+
+
+def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
+    """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
+    left = len(producer.decided) - story.following
+    lost = sum(not clock.is_younger(one) for one in producer.decided[story.following :]) if producer.newer_decided else left
+    price = missing(lost, producer) + UNSEEN * min(left - lost, 1)
+    if story.last is None and producer.decided:
+        price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
+    if story.strained and story.last is None:
+        price += FROM_BEFORE
+    if producer.open_behind and not left:
+        price += LATE_OR_NEWER if producer.newer_markers else LATE
+    apart = min(APART * _apart(story, left), MOST_APART)
+    return replace(story, cost=story.cost + price + apart, faults=story.faults + price)
+
+
+def _apart(story: Story, left: int) -> int:
+    """How many markers, but the first, are held to be of another time than as many transactions: a strange dump, if they are many."""
+    told = [None if match.again else match.decided for match in story.matches()]
+    first = next((at for at, one in enumerate(told) if one is not None), len(told))
+    behind = next((at for at, one in enumerate(reversed(told)) if one is not None), 0)
+    skipped = (told[first] or 0) if first < len(told) else 0
+    return max(min(first, left) - 1, min(skipped, behind) - 1, 0)
+
+
+def _continued(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None) -> Iterable[Story]:
+    """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions."""
+    yield _passed_over(story, marker, producer, clock, skew_ms)
+    if marker.odd and story.following < len(producer.decided):
+        yield _in_place_of_next(story, marker, producer)
+    last, one = story.last, story.last_decided
+    if last is not None and one is not None and not marker.closes and (marker.type, marker.epoch) == (last.type, one.epoch):
+        yield from _matched(story, foreign(marker, one), marker, producer, story.following - 1, clock, skew_ms, again=True)
+    for at in _next(story, marker, producer, cap):
+        price = price_of(marker, producer.decided[at])
+        if price is not None:
+            free = story.told is None and producer.older_decided  # the log may begin behind them
+            # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
+            passed = story.last is None and story.told is not None
+            if free:
+                lost = sum(not clock.is_older(one) for one in producer.decided[:at])
+                price += missing(lost, producer) + UNSEEN * min(at - lost, 1)
+            else:
+                price += MISSING * at if passed else missing(at - story.following, producer, after_hole=marker.after_hole)
+            if cap is None or story.cost + price <= cap:
+                yield from _matched(story, price, marker, producer, at, clock, skew_ms)
+
+
+def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -> Iterable[int]:
+    """The transactions that a marker may end: the next ones, and those that time points at behind a long hole."""
+    decided = producer.decided
+    if story.told is None and producer.older_decided:
+        yield from range(len(decided))
+        return
+    most = MOST_MISSING if cap is None or story.cost + MISSING <= cap else 1
+    near = range(story.following, min(story.following + most, len(decided)))
+    yield from near
+    if most == 1:
+        return
+    if near.stop < len(decided) and story.distance is not None:
+        made = marker.at_ms - story.distance.most
+        pointed = bisect_left(decided, made, lo=near.stop, key=lambda one: one.decided_ms)
+        yield from range(max(near.stop, pointed - 1), min(pointed + 2, len(decided)))
+
+
+def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> Story:
+    price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
+    strained = story.strained
+    if story.last is None and producer.older_markers:
+        price = UNSEEN if story.told is None else 0.0
+        if producer.decided and not strained and marker.at_ms > producer.decided[0].decided_ms + skew_ms:
+            strained = True
+    elif story.following >= len(producer.decided) and producer.newer_markers and marker.offset >= clock.told_up_to:
+        price = UNSEEN
+    told = (story, Match(None, again=False, doubtful=False))
+    return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
+
+
+def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story:
+    """The next transaction lacks its marker, and this one stands there."""
+    price = ODD_EPOCH + (0.0 if marker.type == producer.decided[story.following].decision else CONTRADICTION)
+    told = (story, Match(None, again=False, doubtful=False))
+    return replace(story, cost=story.cost + price, faults=story.faults + price, following=story.following + 1, told=told)
+
+
+def _matched(
+    story: Story, price: float, marker: Marker, producer: Producer, at: int, clock: Clock, skew_ms: int, *, again: bool = False
+) -> Iterable[Story]:
+    """The story in which a marker ends a transaction, or is sent `again` before its end is written (`TransactionMarkerChannelManager`).
+
+    What that says of the clocks has its price, too. Two stories, where the leader is another.
+    """
+    one = producer.decided[at]
+    here, before = distance_of(marker, one), story.distance
+    told = (story, Match(at, again=again, doubtful=False))
+    price += OUT_OF_ORDER if not again and clock.denies(marker, one) else 0.0
+    known = story.cost + price + (RETRY if again else 0.0)
+
+    def told_with(cost: float, distance: Distance, steps: tuple[Step, ...] = story.steps) -> Story:
+        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, steps, story.strained)
+
+    if before is None or story.last is None:
+        seen = clock.near(marker)
+        yield told_with(first_price(here, seen, skew_ms, anchored=producer.anchored), _as_seen(here, seen))
+        return
+    if again and of_two_clocks(one):
+        yield told_with(0.0, before)
+        return
+    jump = gap(before, here)
+    if not jump:
+        yield told_with(0.0, narrowed(before, here))
+    if _led_by_others(story, marker, one):
+        seen = clock.near(marker)
+        against = 0.0 if seen is None or not gap(seen, here) else AGAINST_WITNESSES
+        yield told_with(STEP_OF_LEADERS + against, _as_seen(here, seen))
+    elif jump:
+        step = Step(story.last.offset, marker.offset, jump)
+        asked = clock.price(step, marker.leader_epoch)
+        fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
+        yield told_with(STEP_LIKE_A_PERIOD if fast and asked == STEP else asked, here, (*story.steps, step))
+
+
+def _as_seen(here: Distance, seen: Distance | None) -> Distance:
+    """The distance that a pair allows, as narrow as others saw it: a completion under another leader leaves it wide open."""
+    return here if seen is None or gap(seen, here) else narrowed(seen, here)
+
+
+def _led_by_others(story: Story, marker: Marker, one: Decided) -> bool:
+    """Another leader, of the partition or of the coordinator, has another clock."""
+    last, decided = story.last, story.last_decided
+    partition = last is not None and last.leader_epoch != marker.leader_epoch
+    return partition or (decided is not None and decided.first_leader_epoch != one.first_leader_epoch)
