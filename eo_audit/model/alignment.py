@@ -16,6 +16,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from eo_audit.model.marker_prices import (
+    AGAINST_WITNESSES,
     BY_TIME_ALONE,
     DRIFT,
     OUT_OF_ORDER,
@@ -27,7 +28,6 @@ from eo_audit.model.marker_prices import (
     Marker,
     Match,
     Producer,
-    Step,
     Witness,
     distance_of,
     gap,
@@ -38,6 +38,7 @@ from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, Story, stories_of
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Witness", "align", "distance_of"]
 
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
+ROUNDS = 2  # who was not sure alone may be sure beside others, and is a witness then
 LITTLE_TOLD = 2  # where no end anchors them, a story that matches so many times fewer markers than another one has told little
 
 
@@ -54,22 +55,32 @@ def align(
     Returns:
         For each producer id one `Match` a marker.
     """
-    alone = {name: stories_of(producer, Clock(), skew_ms) for name, producer in producers.items()}
-    told = {}
-    for name, producer in producers.items():
-        others = {other: found for other, found in alone.items() if other != name and found}
-        told_else = seen.get(producer.coordinator, ())
-        stories = alone[name]
-        if (others or told_else) and _needs_witnesses(producer, stories):
-            stories = stories_of(producer, _clock(producers, others, producer, stories, told_else), skew_ms)
-            stories = _supported(producers, others, producer, stories)
-        told[name] = _with_doubts(stories, producer)
-    return told
+    told: dict[int, Sequence[Story]] = {name: stories_of(producer, Clock(), skew_ms) for name, producer in producers.items()}
+    for _ in range(ROUNDS):
+        told = {name: _told_beside(producers, told, name, seen, skew_ms) for name in producers}
+    return {name: _with_doubts(told[name], producer) for name, producer in producers.items()}
+
+
+def _told_beside(
+    producers: Mapping[int, Producer],
+    told: Mapping[int, Sequence[Story]],
+    name: int,
+    seen: Mapping[int | None, Sequence[Witness]],
+    skew_ms: int,
+) -> Sequence[Story]:
+    """The stories of one producer, told anew with what the others say if it is not sure itself."""
+    producer, stories = producers[name], told[name]
+    others = {other: found for other, found in told.items() if other != name and found}
+    told_else = seen.get(producer.coordinator, ())
+    if not (others or told_else) or not _needs_witnesses(producer, stories):
+        return stories
+    again = stories_of(producer, _clock(producers, others, producer, stories, told_else), skew_ms)
+    return _supported(producers, others, producer, again)
 
 
 def _near(stories: Sequence[Story], margin: float = MARGIN) -> list[Story]:
-    """The stories that cost about as little as the cheapest one."""
-    return [story for story in stories if story.cost - stories[0].cost < margin]
+    """The stories that cost about as little as the cheapest one: one that is dear itself is not sure against others as dear again."""
+    return [story for story in stories if story.cost - stories[0].cost < max(margin, stories[0].cost)]
 
 
 def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
@@ -106,14 +117,9 @@ def _clock(
         for story in _near(stories)
         for step in story.steps
         for other in elsewhere
-        if _is_same(step, other)
+        if step.may_be(other)
     ]
     return Clock(sorted([*seen, *told_else]), agreed)
-
-
-def _is_same(step: Step, other: Step) -> bool:
-    """Both may have seen the clock set at one moment: the same way, as far."""
-    return step.after < other.up_to and other.after < step.up_to and abs(step.by_ms - other.by_ms) <= 2 * ROUNDING_MS
 
 
 def _supported(
@@ -146,8 +152,9 @@ def _against(producer: Producer, story: Story, clock: Clock) -> float:
         for m, (at, again, _) in zip(producer.markers, story.matches(), strict=True)
         if at is not None and not again
     ]
-    apart = any((seen := clock.near(marker)) is not None and gap(seen, distance_of(marker, one)) for marker, one in pairs)
-    return (STEP if apart else 0.0) + (OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0)
+    apart = [marker for marker, one in pairs if (seen := clock.near(marker, one)) is not None and gap(seen, distance_of(marker, one))]
+    price = STEP if any(clock.surrounds(marker) for marker in apart) else AGAINST_WITNESSES if apart else 0.0
+    return price + (OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0)
 
 
 def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:

@@ -111,6 +111,9 @@ class Distance(NamedTuple):
     at_ms: int
 
 
+Leaders = tuple[int | None, int | None]  # the leader epoch of the partition, and that of the coordinator when it decided: two clocks
+
+
 class Match(NamedTuple):
     """What became of one marker: the index of its transaction, or None; `again`: it repeats the marker before it; `doubtful`: another
     story that gives it another transaction is as good."""
@@ -122,20 +125,28 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """A jump of the distance between two matched markers: after the offset of the first, up to that of the second."""
+    """A jump of the distance between two matched markers: after the offset of the first, up to that of the second, by `least` to `most`
+    ms."""
 
     after: int
     up_to: int
-    by_ms: float
+    least: float
+    most: float
+
+    def may_be(self, other: "Step") -> bool:
+        """Both may have seen the clock set at one moment. What allows nearly any jump tells nothing."""
+        both = self.after < other.up_to and other.after < self.up_to
+        alike = self.least <= other.most + ROUNDING_MS and other.least <= self.most + ROUNDING_MS
+        return both and alike and all(one.most - one.least <= min(abs(one.least), abs(one.most)) for one in (self, other))
 
 
 class Witness(NamedTuple):
-    """What a matched marker of another producer tells of a log: the distance of its clock at its offset, under a leader, and which
-    entries of the coordinator's log stand beside it."""
+    """What a matched marker of another producer tells of a log: the distance of two leaders' clocks at its offset, and which entries of
+    the coordinator's log stand beside it."""
 
     offset: int
     distance: Distance
-    leader_epoch: int | None
+    leaders: Leaders
     decided_at: int | None = None
     completed_at: int | None = None
 
@@ -199,23 +210,33 @@ class Clock:
         """Whether the log may begin behind the marker of a transaction."""
         return None in (self.decided_from, one.decided_at) or one.decided_at < self.decided_from  # type: ignore[operator]
 
-    def price(self, step: Step, leader_epoch: int | None) -> float:
-        """What a jump of one leader's clock costs."""
+    def price(self, step: Step, before: Distance, here: Distance, leaders: Leaders) -> float:
+        """What a jump between the clocks of two leaders costs, from the distance before to the one here."""
         if any(first < step.up_to and step.after < last for first, last in self.set_at):
             return 0.0
         first = bisect_right(self.seen, step.after, key=_offset) - 1
         beside = self.seen[max(0, first) : bisect_left(self.seen, step.up_to, key=_offset) + 1]
-        led = [one for one in beside if one.leader_epoch == leader_epoch]
+        led = [one for one in beside if one.leaders == leaders]
         even = len(led) >= 2 and led[0].offset <= step.after and led[-1].offset >= step.up_to
-        return STEP_DENIED if even and all(gap(a.distance, b.distance) == 0 for a, b in pairwise(led)) else STEP
+        if even and all(gap(a.distance, b.distance) == 0 for a, b in pairwise(led)):
+            return STEP_DENIED
+        told = self._at(step.after, leaders), self._at(step.up_to, leaders)
+        return 0.0 if None not in told and gap(*told) and not (gap(told[0], before) or gap(told[1], here)) else STEP  # type: ignore[arg-type]
 
-    def near(self, marker: Marker) -> Distance | None:
-        """The distance at the matched marker next to one, under the same leader."""
-        at = bisect_left(self.seen, marker.offset, key=_offset)
+    def near(self, marker: Marker, one: Decided) -> Distance | None:
+        """The distance at the matched marker next to one, under the same leaders."""
+        return self._at(marker.offset, leaders_of(marker, one))
+
+    def surrounds(self, marker: Marker) -> bool:
+        """Whether markers before and behind tell of the clock."""
+        return bool(self.seen) and self.seen[0].offset < marker.offset < self.seen[-1].offset
+
+    def _at(self, offset: int, leaders: Leaders) -> Distance | None:
+        at = bisect_left(self.seen, offset, key=_offset)
         ways = (range(at, len(self.seen)), range(at - 1, -1, -1))
-        led = (next((self.seen[i] for i in way if self.seen[i].leader_epoch == marker.leader_epoch), None) for way in ways)
+        led = (next((self.seen[i] for i in way if self.seen[i].leaders == leaders), None) for way in ways)
         found = [one for one in led if one is not None]
-        return min(found, key=lambda one: abs(one.offset - marker.offset)).distance if found else None
+        return min(found, key=lambda one: abs(one.offset - offset)).distance if found else None
 
 
 def _offset(one: Witness) -> int:
@@ -260,7 +281,12 @@ def distance_of(marker: Marker, one: Decided) -> Distance:
 
 def witness(marker: Marker, one: Decided) -> Witness:
     """What a matched pair tells the other producers of the log."""
-    return Witness(marker.offset, distance_of(marker, one), marker.leader_epoch, one.decided_at, one.completed_at)
+    return Witness(marker.offset, distance_of(marker, one), leaders_of(marker, one), one.decided_at, one.completed_at)
+
+
+def leaders_of(marker: Marker, one: Decided) -> Leaders:
+    """Whose clocks a pair compares."""
+    return marker.leader_epoch, one.first_leader_epoch
 
 
 def of_two_clocks(one: Decided) -> bool:

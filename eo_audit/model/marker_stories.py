@@ -41,6 +41,7 @@ from eo_audit.model.marker_prices import (
     first_price,
     foreign,
     gap,
+    leaders_of,
     missing,
     narrowed,
     of_two_clocks,
@@ -202,7 +203,7 @@ def _matched(
         return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, steps, story.strained)
 
     if before is None or story.last is None:
-        seen = clock.near(marker)
+        seen = clock.near(marker, one)
         yield told_with(first_price(here, seen, skew_ms, anchored=producer.anchored), _as_seen(here, seen))
         return
     if again and of_two_clocks(one):
@@ -212,12 +213,12 @@ def _matched(
     if not jump:
         yield told_with(0.0, narrowed(before, here))
     if _led_by_others(story, marker, one):
-        seen = clock.near(marker)
+        seen = clock.near(marker, one)
         against = 0.0 if seen is None or not gap(seen, here) else AGAINST_WITNESSES
         yield told_with(STEP_OF_LEADERS + against, _as_seen(here, seen))
     elif jump:
-        step = Step(story.last.offset, marker.offset, jump)
-        asked = clock.price(step, marker.leader_epoch)
+        step = Step(story.last.offset, marker.offset, here.least - before.most, here.most - before.least)
+        asked = clock.price(step, before, here, leaders_of(marker, one))
         fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
         yield told_with(STEP_LIKE_A_PERIOD if fast and asked == STEP else asked, here, (*story.steps, step))
 
@@ -230,5 +231,4 @@ def _as_seen(here: Distance, seen: Distance | None) -> Distance:
 def _led_by_others(story: Story, marker: Marker, one: Decided) -> bool:
     """Another leader, of the partition or of the coordinator, has another clock."""
     last, decided = story.last, story.last_decided
-    partition = last is not None and last.leader_epoch != marker.leader_epoch
-    return partition or (decided is not None and decided.first_leader_epoch != one.first_leader_epoch)
+    return last is not None and decided is not None and leaders_of(last, decided) != leaders_of(marker, one)

@@ -7,6 +7,8 @@ from typing import Never
 from eo_audit.rules.row import Row
 
 UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+# How far a machine that wrote none of the logs may be ahead: healthy clusters were seen 30 s apart, and nothing here tells of its clock.
+OTHER_MACHINE_MS = 60_000
 # What the context holds only of those cases whose rules ask for it (`Rule.asks`): fields of `Context`.
 ASKED = ("last_of_producer", "open_spans", "unmarked", "data_of", "edges", "spans", "missed_entries")
 
@@ -116,13 +118,21 @@ class Context:
         return self.cluster(cluster).maybe("as_of_ms")
 
     def coordinator_now(self, cluster: str, log_id: int | None) -> int | None:
-        """The as-of time on the clock of a coordinator's log, in ms, and not later: where the audit's now is another machine's, it may be
-        ahead by as much as any two brokers' clocks here are."""
-        now = self.now(cluster)
-        if now is None or self.cluster(cluster).text("as_of_source") == "argument":
+        """The as-of time on the clock of a coordinator's log, in ms, and not later.
+
+        Its own newest entry tells for certain; else where the audit's now is a broker's, that clock may be ahead by as much as any two
+        here are, and where it is another machine's (the manifest's), by more than anybody can measure.
+        """
+        now, source = self.now(cluster), self.cluster(cluster).text("as_of_source")
+        if now is None or source == "argument":
             return now
         dumped = self.dumped_at_ms.get(log_id) if log_id is not None else None
-        return now - self.farthest_ms.get(cluster, 0) if dumped is None else dumped
+        if dumped is not None:
+            return dumped
+        apart = max(self.farthest_ms.get(cluster, 0), 0 if source == "newest_broker_clock" else OTHER_MACHINE_MS)
+        log = None if log_id is None else self.logs.get(log_id)
+        own = 0 if log is None else log.newest_ms
+        return max(now - apart, own)
 
     def lost_commit(self, log: Log, producer_id: int) -> bool:
         """Whether the coordinator committed what is open here, and its marker is missing in this partition (T05)."""
