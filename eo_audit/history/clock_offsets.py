@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 NEWEST = 64  # pairs that tell of the end of a log
 NEVER_MS = 2**60
+_ONE_CLOCK = "coalesce(found.prepare_leader_epoch = found.complete_leader_epoch, true)"  # else the completion has another leader's time
 _BETWEEN = "IF(least <= 0 AND most >= 0, 0L, IF(abs(least) < abs(most), least, most))"
 
 
@@ -20,18 +21,18 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
         matched: what `marker_match.match_markers` returns.
     """
     pair = "found.decided_at_ms IS NOT NULL AND match = 'closing' AND coordinator_log_id IS NOT NULL"
-    key = "replica_log_id, coordinator_log_id"
+    key, leaders = "replica_log_id, coordinator_log_id", "struct(marker.leader_epoch, found.prepare_leader_epoch)"
     pairs = matched.where(pair).selectExpr(
         *("replica_log_id", "coordinator_log_id", "cluster"),
-        f"marker.at_ms - IF(found.until_ms < {NEVER_MS}L, greatest(found.until_ms, found.decided_at_ms), NULL) AS at_least",
+        f"IF({_ONE_CLOCK} AND found.until_ms < {NEVER_MS}L, marker.at_ms - greatest(found.until_ms, found.decided_at_ms), NULL)"
+        " AS at_least",
         *("marker.at_ms - found.decided_at_ms AS at_most", "found.decided_at_offset", "found.complete_offset"),
-        "marker.leader_epoch AS leader_epoch",
-        "place AS at_offset",
+        *("marker.leader_epoch AS leader_epoch", "found.prepare_leader_epoch AS coordinator_epoch", "place AS at_offset"),
         f"row_number() OVER (PARTITION BY {key} ORDER BY place DESC) AS place",
-        # The leader before had a clock of its own.
-        f"marker.leader_epoch <=> first(marker.leader_epoch) OVER (PARTITION BY {key} ORDER BY place DESC) AS of_newest_leader",
+        # Each leader has a clock of its own, that of the partition and that of the coordinator.
+        f"{leaders} <=> first({leaders}) OVER (PARTITION BY {key} ORDER BY place DESC) AS of_newest_leaders",
     )
-    newest = f"place <= {NEWEST} AND of_newest_leader"
+    newest = f"place <= {NEWEST} AND of_newest_leaders"
     told = pairs.groupBy("replica_log_id", "coordinator_log_id").agg(
         *_sums(
             cluster="max(cluster)",
@@ -45,6 +46,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
             newest_decision_offset="max(decided_at_offset)",
             oldest_completion_offset="min(complete_offset)",
             newest_leader_epoch="min_by(leader_epoch, place)",
+            newest_coordinator_epoch="min_by(coordinator_epoch, place)",
             told_up_to_offset="max(IF(complete_offset IS NOT NULL, at_offset, NULL))",
         )
     )
@@ -53,7 +55,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
         *("cluster", "replica_log_id", "coordinator_log_id", "pairs", f"CAST({every} AS BIGINT) AS offset_ms"),
         f"CAST({_BETWEEN} AS BIGINT) AS newest_offset_ms",
         "CAST(ceil(greatest(most - least, (highest - lowest) / 2)) AS BIGINT) AS spread_ms",
-        *("newest_decision_offset", "oldest_completion_offset", "newest_leader_epoch", "told_up_to_offset"),
+        *("newest_decision_offset", "oldest_completion_offset", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset"),
     )
 
 

@@ -111,6 +111,7 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
             "is_last",
             "last_status",
             "decided_at_ms",
+            "prepare_leader_epoch",
         ),
         *(
             "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
@@ -130,7 +131,7 @@ def _clocks(clock_offsets: DataFrame) -> DataFrame:
         "spread_ms AS pair_spread",
         "newest_decision_offset",
         "oldest_completion_offset",
-        "newest_leader_epoch AS pair_leader_epoch",
+        *("newest_leader_epoch AS pair_leader_epoch", "newest_coordinator_epoch AS pair_coordinator_epoch", "told_up_to_offset"),
     )
 
 
@@ -139,12 +140,14 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
     gaps = coverage.groupBy("replica_log_id").agg(
         F.expr(f"bool_or({_BROKEN}) AS broken"), F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap")
     )
-    oldest = {
+    broker_clock = "IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL)"
+    ends = {
         "leader_epoch": "max(partition_leader_epoch)",
         "oldest_leader_epoch": "min(partition_leader_epoch)",
-        "oldest_ms": "min(IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL))",
+        "oldest_ms": f"min({broker_clock})",
+        "newest_clock_at": f"max_by(base_offset, {broker_clock})",
     }
-    ages = rows.groupBy("replica_log_id").agg(*_named(oldest))
+    ages = rows.groupBy("replica_log_id").agg(*_named(ends))
     kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "uncleaned_from")
     told = ("newest_broker_clock_ms", "dumped_at_ms", "clean_end", "first_leader_epoch")
     return (
@@ -158,15 +161,17 @@ def _covered() -> str:
     """Whether the place of the marker was dumped.
 
     Order proves it: a marker of a transaction that the same coordinator decided after the completion stands in the log. So does a stop of
-    both brokers, or one broker's clock when it dumped both logs; clocks of two brokers only by more than they may have moved. One time for
-    a whole collection proves nothing: its files were read over minutes.
+    both brokers, or one broker's clock when it dumped both logs; clocks of two brokers only by more than they may have moved, and only what
+    stands behind the newest marker of a known transaction: what is before it is older than all that was decided later. One time for a
+    whole collection proves nothing: its files were read over minutes.
     """
     # Another marker has ended its data: its own can no longer do so.
     past_end = """coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
         OR coalesce(clean_end AND coordinator_clean_end, false)
         OR coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms, false)
-        OR coalesce(pair_leader_epoch = leader_epoch
-            AND greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms >= ended_ms + margin_ms, false)"""
+        OR coalesce(pair_leader_epoch = leader_epoch AND pair_coordinator_epoch <=> prepare_leader_epoch
+            AND greatest(IF(newest_clock_at > told_up_to_offset, newest_broker_clock_ms, NULL), dumped_at_ms) - ahead_ms
+                >= ended_ms + margin_ms, false)"""
     # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
     # The clock of an older leader is not the one that the newest pairs tell of.
     older = "oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true)"

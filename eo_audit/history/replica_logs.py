@@ -63,6 +63,7 @@ _OF_LISTED_FILE = {
     "listed_at_ms": "listing_at_ms",
     "listed_log": f"IF({_IS_LISTED_LOG} AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
     "dump_time": f"IF({_IS_LISTED_LOG} AND dumped_at_ms IS NOT NULL, struct({_LISTED_BASE} AS base_offset, dumped_at_ms), NULL)",
+    "listed_snapshot": f"IF(file_name LIKE '%.snapshot' AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
     "listed_index": f"IF(file_name LIKE '%.txnindex' AND file_bytes > 0, {_LISTED_BASE}, NULL)",
 }
 _IN_PLACE = r"replica_log_id IS NOT NULL AND NOT folder RLIKE '-(?:delete|future|stray)\\z'"
@@ -86,6 +87,7 @@ _GATHERED = {
     "listed_at_ms": "max(listed_at_ms)",
     "listed_logs": "collect_set(listed_log)",
     "listed_indexes": "collect_set(listed_index)",
+    "listed_snapshots": "collect_set(listed_snapshot)",
     "dump_times": "collect_set(dump_time)",
     "said": "collect_list(said)",
 }
@@ -122,7 +124,7 @@ _LOWEST_THEN = f"IF(array_max({_DUMPED_THEN}) >= array_max(bases), array_min({_D
 _LISTED_THEN = "coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false)"
 _REMOVED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND coalesce(greatest(start_row, head) >= {_NEXT}.base_offset, false)"
 _DUMPED_AT = "array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.dumped_at_ms))"
-_CLEAN_END = "tail_intact AND coalesce(snapshot.offset >= leo OR recovery_row > leo, false)"
+_CLEAN_END = "tail_intact AND coalesce(snapshot.offset = leo OR recovery_row > leo, false)"
 _STEPS = (
     {
         "bases": "transform(read, s -> s.base_offset)",
@@ -155,8 +157,10 @@ _STEPS = (
         # What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
         "missing_head_from": """IF(size(removed_before) > 0, NULL,
             nullif(least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs), first_offset), first_offset))""",
-        # A snapshot or a listed segment beyond the end of the dump tells of a tail, too.
-        "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false) AND NOT coalesce(snapshot.offset > leo, false)
+        # A snapshot or a listed segment beyond the end of the dump tells of a tail, too; not one that was taken after the files were
+        # listed, which may be younger than the dump of the log.
+        "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false)
+            AND NOT coalesce(snapshot.offset > leo AND (NOT listed OR array_contains(listed_snapshots, snapshot.offset)), false)
             AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)
             AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false)""",
         "unknown_indexes": """array_sort(array_except(

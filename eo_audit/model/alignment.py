@@ -11,7 +11,7 @@ it did tells of a clock that was set, or of a wrong pair. Other producers of the
 the two it was.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -29,8 +29,8 @@ from eo_audit.model.marker_prices import (
     Match,
     Producer,
     Witness,
+    as_seen,
     distance_of,
-    gap,
     witness,
 )
 from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, Story, stories_of
@@ -38,7 +38,6 @@ from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, Story, stories_of
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Witness", "align", "distance_of"]
 
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
-ROUNDS = 2  # who was not sure alone may be sure beside others, and is a witness then
 LITTLE_TOLD = 2  # where no end anchors them, a story that matches so many times fewer markers than another one has told little
 
 
@@ -56,8 +55,10 @@ def align(
         For each producer id one `Match` a marker.
     """
     told: dict[int, Sequence[Story]] = {name: stories_of(producer, Clock(), skew_ms) for name, producer in producers.items()}
-    for _ in range(ROUNDS):
-        told = {name: _told_beside(producers, told, name, seen, skew_ms) for name in producers}
+    for heard in HEARD:
+        # One after the other: in the last round whoever is not sure hears what the others have settled on by then.
+        for name in producers:
+            told[name] = _told_beside(producers, told, name, seen, skew_ms, heard)
     return {name: _with_doubts(told[name], producer) for name, producer in producers.items()}
 
 
@@ -67,6 +68,7 @@ def _told_beside(
     name: int,
     seen: Mapping[int | None, Sequence[Witness]],
     skew_ms: int,
+    heard: "Hearing",
 ) -> Sequence[Story]:
     """The stories of one producer, told anew with what the others say if it is not sure itself."""
     producer, stories = producers[name], told[name]
@@ -74,7 +76,7 @@ def _told_beside(
     told_else = seen.get(producer.coordinator, ())
     if not (others or told_else) or not _needs_witnesses(producer, stories):
         return stories
-    again = stories_of(producer, _clock(producers, others, producer, stories, told_else), skew_ms)
+    again = stories_of(producer, _clock(producers, others, producer, stories, told_else, heard), skew_ms)
     return _supported(producers, others, producer, again)
 
 
@@ -87,6 +89,16 @@ def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, 
     """The markers of which all stories that cost about as little say the same."""
     told = [story.matches() for story in _near(stories)]
     return [(marker, said[0]) for marker, *said in zip(producer.markers, *told, strict=True) if all(match == said[0] for match in said)]
+
+
+def _settled(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
+    """All markers as the cheapest story has them."""
+    return list(zip(producer.markers, stories[0].matches(), strict=True))
+
+
+Hearing = Callable[[Producer, Sequence[Story]], list[tuple[Marker, Match]]]
+# Who was not sure alone may be sure beside others, and is a witness then; in the end the stories that are told must fit each other.
+HEARD: Sequence[Hearing] = (_agreed, _agreed, _settled)
 
 
 def _is_firm(producer: Producer, stories: Sequence[Story]) -> bool:
@@ -107,10 +119,11 @@ def _clock(
     own: Producer,
     stories: Sequence[Story],
     told_else: Sequence[Witness],
+    heard: "Hearing",
 ) -> Clock:
-    """What the stories of other producers say of the clock: where it stood if they are sure, where it was set if one saw the same step."""
+    """What the stories of other producers say of the clock: where it stood, where it was set if one saw the same step."""
     beside = {name: found for name, found in others.items() if producers[name].coordinator == own.coordinator}
-    seen = [one for name, found in beside.items() for one in _witnesses(producers[name], _agreed(producers[name], found))]
+    seen = [one for name, found in beside.items() for one in _witnesses(producers[name], heard(producers[name], found))]
     elsewhere = [step for found in others.values() for story in _near(found) for step in story.steps]
     agreed = [
         (max(step.after, other.after), min(step.up_to, other.up_to))
@@ -131,47 +144,54 @@ def _supported(
     """
     if not stories or _is_firm(own, stories):
         return list(stories)
-    of_others = []
-    for name, found in others.items():
-        if producers[name].coordinator == own.coordinator and not _is_firm(producers[name], found):
-            beside = _near(found, FOR_LITTLE)
-            clocks = [
-                Clock(sorted(_witnesses(producers[name], zip(producers[name].markers, one.matches(), strict=True)))) for one in beside
-            ]
-            of_others.append([(one.cost - found[0].cost, clock) for one, clock in zip(beside, clocks, strict=True)])
+    unsure = [
+        (producers[name], found)
+        for name, found in others.items()
+        if producers[name].coordinator == own.coordinator and not _is_firm(producers[name], found)
+    ]
+    of_others = [[(one, one.cost - found[0].cost, _heard_of(other, one)) for one in _near(found, FOR_LITTLE)] for other, found in unsure]
     near = _near(stories, FOR_LITTLE)
-    costs = [one.cost + sum(min(cost + _against(own, one, clock) for cost, clock in told) for told in of_others) for one in near]
+    costs = [
+        mine.cost + sum(min(cost + _beside(own, mine, one, clock) for one, cost, clock in told) for told in of_others) for mine in near
+    ]
     supported = [replace(one, cost=cost) for one, cost in zip(near, costs, strict=True)]
     return sorted([*supported, *stories[len(near) :]], key=lambda story: story.cost)
 
 
-def _against(producer: Producer, story: Story, clock: Clock) -> float:
-    """What speaks against a story if another producer's story is true: another clock, another order."""
-    pairs = [
-        (m, producer.decided[at])
-        for m, (at, again, _) in zip(producer.markers, story.matches(), strict=True)
-        if at is not None and not again
-    ]
-    apart = [marker for marker, one in pairs if (seen := clock.near(marker, one)) is not None and gap(seen, distance_of(marker, one))]
-    price = STEP if any(clock.surrounds(marker) for marker in apart) else AGAINST_WITNESSES if apart else 0.0
-    return price + (OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0)
+def _heard_of(producer: Producer, story: Story) -> Clock:
+    return Clock(sorted(_witnesses(producer, zip(producer.markers, story.matches(), strict=True))))
+
+
+def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> float:
+    """What it costs to believe a story beside another producer's: for another clock, another order; one distance is paid once."""
+    matches = zip(producer.markers, story.matches(), strict=True)
+    pairs = [(marker, producer.decided[at]) for marker, (at, again, _) in matches if at is not None and not again]
+    told = [(distance_of(marker, one), seen) for marker, one in pairs if (seen := clock.around(marker, one))]
+    apart = [len(seen) for here, seen in told if not as_seen(here, seen)]
+    price = OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0
+    if not apart:
+        return price - (min(story.by_time, other.by_time) if told else 0.0)
+    return price + (STEP if max(apart) > 1 else AGAINST_WITNESSES)
 
 
 def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
-    """The cheapest story; where it has a fault, markers that a story of nearly the same price tells otherwise are doubtful.
+    """The cheapest story; markers that a story of nearly the same price tells otherwise are doubtful, where the cheapest has a fault.
 
     Loose ends cost next to nothing, so where no end is anchored the cheapest story may be that both sequences hardly overlap. One that
-    pairs far more of them has the evidence, and may cost what a clock that was set costs.
+    pairs more of them is as good if it is nearly as cheap, and one that pairs far more may cost what a clock that was set costs. A single
+    pair of clocks that lie far apart, on nobody else's word and not by its epoch, is no better than a fault.
     """
     if not stories:
         return []
-    best = stories[0].matches()
-    pairs = [_pairs(story) for story in stories] if not producer.anchored else [0] * len(stories)
+    best, pairs = stories[0].matches(), [_pairs(story) for story in stories]
+    same = len({marker.epoch for marker in producer.markers} | {one.epoch for one in producer.decided}) == 1
+    far = not producer.anchored and same and pairs[0] < 2 and stories[0].by_time > BY_TIME_ALONE
+    at_fault = stories[0].faults > LITTLE or far
     rivals = [
         story.matches()
         for story, paired in zip(stories[1:], pairs[1:], strict=True)
-        if (stories[0].faults > LITTLE and story.cost - stories[0].cost < MARGIN)
-        or (paired >= LITTLE_TOLD * pairs[0] + LITTLE_TOLD and story.cost - stories[0].cost < FOR_LITTLE)
+        if (story.cost - stories[0].cost < MARGIN and (at_fault or (paired > pairs[0] and not producer.anchored)))
+        or (paired >= LITTLE_TOLD * pairs[0] + LITTLE_TOLD and not producer.anchored and story.cost - stories[0].cost < FOR_LITTLE)
     ]
     return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in rivals)) for at, m in enumerate(best)]
 

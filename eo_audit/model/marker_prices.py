@@ -220,23 +220,19 @@ class Clock:
         even = len(led) >= 2 and led[0].offset <= step.after and led[-1].offset >= step.up_to
         if even and all(gap(a.distance, b.distance) == 0 for a, b in pairwise(led)):
             return STEP_DENIED
-        told = self._at(step.after, leaders), self._at(step.up_to, leaders)
-        return 0.0 if None not in told and gap(*told) and not (gap(told[0], before) or gap(told[1], here)) else STEP  # type: ignore[arg-type]
+        sides = ((step.after, before), (step.up_to, here))
+        told = [[seen for seen in self._around(offset, leaders) if not gap(seen, own)] for offset, own in sides]
+        return 0.0 if any(gap(first, second) for first in told[0] for second in told[1]) else STEP
 
-    def near(self, marker: Marker, one: Decided) -> Distance | None:
-        """The distance at the matched marker next to one, under the same leaders."""
-        return self._at(marker.offset, leaders_of(marker, one))
+    def around(self, marker: Marker, one: Decided) -> list[Distance]:
+        """The distances at the matched markers next to one, before and behind it, under the same leaders."""
+        return self._around(marker.offset, leaders_of(marker, one))
 
-    def surrounds(self, marker: Marker) -> bool:
-        """Whether markers before and behind tell of the clock."""
-        return bool(self.seen) and self.seen[0].offset < marker.offset < self.seen[-1].offset
-
-    def _at(self, offset: int, leaders: Leaders) -> Distance | None:
+    def _around(self, offset: int, leaders: Leaders) -> list[Distance]:
         at = bisect_left(self.seen, offset, key=_offset)
-        ways = (range(at, len(self.seen)), range(at - 1, -1, -1))
+        ways = (range(at - 1, -1, -1), range(at, len(self.seen)))
         led = (next((self.seen[i] for i in way if self.seen[i].leaders == leaders), None) for way in ways)
-        found = [one for one in led if one is not None]
-        return min(found, key=lambda one: abs(one.offset - offset)).distance if found else None
+        return [one.distance for one in led if one is not None]
 
 
 def _offset(one: Witness) -> int:
@@ -265,12 +261,24 @@ def foreign(marker: Marker, one: Decided) -> float:
     return FOREIGN_COORDINATOR if early or late else 0.0
 
 
-def first_price(here: Distance, seen: Distance | None, skew_ms: int, *, anchored: bool) -> float:
+def is_after(marker: Marker, one: Decided) -> bool:
+    """Whether its epoch shows that a marker is younger than a transaction: the epochs of a producer id never go down."""
+    return one.epoch is not None and marker.epoch > one.epoch and not marker.odd
+
+
+def is_before(marker: Marker, one: Decided) -> bool:
+    """Whether its epoch shows that a marker is older than a transaction; the abort tool (KIP-664) may end old data with its old epoch."""
+    return one.epoch is not None and marker.epoch < one.epoch and not (marker.odd or marker.by_tool)
+
+
+def first_price(here: Distance, seen: Sequence[Distance], skew_ms: int, *, anchored: bool) -> float:
     """The first pair of a story: beside what others saw, or, where nothing but time anchors it, beside clocks that agree."""
-    if seen is not None:
-        return 0.0 if not gap(seen, here) else (AGAINST_WITNESSES if anchored else STEP)
+    if seen:
+        return 0.0 if as_seen(here, seen) else (AGAINST_WITNESSES if anchored else STEP)
     apart = max(here.least, -here.most, 0)
-    return BY_TIME_ALONE * min(1.0, apart / skew_ms) + ((TOO_FAR_IN_PLACE if anchored else TOO_FAR) if apart > skew_ms else 0.0)
+    if anchored:
+        return TOO_FAR_IN_PLACE if apart > skew_ms else 0.0
+    return BY_TIME_ALONE * min(1.0, apart / skew_ms) + (TOO_FAR if apart > skew_ms else 0.0)
 
 
 def distance_of(marker: Marker, one: Decided) -> Distance:
@@ -300,6 +308,11 @@ def gap(before: Distance, here: Distance) -> float:
     if here.least > before.most + tolerance:
         return here.least - before.most
     return here.most - before.least if here.most < before.least - tolerance else 0.0
+
+
+def as_seen(here: Distance, seen: Sequence[Distance]) -> Distance | None:
+    """The distance that a pair allows, as narrow as others saw it before or behind; None where none of them saw it so."""
+    return next((narrowed(one, here) for one in seen if not gap(one, here)), None)
 
 
 def narrowed(before: Distance, here: Distance) -> Distance:

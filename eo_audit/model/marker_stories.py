@@ -37,10 +37,13 @@ from eo_audit.model.marker_prices import (
     Match,
     Producer,
     Step,
+    as_seen,
     distance_of,
     first_price,
     foreign,
     gap,
+    is_after,
+    is_before,
     leaders_of,
     missing,
     narrowed,
@@ -59,7 +62,8 @@ TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by mor
 
 @dataclass(frozen=True)
 class Story:
-    """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock."""
+    """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
+    is what the first pair cost."""
 
     cost: float
     faults: float
@@ -70,6 +74,7 @@ class Story:
     told: "tuple[Story, Match] | None" = None
     steps: tuple[Step, ...] = field(default=())
     strained: bool = False
+    by_time: float = 0.0
 
     def matches(self) -> list[Match]:
         """What it says of each marker, in order."""
@@ -105,7 +110,9 @@ def _cheapest(told: Iterable[Story], cap: float | None) -> list[Story]:
 def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
     left = len(producer.decided) - story.following
-    lost = sum(not clock.is_younger(one) for one in producer.decided[story.following :]) if producer.newer_decided else left
+    last = producer.markers[-1] if producer.markers else None
+    rest = producer.decided[story.following :]
+    lost = sum(not clock.is_younger(one) or (last is not None and is_after(last, one)) for one in rest) if producer.newer_decided else left
     price = missing(lost, producer) + UNSEEN * min(left - lost, 1)
     if story.last is None and producer.decided:
         price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
@@ -141,7 +148,7 @@ def _continued(story: Story, marker: Marker, producer: Producer, clock: Clock, s
             # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
             passed = story.last is None and story.told is not None
             if free:
-                lost = sum(not clock.is_older(one) for one in producer.decided[:at])
+                lost = sum(not clock.is_older(one) or is_before(marker, one) for one in producer.decided[:at])
                 price += missing(lost, producer) + UNSEEN * min(at - lost, 1)
             else:
                 price += MISSING * at if passed else missing(at - story.following, producer, after_hole=marker.after_hole)
@@ -169,12 +176,12 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
 def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> Story:
     price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
     strained = story.strained
-    if story.last is None and producer.older_markers:
+    decided = producer.decided
+    if story.last is None and producer.older_markers and not (decided and is_after(marker, decided[0])):
         price = UNSEEN if story.told is None else 0.0
-        if producer.decided and not strained and marker.at_ms > producer.decided[0].decided_ms + skew_ms:
-            strained = True
-    elif story.following >= len(producer.decided) and producer.newer_markers and marker.offset >= clock.told_up_to:
-        price = UNSEEN
+        strained = strained or (bool(decided) and marker.at_ms > decided[0].decided_ms + skew_ms)
+    elif story.following >= len(decided) and producer.newer_markers and marker.offset >= clock.told_up_to:
+        price = price if decided and is_before(marker, decided[-1]) else UNSEEN
     told = (story, Match(None, again=False, doubtful=False))
     return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
 
@@ -199,12 +206,13 @@ def _matched(
     price += OUT_OF_ORDER if not again and clock.denies(marker, one) else 0.0
     known = story.cost + price + (RETRY if again else 0.0)
 
-    def told_with(cost: float, distance: Distance, steps: tuple[Step, ...] = story.steps) -> Story:
-        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, steps, story.strained)
+    def told_with(cost: float, distance: Distance, steps: tuple[Step, ...] = story.steps, by_time: float = story.by_time) -> Story:
+        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, steps, story.strained, by_time)
 
     if before is None or story.last is None:
-        seen = clock.near(marker, one)
-        yield told_with(first_price(here, seen, skew_ms, anchored=producer.anchored), _as_seen(here, seen))
+        seen = clock.around(marker, one)
+        first = first_price(here, seen, skew_ms, anchored=producer.anchored)
+        yield told_with(first, as_seen(here, seen) or here, by_time=first)
         return
     if again and of_two_clocks(one):
         yield told_with(0.0, before)
@@ -213,19 +221,14 @@ def _matched(
     if not jump:
         yield told_with(0.0, narrowed(before, here))
     if _led_by_others(story, marker, one):
-        seen = clock.near(marker, one)
-        against = 0.0 if seen is None or not gap(seen, here) else AGAINST_WITNESSES
-        yield told_with(STEP_OF_LEADERS + against, _as_seen(here, seen))
+        seen = clock.around(marker, one)
+        agreed = as_seen(here, seen)
+        yield told_with(STEP_OF_LEADERS + (AGAINST_WITNESSES if seen and not agreed else 0.0), agreed or here)
     elif jump:
         step = Step(story.last.offset, marker.offset, here.least - before.most, here.most - before.least)
         asked = clock.price(step, before, here, leaders_of(marker, one))
         fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
         yield told_with(STEP_LIKE_A_PERIOD if fast and asked == STEP else asked, here, (*story.steps, step))
-
-
-def _as_seen(here: Distance, seen: Distance | None) -> Distance:
-    """The distance that a pair allows, as narrow as others saw it: a completion under another leader leaves it wide open."""
-    return here if seen is None or gap(seen, here) else narrowed(seen, here)
 
 
 def _led_by_others(story: Story, marker: Marker, one: Decided) -> bool:
