@@ -38,7 +38,7 @@ from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, Story, stories_of
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Witness", "align", "distance_of"]
 
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
-LITTLE_TOLD = 2  # where no end anchors them, a story that matches so many times fewer markers than another one has told little
+LITTLE_TOLD = 2  # a story that pairs so many times fewer markers than another one has told little
 
 
 def align(
@@ -80,14 +80,23 @@ def _told_beside(
     return _supported(producers, others, producer, again)
 
 
-def _near(stories: Sequence[Story], margin: float = MARGIN) -> list[Story]:
-    """The stories that cost about as little as the cheapest one: one that is dear itself is not sure against others as dear again."""
-    return [story for story in stories if story.cost - stories[0].cost < max(margin, stories[0].cost)]
+def _near(producer: Producer, stories: Sequence[Story], margin: float = MARGIN) -> list[Story]:
+    """The stories that cost about as little as the cheapest one: one that is dear itself is not sure against others as dear again, and
+    one that tells little not against those that tell far more."""
+    most = max(margin, stories[0].cost)
+    return [one for one in stories if one.cost - stories[0].cost < most or _tells_far_more(producer, one, stories[0])]
+
+
+def _tells_far_more(producer: Producer, story: Story, cheapest: Story) -> bool:
+    """Loose ends cost next to nothing, so where no end is anchored the cheapest story may be that both sequences hardly overlap. One that
+    pairs far more of them may cost what a clock that was set costs, and is as good."""
+    little = LITTLE_TOLD * (_pairs(cheapest) + 1)
+    return not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE and _pairs(story) >= little
 
 
 def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
     """The markers of which all stories that cost about as little say the same."""
-    told = [story.matches() for story in _near(stories)]
+    told = [story.matches() for story in _near(producer, stories)]
     return [(marker, said[0]) for marker, *said in zip(producer.markers, *told, strict=True) if all(match == said[0] for match in said)]
 
 
@@ -124,10 +133,10 @@ def _clock(
     """What the stories of other producers say of the clock: where it stood, where it was set if one saw the same step."""
     beside = {name: found for name, found in others.items() if producers[name].coordinator == own.coordinator}
     seen = [one for name, found in beside.items() for one in _witnesses(producers[name], heard(producers[name], found))]
-    elsewhere = [step for found in others.values() for story in _near(found) for step in story.steps]
+    elsewhere = [step for name, found in others.items() for story in _near(producers[name], found) for step in story.steps]
     agreed = [
         (max(step.after, other.after), min(step.up_to, other.up_to))
-        for story in _near(stories)
+        for story in _near(own, stories)
         for step in story.steps
         for other in elsewhere
         if step.may_be(other)
@@ -149,8 +158,10 @@ def _supported(
         for name, found in others.items()
         if producers[name].coordinator == own.coordinator and not _is_firm(producers[name], found)
     ]
-    of_others = [[(one, one.cost - found[0].cost, _heard_of(other, one)) for one in _near(found, FOR_LITTLE)] for other, found in unsure]
-    near = _near(stories, FOR_LITTLE)
+    of_others = [
+        [(one, one.cost - found[0].cost, _heard_of(other, one)) for one in _near(other, found, FOR_LITTLE)] for other, found in unsure
+    ]
+    near = _near(own, stories, FOR_LITTLE)
     costs = [
         mine.cost + sum(min(cost + _beside(own, mine, one, clock) for one, cost, clock in told) for told in of_others) for mine in near
     ]
@@ -175,23 +186,20 @@ def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> flo
 
 
 def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
-    """The cheapest story; markers that a story of nearly the same price tells otherwise are doubtful, where the cheapest has a fault.
-
-    Loose ends cost next to nothing, so where no end is anchored the cheapest story may be that both sequences hardly overlap. One that
-    pairs more of them is as good if it is nearly as cheap, and one that pairs far more may cost what a clock that was set costs. A single
-    pair of clocks that lie far apart, on nobody else's word and not by its epoch, is no better than a fault.
-    """
+    """The cheapest story; markers that a story of nearly the same price tells otherwise are doubtful, where the cheapest has a fault, or
+    pairs fewer of them and no end is anchored. A single pair of clocks that lie far apart, on nobody else's word and not by its epoch,
+    is no better than a fault."""
     if not stories:
         return []
-    best, pairs = stories[0].matches(), [_pairs(story) for story in stories]
+    cheapest, best, pairs = stories[0], stories[0].matches(), _pairs(stories[0])
     same = len({marker.epoch for marker in producer.markers} | {one.epoch for one in producer.decided}) == 1
-    far = not producer.anchored and same and pairs[0] < 2 and stories[0].by_time > BY_TIME_ALONE
-    at_fault = stories[0].faults > LITTLE or far
+    far = not producer.anchored and same and pairs < 2 and cheapest.by_time > BY_TIME_ALONE
+    at_fault = cheapest.faults > LITTLE or far
     rivals = [
         story.matches()
-        for story, paired in zip(stories[1:], pairs[1:], strict=True)
-        if (story.cost - stories[0].cost < MARGIN and (at_fault or (paired > pairs[0] and not producer.anchored)))
-        or (paired >= LITTLE_TOLD * pairs[0] + LITTLE_TOLD and not producer.anchored and story.cost - stories[0].cost < FOR_LITTLE)
+        for story in stories[1:]
+        if (story.cost - cheapest.cost < MARGIN and (at_fault or (not producer.anchored and _pairs(story) > pairs)))
+        or _tells_far_more(producer, story, cheapest)
     ]
     return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in rivals)) for at, m in enumerate(best)]
 

@@ -12,6 +12,7 @@ from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
     APART,
     CONTRADICTION,
+    DRIFT,
     EXTRA,
     EXTRA_BY_TOOL,
     EXTRA_EMPTY,
@@ -26,6 +27,7 @@ from eo_audit.model.marker_prices import (
     ODD_EPOCH,
     OUT_OF_ORDER,
     RETRY,
+    ROUNDING_MS,
     STEP,
     STEP_LIKE_A_PERIOD,
     STEP_OF_LEADERS,
@@ -181,9 +183,24 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
         price = UNSEEN if story.told is None else 0.0
         strained = strained or (bool(decided) and marker.at_ms > decided[0].decided_ms + skew_ms)
     elif story.following >= len(decided) and producer.newer_markers and marker.offset >= clock.told_up_to:
-        price = price if decided and is_before(marker, decided[-1]) else UNSEEN
+        price = price if decided and is_before(marker, decided[-1]) else STEP if _is_early(story, marker) else UNSEEN
     told = (story, Match(None, again=False, doubtful=False))
     return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
+
+
+def _is_early(story: Story, marker: Marker) -> bool:
+    """Before the last transaction was complete, by the clock that wrote its marker: no younger one can have ended by then."""
+    last, one, distance = story.last, story.last_decided, story.distance
+    if (
+        last is None
+        or one is None
+        or distance is None
+        or one.until_ms is None
+        or of_two_clocks(one)
+        or marker.leader_epoch != last.leader_epoch
+    ):
+        return False
+    return marker.at_ms - distance.least + ROUNDING_MS + DRIFT * abs(marker.at_ms - last.at_ms) < one.until_ms
 
 
 def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story:
