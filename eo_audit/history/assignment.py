@@ -12,9 +12,8 @@ is `suspected`.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.clock_offsets import NEVER_MS, farthest
+from eo_audit.history.clock_offsets import NEVER_MS, clocked
 from eo_audit.history.marker_match import INSTANCE_TYPE, MARKER_TYPE
-from eo_audit.model.alignment import ROUNDING_MS
 
 OPEN_END = 2**62  # the place of what no marker has ended yet
 
@@ -66,33 +65,19 @@ def judged_events(
         allow, marker_role and marker_instance of markers;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
-    told_by = ("newest_offset_ms", "spread_ms", "newest_leader_epoch", "told_up_to_offset")
-    ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by))
     logs = replica_logs.selectExpr(
         *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "broker", "dumped_at_ms"),
         "coalesce(clean_end, false) AS clean_end",
     )
     limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms")
-    known = F.broadcast(logs.join(limits.join(farthest(clock_offsets), "cluster", "left"), "cluster"))
-    leaders = F.broadcast(rows.groupBy("replica_log_id").agg(F.max("partition_leader_epoch").alias("leader_epoch")))
-    clocked = (
+    events = (
         _sides(matched)
         .unionByName(_spans(spans, rows))
-        .join(known, "replica_log_id")
-        .join(leaders, "replica_log_id", "left")
+        .join(F.broadcast(logs.join(limits, "cluster")), "replica_log_id")
         .join(reach, ["cluster", "producer_id"], "left")
-        .join(ahead, ["replica_log_id", "coordinator_log_id"], "left")
-        # Pairs tell of the clock that wrote them: a leader that came later has its own.
-        .selectExpr(
-            "*", "coalesce(newest_leader_epoch = leader_epoch, newest_offset_ms IS NOT NULL AND leader_epoch IS NULL) AS is_clocked"
-        )
-        .selectExpr(
-            *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),
-            f"IF(is_clocked, spread_ms + {ROUNDING_MS}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms",
-            "IF(is_clocked, 0L, skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms",
-        )
+        .transform(lambda frame: clocked(frame, rows, clock_offsets))
     )
-    return _judged(_with_candidates(clocked.repartition("replica_log_id", "producer_id")), whole_logs)
+    return _judged(_with_candidates(events.repartition("replica_log_id", "producer_id")), whole_logs)
 
 
 def assign_instances(rows: DataFrame, events: DataFrame, instances: DataFrame) -> DataFrame:
@@ -191,7 +176,8 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     """
     sealed = "IF(marker IS NULL AND closer IS NULL, sealed_ms, coalesce(marker.at_ms, closer.at_ms)) - ahead_ms"
     # The clock of an older leader is not the one whose distance is known.
-    by_known_clock = "coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)"
+    by_known_clock = """coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)
+        AND coalesce(known_from_epoch = newest_coordinator_epoch, true)"""
     begins = f"""(known_from_ms IS NULL OR coalesce({by_known_clock}
         AND coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unsure_ms, true))"""
     dumped_behind = """coalesce((clean_end AND coordinator_clean_end)

@@ -8,6 +8,8 @@ that waited for its partition does not count; the newest pairs tell where the cl
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.model.alignment import ROUNDING_MS
+
 NEWEST = 64  # pairs that tell of the end of a log
 NEVER_MS = 2**60
 _ONE_CLOCK = "coalesce(found.prepare_leader_epoch = found.complete_leader_epoch, true)"  # else the completion has another leader's time
@@ -66,6 +68,36 @@ def farthest(clock_offsets: DataFrame) -> DataFrame:
         clock_offsets: the table.
     """
     return clock_offsets.groupBy("cluster").agg(F.expr("max(abs(newest_offset_ms)) AS farthest_ms"))
+
+
+def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> DataFrame:
+    """Events of producers with ahead_ms (of their log's clock before the coordinator's), tolerance_ms (how exactly that is known),
+    unsure_ms (0 where pairs tell of both newest leaders' clocks), newest_leader_epoch, newest_coordinator_epoch and told_up_to_offset.
+
+    Args:
+        events: with cluster, replica_log_id, coordinator_log_id, known_until_epoch and skew_ms.
+        rows: what `sequences.producer_rows` returns, for the newest leader of each log.
+        clock_offsets: the table.
+    """
+    told_by = ("newest_offset_ms", "spread_ms", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset")
+    ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by))
+    leaders = F.broadcast(rows.groupBy("replica_log_id").agg(F.max("partition_leader_epoch").alias("leader_epoch")))
+    return (
+        events.join(F.broadcast(farthest(clock_offsets)), "cluster", "left")
+        .join(leaders, "replica_log_id", "left")
+        .join(ahead, ["replica_log_id", "coordinator_log_id"], "left")
+        # Pairs tell of the two clocks that wrote them: a leader that came later has its own.
+        .selectExpr(
+            "*",
+            """coalesce(newest_leader_epoch = leader_epoch, newest_offset_ms IS NOT NULL AND leader_epoch IS NULL)
+                AND coalesce(newest_coordinator_epoch = known_until_epoch, true) AS is_clocked""",
+        )
+        .selectExpr(
+            *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),
+            f"IF(is_clocked, spread_ms + {ROUNDING_MS}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms",
+            "IF(is_clocked, 0L, skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms",
+        )
+    )
 
 
 def _sums(**columns: str) -> list[Column]:

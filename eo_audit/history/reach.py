@@ -46,11 +46,11 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
         clusters: the table.
 
     Returns:
-        cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, and the first four columns of
-        `coordinator_logs` about the log it stands in.
+        cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, the epochs of the leaders whose
+        clocks these are (known_from_epoch, known_until_epoch), and the first four columns of `coordinator_logs` about the log it stands in.
     """
     logs = F.broadcast(coordinator_logs(replica_logs, clusters).drop("cluster"))
-    bound = "IF(previous_offset IS NULL AND NOT head_known, batch_timestamp_ms, NULL)"
+    bound = "IF(previous_offset IS NULL AND NOT head_known, struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch), NULL)"
     to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
     of_log = "max(struct(coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end))"
     told = (
@@ -59,7 +59,8 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
         .join(logs, "coordinator_log_id", "left")
         .groupBy("cluster", "producer_id")
         .agg(
-            F.expr(f"max({bound}) AS known_from_ms"),
+            F.expr(f"max({bound}) AS known_from"),
+            F.expr("max(partition_leader_epoch) AS known_until_epoch"),
             F.expr(f"{to_the_end} AS to_the_end"),
             F.expr("max(batch_timestamp_ms) AS newest_ms"),
             F.expr("min(told_until_ms) AS told_until_ms"),
@@ -67,7 +68,8 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
         )
     )
     return told.selectExpr(
-        *("cluster", "producer_id", "true AS has_story", "known_from_ms"),
+        *("cluster", "producer_id", "true AS has_story", "known_from.at_ms AS known_from_ms", "known_from.epoch AS known_from_epoch"),
+        "known_until_epoch",
         "IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms",
         *(
             "log.coordinator_log_id",
