@@ -133,9 +133,11 @@ def _figures(results: Sequence[Result], seconds: float) -> None:
     for kind, planted in sorted(Counter(result.truth.kind for result in results if result.truth).items()):
         mine = [result for result in results if result.truth and result.truth.kind == kind]
         decidable = [result for result in mine if result.truth and result.truth.demands]
-        found = sum(not any(line.startswith("missed") for line in result.wrong) for result in decidable)
+        left_open = sum(result.open for result in decidable)
+        found = sum(not any(line.startswith("missed") for line in result.wrong) for result in decidable) - left_open
         beside = sum(any(not line.startswith("missed") for line in result.wrong) for result in mine)
-        _say(f"  {kind}: {planted} planted, {found} of {len(decidable)} that can be decided found, {beside} with something beside")
+        told = f"{found} of {len(decidable)} that can be decided found, {left_open} unknown in dumps that are not complete"
+        _say(f"  {kind}: {planted} planted, {told}, {beside} with something beside")
     rules = Counter(rule for result in failed for rule in {line.split()[0] for line in result.wrong if not result.truth})
     if rules:
         _say("  said of healthy clusters: " + ", ".join(f"{rule} in {count}" for rule, count in rules.most_common()))

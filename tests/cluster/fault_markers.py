@@ -26,7 +26,10 @@ def late_write(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     write = stamped(scene, log, move(log, scene.data(log, transaction)[-1], at))
     decidable = scene.plan.stopped or scene.is_followed(log, at, transaction)
-    truth = Truth("late_write:hangs", rules("T01", "T02"), OPEN | {"T07"}, log.place, transaction.producer_id, transaction.transactional_id)
+    # While the next transaction runs elsewhere, a late record looks like one that this next one wrote without registering.
+    later = any(other.producer_id == transaction.producer_id and other.number > transaction.number for other in scene.world.transactions)
+    must = rules("T01", "T02|T07" if later else "T02")
+    truth = Truth("late_write:hangs", must, OPEN | {"T07"}, log.place, transaction.producer_id, transaction.transactional_id)
     return at_writes(scene, truth, [write], decidable, f"data of transaction {transaction.number} stands behind its {transaction.decision}")
 
 
@@ -70,7 +73,9 @@ def unregistered(scene: Scene, rng: random.Random) -> Planted | None:
     write = Write(at, broker_ms, leader_epoch, (record,), t.producer_id, t.epoch, first, transaction=t)
     insert(log, write)
     never = not scene.listing(log.place, t.producer_id)
-    must = rules("T01", "T07") if never else rules("T01", "T02|T07")
+    # The one before may have listed the partition, for all that the cleaner left of it.
+    before = [other for other in scene.world.transactions if other.producer_id == t.producer_id and other.number < t.number][-1:]
+    must = rules("T01", "T07") if never else rules("T01", "T02|T07") if all(map(scene.is_told, before)) else rules("T01")
     truth = Truth("unregistered", must, OPEN | {"T02"}, log.place, t.producer_id, t.transactional_id)
     return at_writes(scene, truth, [write], scene.is_followed(log, at, t), f"transaction {t.number} does not list the partition")
 

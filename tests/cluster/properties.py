@@ -1,7 +1,8 @@
 """The two properties: a healthy cluster is not accused, and one planted fault is found where it is and nothing else.
 
 1. A healthy cluster has no finding above info, and, when its dumps are complete, no unknown that the default policy minds.
-2. A cluster with one planted fault has that finding at that place, and no other that fails a run.
+2. A cluster with one planted fault has that finding at that place, and no other that fails a run. Where the dumps are not complete, the
+   rule may be `unknown` there instead, if the policy minds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,12 +37,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """What is wrong with what the audit says of a case; `truth` is None for a healthy one, `transactions` how many it had."""
+    """What is wrong with what the audit says of a case; `truth` is None for a healthy one, `transactions` how many it had; `open`: what
+    must be found is unknown in dumps that are not complete."""
 
     case: Case
     wrong: tuple[str, ...]
     transactions: int
     truth: Truth | None = None
+    open: bool = False
 
 
 def check(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Result]:
@@ -60,10 +63,15 @@ def check(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Resu
     if not made:
         return []
     said = audit(spark, [folder / "dumps" / name for name in made], folder / "out")
-    return [
-        Result(case, tuple(_healthy(case.shape, said[name]) if truth is None else _planted(truth, said[name])), transactions, truth)
-        for name, (case, truth, transactions) in made.items()
-    ]
+    return [_result(case, truth, said[name], transactions) for name, (case, truth, transactions) in made.items()]
+
+
+def _result(case: Case, truth: Truth | None, said: Said, transactions: int) -> Result:
+    if truth is None:
+        return Result(case, tuple(_healthy(case.shape, said)), transactions)
+    missed = [rules for rules in truth.demands if not _is_found(truth, rules, said)]
+    is_open = not case.shape.is_complete and bool(missed) and all(_is_unknown(truth, rules, said) for rules in missed)
+    return Result(case, tuple(_planted(truth, said, [] if is_open else missed)), transactions, truth, is_open)
 
 
 def _make(case: Case, folder: Path) -> tuple[Truth | None, int] | None:
@@ -107,16 +115,25 @@ def _healthy(shape: Shape, said: Said) -> Iterable[str]:
         yield from (f"unknown {why}: {place} ({' '.join(codes)})" for (why, place), codes in whys.items())
 
 
-def _planted(truth: Truth, said: Said) -> Iterable[str]:
+def _planted(truth: Truth, said: Said, missed: Iterable[frozenset[str]]) -> Iterable[str]:
     yield from said.crashed
-    for rules in truth.demands:
-        if not any(finding.rule in rules and _is_at(truth, finding) for finding in said.above_info):
-            where = f"{truth.place} producer {truth.producer_id} {truth.offsets}"
-            yield f"missed {'|'.join(sorted(rules))} of {truth.kind} at {where}: {truth.why}"
+    for rules in missed:
+        where = f"{truth.place} producer {truth.producer_id} {truth.offsets}"
+        yield f"missed {'|'.join(sorted(rules))} of {truth.kind} at {where}: {truth.why}"
     chosen = policy.load()
     for finding in said.findings:
         if chosen.fails(finding.rule, finding.severity) and not (finding.rule in truth.allowed and _is_near(truth, finding)):
             yield f"beside {truth.kind} ({truth.why}): {told(finding)}"
+
+
+def _is_found(truth: Truth, rules: frozenset[str], said: Said) -> bool:
+    return any(finding.rule in rules and _is_at(truth, finding) for finding in said.above_info)
+
+
+def _is_unknown(truth: Truth, rules: frozenset[str], said: Said) -> bool:
+    """One of the rules is unknown in the log of the fault, and that makes the verdict unknown."""
+    place = "-".join(map(str, truth.place)) if truth.place else None
+    return any(code in rules and (place is None or f" {place} " in f" {where} ") for code, _, where in said.unknowns)
 
 
 def _is_at(truth: Truth, finding: Finding) -> bool:
