@@ -136,6 +136,7 @@ def findings(collected: Collected) -> tuple[list[Finding], dict[str, str]]:
     """All findings of an audit, sorted by their ids, and a sentence for each rule that crashed while it explained a case."""
     drafts, crashed = _explained(collected.cases, collected.context)
     drafts = _without_twice_told(drafts)
+    # Silenced before they are put together: a replica that shows the cause mutes its own effects only.
     parts: dict[str, list[Draft]] = defaultdict(list)
     for draft in drafts:
         parts[finding_id(draft)].append(draft)
@@ -243,6 +244,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
         producer_epoch=best.case.row.lenient.maybe("producer_epoch") if epoch is None else epoch,
         first_offset=best.first_offset,
         last_offset=max(lasts, default=None),
+        # As many as there is evidence for; `record_count` tells of all.
         offset_ranges=tuple(sorted(ranges)[:MOST_EVIDENCE]),
         record_count=_records(order),
         timestamp_ms=min(times, default=None),
@@ -271,6 +273,7 @@ def _records(drafts: Sequence[Draft]) -> int | None:
         records = draft.case.records if draft.said.record_count is None else draft.said.record_count
         if records is not None:
             of_broker[_broker(draft)] += records
+    # Not the sum: replicas hold the same records, and one may lack some.
     return max(of_broker.values(), default=None)
 
 

@@ -12,6 +12,7 @@ from eo_audit.dump.identity import ManifestHint
 from eo_audit.dump.printed import INT, number, text
 
 MAX_BYTES = 1 << 20
+# Names are joined by dots; ten levels are more than anybody reads, and less than Python's stack.
 _MAX_DEPTH = 10
 
 

@@ -6,6 +6,7 @@ from typing import Never
 
 from eo_audit.rules.row import Row
 
+# A coordinator that holds one of these will still write markers (TransactionMarkerChannelManager), or end it after its timeout.
 UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 # What the context holds only of those cases whose rules ask for it (`Rule.asks`): fields of `Context`.
 ASKED = ("last_of_producer", "open_spans", "unmarked", "data_of", "edges", "spans", "missed_entries")
