@@ -133,6 +133,7 @@ class _Clocks:
 def _clocks(tables: Tables) -> _Clocks:
     farthest: dict[str, int] = defaultdict(int)
     for row in tables.arrow("clock_offsets").to_pylist():
+        # As they stood at the end of the log: clocks that were mended count as mended.
         farthest[row["cluster"]] = max(farthest[row["cluster"]], abs(row["newest_offset_ms"]))
     logs = tables.arrow("replica_logs").to_pylist()
     stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
@@ -325,6 +326,7 @@ def _of_producers(table: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[i
     """Rows of some producers, by (replica log, producer id), in offset order."""
     if not pairs:
         return {}
+    # Sorted, so that the same audit sends Spark the same query.
     logs, producers = sorted({log for log, _ in pairs}), sorted({producer for _, producer in pairs})
     # A product of both lists is more than the pairs, but plain conditions that Delta can skip files by; what nobody asked for is not looked
     # up.

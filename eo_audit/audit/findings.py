@@ -222,6 +222,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
     order = sorted(same, key=lambda draft: (-RANK[draft.severity], -draft.case.hits, _broker(draft)))
     best = order[0]
     cluster, topic, partition = best.place
+    # A set: replicas name the same offsets.
     ranges = {r for draft in order for r in _ranges(draft)}
     lasts = [draft.last_offset for draft in order if draft.last_offset is not None]
     times = [at for draft in order if (at := draft.said.timestamp_ms or draft.case.timestamp_ms) is not None]
@@ -302,6 +303,7 @@ def _cause(finding: Finding, of_rule: Mapping[tuple[str, str, int | None], list[
     for code in BY_CODE[finding.rule].caused_by:
         for other in of_rule.get((code, finding.cluster, finding.producer_id), []):
             same_place = BY_CODE[code].of_coordinator or (other.topic, other.partition) == (finding.topic, finding.partition)
+            # A coordinator's fault shows in every partition of the transaction; any other cause lies in the same log.
             if same_place and _may_follow(finding, other):
                 return other.finding_id
     return None

@@ -203,6 +203,7 @@ def _line(item: object, source: str, *, kind: str, allowed: Sequence[str], decid
     if "informs" in values:
         if values["informs"] is not True:
             raise ConfigurationError(f"{source}: informs must be true (the rules that only inform), or not there")
+        # By the rules themselves: a new one that only informs needs no new policy.
         rules |= {rule.code for rule in RULES if rule.informs}
     return Line(rules, _names(values.get(kind), f"{source}, {kind}", allowed), verdict, reason)
 

@@ -166,6 +166,7 @@ def _held_back(partitions: Sequence[Mapping[str, object]], policy: Policy) -> di
         level, limit = policy.held_back.decides(told["held_back_seconds"], hw - lso)
         if level and limit:
             crossed[level].append((f"{row['cluster']}:{place(row)}", limit))
+    # The graver level alone is told: it is why the run ends as it does.
     level = "fail" if crossed["fail"] else "warning"
     if not crossed[level]:
         return None
@@ -201,6 +202,7 @@ def _judge(rule: Rule, collected: Collected, crash: str | None) -> Judged:
     seen = frozenset(log.place for log in logs if unknowns[log.log_id] is None)
     missing = {item for item in unknowns.values() if item is not None}
     missing |= _undumped(rule, collected)
+    # Of a cluster whose coordinator log was not dumped there is no log that could be asked.
     if rule.of_coordinator:
         missing |= _missing_coordinators(collected)
     return Judged(seen, frozenset(missing), crash)

@@ -19,6 +19,7 @@ Fields = dict[str, str | int | bool | list[Partition] | None]
 
 TRANSACTION_TEXT, TRANSACTION_JSON = "transaction_text", "transaction_json"
 
+# By their ids in TransactionState, 0 to 7.
 STATE_NAMES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence")
 
 _ID_PREFIX = re.compile(rb" key: (?:transaction_metadata::)?transactionalId=")
@@ -158,6 +159,7 @@ def _json_fields(key: Json, value: Json | None, *, key_size: int, value_size: in
     transactional_id = json_text(json_object(key, "data"), "transactionalId")
     if transactional_id is None or (value is None) != (value_size < 0):
         return None
+    # TransactionLogKey version 0: 2 bytes of version and 2 of length before the id.
     key_fits = exact_or_lossy(transactional_id.encode(), key_size - 4)
     if value is None:
         return {"transactional_id": transactional_id, "tombstone": True, "size_identity_ok": key_fits}

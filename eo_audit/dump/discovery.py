@@ -33,6 +33,7 @@ _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 # Hidden files, what people write beside dumps, what brokers keep beside logs.
 _NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state")
+# A line as the tool begins it, with a byte order mark where Windows wrote one: what has none within its first 64 KiB is no dump.
 _DUMP_LINE = re.compile(
     rb"^(?:\xef\xbb\xbf)?(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: "
     rb"|timestamp: \d+ offset: |producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
@@ -296,6 +297,7 @@ def _folder(found: _Found) -> Path:
 def _base(found: _Found, partitions: set[Path]) -> Path:
     """The folder that its path is relative to: above the partition's and the broker's folder, where the input is one of those."""
     folder = _folder(found)
+    # Whoever names `broker-1/orders-0` itself means the same files as whoever names the folder above: their ids must be the same.
     above = folder.parent if folder in partitions and is_partition_folder(folder.name) else folder
     return above.parent if is_broker_folder(above.name) else above
 

@@ -19,6 +19,7 @@ LARGEST_RECORD = 1 << 25  # bytes: a larger record is not read (the default of K
 # Header keys have no length in print, so their end is searched for: without a bound, one odd record would cost a pass over the rest of the
 # file.
 HEADERS_SEARCHED = 1 << 16  # bytes looked through for header keys
+# A longer line is a payload's: no message of the tool, with a path in it, comes near.
 LONGEST_MESSAGE = 1 << 13  # bytes of a line that the tool or the JVM prints beside the data
 BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORDBATCH_OVERHEAD
 
@@ -104,6 +105,7 @@ def follower(window: Window, at: int, position: int) -> Follower:
         window.reach(at + 1)
         return Follower.END
     window.structural(at)
+    # At another position it may be forged, or the batch before it ended elsewhere: the caller decides by what closes.
     if line := batch_line(window.text, at):
         return Follower.BATCH if line.position == position else Follower.OTHER_BATCH
     if DUMPING.match(window.text, at):
@@ -227,6 +229,7 @@ def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
     """No record line follows where one must: the dump has none, or ends here."""
     if profile.deep is not None:
         return not profile.deep
+    # A batch that the cleaner emptied prints no record in a deep dump either.
     if owed_records(group.line) == 0:
         return False
     if group.end >= len(window.text):

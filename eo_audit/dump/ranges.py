@@ -132,6 +132,7 @@ def digest(surveys: Sequence[Survey]) -> str:
 
 def parts(size: int, range_bytes: int) -> list[tuple[int, int]]:
     """Starts and stops of the parts of a file of plain text."""
+    # Parts end where blocks of the digest do, so each block is hashed by one task.
     step = max(range_bytes // LEAF_BYTES, 1) * LEAF_BYTES
     return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 
@@ -188,6 +189,7 @@ def fold(read: Sequence[Reading], reread: Callable[[Range, State], Reading]) -> 
     accepted: list[Reading] = []
     byte, state = 0, State.initial()
     for reading in read:
+        # Not at byte 0: an empty file has one empty range.
         if byte > 0 and byte >= reading.range.stop:
             continue  # an element that began further left covers it
         if (reading.sync_byte, reading.state_in) != (byte, state):

@@ -97,6 +97,7 @@ def _end(row: Row) -> int:
 
 def _whose(file: SidecarFile) -> Identity:
     """A leader-epoch checkpoint and the messages beside a segment speak of one partition, the other files of a whole broker."""
+    # `leader-epoch-checkpoint` lies in the partition's folder, the other checkpoints in the log directory (LogManager).
     if file.kind in (LEADER_EPOCH, "tool_messages"):
         return file.identity
     return replace(file.identity, topic=None, partition=None, dir_kind=None, segment_base_offset=None, replica_log_id=None)
@@ -227,6 +228,7 @@ def _read_manifest(content: bytes, facts: SidecarFacts) -> None:
         return
     starts, said = [line.offset for line in lines], set[int]()
     for entry in manifest.entries:
+        # A value may stand on several lines, and several on one: bytes are owned by lines, so a line with any of them is a fact.
         said.update(range(bisect_right(starts, entry.start) - 1, bisect_left(starts, entry.stop)))
     for index, line in enumerate(lines):
         facts.own("facts" if index in said else "preamble", line)

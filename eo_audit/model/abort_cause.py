@@ -140,6 +140,8 @@ def _new_protocol(abort: Abort) -> Cause:
         return _after_deadline(abort, abort.over_ms, client_possible=not by_server)
     if by_server:
         return Cause(FENCED_BY_INIT, DEFINITE)
+    # Under the new protocol a client's abort and a take-over both raise the epoch by one: only what follows tells, and it may have been a
+    # restart.
     if abort.restarted:
         return Cause(FENCED_BY_INIT, LIKELY, (CLIENT_ABORT,))
     # It went on at once with the epoch that EndTxn answered, and no Empty of another owner came between.

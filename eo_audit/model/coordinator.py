@@ -323,10 +323,13 @@ def _field_change(before: Entry, entry: Entry) -> str | None:
     if entry.status in (EMPTY, TOMBSTONE) or before.status == TOMBSTONE:
         return None
     continues = before.status in CONTINUES_RUN[entry.status] if entry.status in CONTINUES_RUN else False
+    # Only InitProducerId brings a timeout, and it writes Empty.
     if before.timeout_ms != entry.timeout_ms:
         return "timeout"
+    # prepareAddPartitions unites the lists; nothing takes a partition out while a transaction is open.
     if entry.status == before.status == ONGOING and not entry.partitions >= before.partitions:
         return "partitions_shrank"
+    # EndTxn takes the list over as it is: it is where the markers go.
     if entry.status in PREPARED and continues and entry.partitions != before.partitions:
         return "prepare_partitions"
     if continues and _both(before.start_ms, entry.start_ms) and before.start_ms != entry.start_ms:

@@ -117,6 +117,7 @@ def state_at_end(batches: Sequence[Batch], *, end_offset: int, snapshot: Snapsho
     if snapshot is not None and snapshot.offset == end_offset:
         state.open = {txn.producer_id: txn for txn in snapshot.open}
     elif snapshot is not None and batches:
+        # A marker of the producer, at whatever offset behind the snapshot, closed what the snapshot shows as open.
         closed = {batch.producer_id for batch in batches if batch.kind == "marker" and batch.base_offset >= snapshot.offset}
         unseen = (txn for txn in snapshot.open if txn.first_offset < batches[0].base_offset and txn.producer_id not in closed)
         state.open |= {txn.producer_id: txn for txn in unseen}

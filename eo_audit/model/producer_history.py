@@ -75,6 +75,7 @@ class EpochHistory:
             row.overlaps_offset = self._overlapped(first, last)
         if not self.fronts or last > self.fronts[-1][0]:
             self.fronts.append((last, first, batch.base_offset))
+        # By unwrapped sequences: after a full circle of 2^31 records the same printed numbers are another batch.
         self.newest[first, last] = (batch, self.batches)
         self.batches += 1
         self.previous_last = last
@@ -99,6 +100,8 @@ class EpochHistory:
     def _overlapped(self, first: int, last: int) -> int | None:
         """The front that first carried the batch's own first sequence, or the newest front for a batch that goes past it."""
         passes = last > self.fronts[-1][0]
+        # Fronts ascend, so the first that reaches the batch's own first sequence is the one that carried it; a batch that goes past all of
+        # them can only overlap the newest.
         reached = -1 if passes else bisect_left(self.fronts, first, key=lambda front: front[0])
         front_last, front_first, offset = self.fronts[reached]
         return offset if front_first <= last and first <= front_last else None
@@ -192,6 +195,7 @@ class LogHistory:
         epoch = producer.epochs.setdefault(batch.producer_epoch, EpochHistory(previous_offset))
         if batch.kind == "marker":
             row.label = "marker" if row.in_open_transaction else "empty_marker"
+        # The group coordinator writes every offset batch with sequence 0, and appends as AppendOrigin.COORDINATOR, which checks none.
         elif not self.sequenced or batch.base_sequence < 0 or batch.last_sequence < 0:
             row.label = "not_sequenced"
         else:

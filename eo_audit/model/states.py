@@ -47,6 +47,7 @@ _PREVIOUS = {
     PREPARE_ABORT: frozenset({ONGOING, PREPARE_EPOCH_FENCE}),
     COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
+    # Ids expire only where nothing is open (TransactionState.isExpirationAllowed).
     TOMBSTONE: frozenset({*EXPIRABLE, TOMBSTONE, DEAD}),
 }
 _PREVIOUS_TV2 = _PREVIOUS | {PREPARE_ABORT: _PREVIOUS[PREPARE_ABORT] | EXPIRABLE}  # EndTxn(ABORT) with nothing open
@@ -97,6 +98,7 @@ GHOSTS: tuple[Ghost, ...] = (
     Ghost(PREPARE_COMMIT, PREPARE_ABORT, _ANY_PROTOCOL, frozenset({0, 1})),
     # From 2.6 on a fence that failed is tried again at the same epoch (hasFailedEpochFence, KAFKA-9666); before, one higher.
     Ghost(PREPARE_ABORT, PREPARE_ABORT, _ANY_PROTOCOL, frozenset({0, 1})),
+    # An AddPartitions that failed, and then an abort of nothing: EndTxn(ABORT) with an empty list, from the state before it.
     Ghost(ONGOING, PREPARE_ABORT, _NEW_PROTOCOL, frozenset({1}), "forgotten"),
     # TransactionMarkerChannelManager appends CompleteX from its retry queue, unchanged; with other content it would be KAFKA-10080.
     Ghost(COMPLETE_COMMIT, COMPLETE_COMMIT, _ANY_PROTOCOL, frozenset({0}), "same_payload"),

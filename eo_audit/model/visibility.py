@@ -128,6 +128,8 @@ def fetch(log: IndexedLog, *, segment: int, fetch_offset: int, lso: int, bounded
     """
     # A fetch never crosses a segment (LocalLog.read), and the client forgets its aborted producers with each one.
     end = next((base for base in log.segments if base > segment), log.end_offset)
+    # LocalLog.addAbortedTransactions looks the index up to LogSegment.fetchUpperBoundOffset, the next entry of the sparse offset index,
+    # else to the end of the segment: both readers are possible.
     upper = min(lso, end) if bounded else end
     aborted = look_up(log, segment=segment, fetch_offset=fetch_offset, upper_bound=upper)
     sent = (b for b in log.batches if b.last_offset >= fetch_offset and segment <= b.base_offset < end and b.last_offset < lso)

@@ -100,6 +100,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
         told()
         pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, judged, producers.coverage)]
+        # Before the rows are marked: who may read a batch depends on the LSO of its log.
         seen = _visibility(warehouse, frame, producers, assigned, instances)
         pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
         told()
@@ -148,6 +149,7 @@ def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFr
 def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinator: "DataFrame", instances: "DataFrame") -> Judged:
     """Markers beside decisions first: they tell the clocks, and the clocks tell how far each log's dump reaches."""
     known = {"replica_logs": frame.logs, "clusters": frame.clusters}
+    # How far each dump reaches, before anything is called missing: files of a broker at work are copied one after another.
     story = reach(coordinator, frame.logs, frame.clusters)
     matched = match_markers(producers.rows, producers.spans, instances, reach=story, keep=warehouse.materialise, **known)
     matched = warehouse.materialise(matched)

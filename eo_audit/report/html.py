@@ -213,6 +213,7 @@ def _filter_data(incidents: Sequence[Incident], pieces: Sequence[str]) -> str:
     for index, (incident, piece) in enumerate(zip(incidents, pieces, strict=True)):
         severities = sorted({str(shown.row["severity"]) for shown in (incident.cause, *incident.effects)})
         words = visible(incident.search)
+        # What is not laid out at once travels as text: the browser parses it when somebody asks for more.
         later = None if index < FIRST_INCIDENTS else piece
         rows.append([incident_anchor(incident), incident.topics, severities, incident.rules, words, later])
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))

@@ -99,6 +99,7 @@ class Table:
         Returns:
             The new version.
         """
+        # No partition values, no modification time: the log then says the same of the same files.
         added = [AddAction(file.path, file.size, {}, 0, True, file.stats) for file in files]
         properties = CommitProperties(app_transactions=[Transaction(transaction, 1)]) if transaction else None
         with self._told():

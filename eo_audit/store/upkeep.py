@@ -126,6 +126,7 @@ def prune(warehouse: Warehouse, files: Sequence[Superseded], *, told: Callable[[
     by = {"dump_file_id": gone, "section_id": {row["section_id"] for row in sections if row["dump_file_id"] in gone}}
     rows = 0
     for name in table_names("facts"):
+        # Every table of facts has one of the two; which dump file a row is of follows from its section.
         column = next(column for column in by if column in schema(name).columns)
         deleted = warehouse.delete(name, column, by[column])
         told(name, deleted)
