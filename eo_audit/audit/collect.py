@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Row as SparkRow
 
-# What rules may read (`Rule.reads`). The small tables beside them are read straight into memory, see `collect`.
 HISTORIES = (
     *("producer_history", "transaction_spans", "coordinator_history", "transaction_instances", "instance_partitions"),
     *("visibility", "coverage", "aborted_index", "producer_edges"),
@@ -326,7 +325,6 @@ def _of_producers(table: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[i
     """Rows of some producers, by (replica log, producer id), in offset order."""
     if not pairs:
         return {}
-    # Sorted, so that the same audit sends Spark the same query.
     logs, producers = sorted({log for log, _ in pairs}), sorted({producer for _, producer in pairs})
     # A product of both lists is more than the pairs, but plain conditions that Delta can skip files by; what nobody asked for is not looked
     # up.
