@@ -92,6 +92,7 @@ def night_by_night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     return eo_audit.open(root / "out")
 
 
+@pytest.mark.usefixtures("spark")  # of both audits, one of which it asks for by name
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("how", ["in_one_run", "night_by_night"])
 def test_what_is_known_of_a_log_after_some_nights(request: pytest.FixtureRequest, how: str, name: str) -> None:
