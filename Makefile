@@ -11,7 +11,7 @@ CLASSES := .cache/.classes-ready
 # Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test quick bundle tables bench fuzz lint types lock clean java
+.PHONY: help demo test session-tests other-tests quick bundle tables bench fuzz lint types lock clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
@@ -23,8 +23,17 @@ demo: $(JARS) ## audit a real incident (examples/hanging-transaction) and show w
 	test "$$code" -lt 10
 	@$(MAKE) $(CLASSES) || echo "Later starts take some seconds longer."
 
-test: lint $(JARS) ## lint, types and all tests (under 10 minutes on 2 cores); make quick is the short way
-	@$(BIN)/python -m pytest $(TESTS)
+# Two processes: the one Spark session keeps about one core busy, so all tests that do without it run beside it. Not by a plugin: each
+# worker of one would start a session of its own. An end with 5 says that none of TESTS is of that half.
+test: lint $(JARS) ## lint, types and all tests, those with a Spark session beside the others; make quick is the short way
+	@echo "Two halves of the tests beside each other; each tells what it found when it is done (minutes)."
+	@$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),-O) session-tests other-tests
+
+session-tests:
+	@$(BIN)/python -m pytest -m "spark and not own_java" $(TESTS) || test $$? -eq 5
+
+other-tests:
+	@$(BIN)/python -m pytest -m "not spark or own_java" $(TESTS) || test $$? -eq 5
 
 # No Java can be found there, so a test that starts one without saying so fails.
 quick: $(PACKAGES) ## what needs no Java: rules, law, words, dump reader, house rules (under a minute)

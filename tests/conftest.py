@@ -4,16 +4,19 @@
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from eo_audit import pipeline
 from eo_audit.config import load
 from eo_audit.store.session import session
 
-# Files whose tests start Java by themselves: runs of the program, notebooks.
-STARTS_JAVA = ("jobs/test_nights.py", "jobs/test_payloads_at_rest.py", "test_notebooks.py")
+TESTS = Path(__file__).parent
+# Files whose tests start Java by themselves: runs of the program, a cluster, notebooks. They need no session.
+STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py", "test_notebooks.py")
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
     *("dump/test_framing_damage.py", "dump/test_framing_forged.py", "dump/test_framing_ranges.py", "dump/test_kernel.py"),
@@ -24,11 +27,12 @@ SLOW = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that takes the session or what is made with it, those that start Java in another way, and those that take long."""
-    here = Path(__file__).parent
     for item in items:
-        name = item.path.relative_to(here).as_posix()
+        name = item.path.relative_to(TESTS).as_posix()
         if "spark" in getattr(item, "fixturenames", ()) or name in STARTS_JAVA:
             item.add_marker("spark")
+        if name in STARTS_JAVA:
+            item.add_marker("own_java")
         if name in SLOW:
             item.add_marker("slow")
 
@@ -36,9 +40,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of all tests. Tests that change a setting put it back (`spark.conf.set`, then `unset`)."""
-    started = session(load(master="local[2]"), input_bytes=0)
+    config = load(master="local[2]")
+    # Plans and few rows as in a small run; but Java's second compiler, which a run of seconds does not live to see, saves a third of the
+    # CPU time of a session that plans for minutes (model clusters 24 s against 48 s, the corpus 13 s against 22 s).
+    lasting = replace(config.small, driver_memory="2g", java_options="-XX:+UseSerialGC")
+    started = session(replace(config, small=lasting), input_bytes=0)
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="session")
+def hanging_example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One audit of the example with a hanging transaction, for all who look at it; who changes something copies the folder."""
+    return _audited(spark, tmp_path_factory.mktemp("example"), TESTS.parent / "examples" / "hanging-transaction" / "dumps")
+
+
+@pytest.fixture(scope="session")
+def hanging_k39(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of its dumps in the corpus, which were printed with payloads."""
+    return _audited(spark, tmp_path_factory.mktemp("hanging"), TESTS / "data" / "corpus" / "dumps" / "hanging_txn_k39")
+
+
+def _audited(spark: SparkSession, out: Path, dumps: Path) -> Path:
+    pipeline.run(out, [dumps], pipeline.Options(), spark=lambda: spark)
+    return out
 
 
 @pytest.fixture(scope="session", autouse=True)

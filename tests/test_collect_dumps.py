@@ -15,7 +15,7 @@ RECORDED = ROOT / "tests/data/corpus/dumps/hanging_txn_k39"
 
 # The tool's own rules: it goes through its files until one fails, and says "Dumping" with the path it was given. A file nobody recorded
 # makes it fail as a damaged segment does, one that is gone as a missing one. A hook does to the log directory what a running broker does.
-REPLAY = """#!{python}
+REPLAY = """#!{python} -IS
 import pathlib, sys
 if "--version" in sys.argv:
     print("3.9.1 (Commit:f745dfdcee2b9851)")

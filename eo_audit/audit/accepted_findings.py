@@ -39,6 +39,7 @@ class Accepted:
         """Is it still accepted at the audit's now? Never where there is no clock."""
         if as_of_ms is None:
             return False
+        # By the audit's now, not the machine's: the same dumps and the same file give the same verdict in any year.
         return as_of_ms // _DAY_MS <= (self.until - date(1970, 1, 1)).days
 
 
@@ -58,6 +59,7 @@ def load(path: Path) -> tuple[Accepted, ...]:
 
 
 def _accepted(row: object, path: Path, number: int) -> Accepted:
+    # Exactly these: a misspelled `until` would else accept for ever.
     if not isinstance(row, dict) or set(row) != set(_FIELDS):
         raise ConfigurationError(f"{path}: entry {number} must have exactly {', '.join(_FIELDS)}")
     if type(row["until"]) is not date:  # nor a moment, which is a date to Python
@@ -93,6 +95,7 @@ def accept(path: Path, finding: Row, *, who: str, why: str, until: str, as_of_ms
         raise ArgumentError(f"--until {until} is over already: the audit was judged as of {moment(as_of_ms)}")
     rows = [entry for entry in load(path) if entry.finding_id != added.finding_id]
     content = {"accepted": [asdict(entry) for entry in (*rows, added)]}
+    # The file is a team's, and under review: half of it must never be read by the audit of that night.
     waiting = path.with_suffix(path.suffix + ".new")
     waiting.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     waiting.replace(path)

@@ -110,6 +110,7 @@ def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[l
         return [], {}
     try:
         return cases(histories, rules).collect(), {}
+    # A rule that a team wrote may name a column that is not there: the others still judge.
     except PySparkException as error:
         if len(rules) == 1:
             return [], {rules[0].code: str(error).strip().splitlines()[0]}
@@ -131,6 +132,7 @@ class _Clocks:
 def _clocks(tables: Tables) -> _Clocks:
     farthest: dict[str, int] = defaultdict(int)
     for row in tables.arrow("clock_offsets").to_pylist():
+        # As they stood at the end of the log: clocks that were mended count as mended.
         farthest[row["cluster"]] = max(farthest[row["cluster"]], abs(row["newest_offset_ms"]))
     logs = tables.arrow("replica_logs").to_pylist()
     stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
@@ -154,7 +156,9 @@ def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mappi
     breaks: dict[int, list[Row]] = defaultdict(list)
     for row in tables.arrow("coverage").to_pylist():
         if row["state"] not in COVERED:
+            # What the cleaner removed is no break: it removes nothing that a rule could miss.
             breaks[row["replica_log_id"]].append(Row(row))
+    # A log of which no batch was read has no numbers, and must still be said to be unread.
     named = {s["replica_log_id"]: s for s in sections if s["replica_log_id"] is not None and s["kind"] == "log"} | numbers
     return {
         log_id: Log(
@@ -251,6 +255,7 @@ def _context(
     clocks: _Clocks,
 ) -> Context:
     """The context of these cases, with what they ask for by id."""
+    # Few rows at most: a sound broker writes no entry that a look-up misses.
     missed = histories["aborted_index"].where("ends_at_offset IS NOT NULL").withColumn("first_offset", F.col("entry_first_offset"))
     instance_ids = set(_instance_ids(found)) | {name for row in fates.values() if (name := row.text("instance_id"))}
     siblings: dict[tuple[str, str | None, int | None], list[Log]] = defaultdict(list)
@@ -337,6 +342,7 @@ def _place(text: str) -> tuple[str, str, int]:
 
 def _transactions(instances: DataFrame) -> tuple[Row, ...]:
     columns = ["cluster", "transactional_id", "producer_id", "data_epoch", "decision", "abort_cause", "abort_cause_certainty"]
+    # Commits are left out: of a healthy cluster they are nearly all, and verdict.json is read whole.
     unfinished = F.col("is_last") & F.col("last_status").isin("Ongoing", "PrepareCommit", "PrepareAbort")
     rows = instances.where((F.col("decision") == "ABORT") | unfinished).select(*columns, "first_entry_offset").collect()
     ordered = sorted(rows, key=lambda row: (row["cluster"], row.transactional_id, row.first_entry_offset))

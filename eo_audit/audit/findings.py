@@ -136,6 +136,7 @@ def findings(collected: Collected) -> tuple[list[Finding], dict[str, str]]:
     """All findings of an audit, sorted by their ids, and a sentence for each rule that crashed while it explained a case."""
     drafts, crashed = _explained(collected.cases, collected.context)
     drafts = _without_twice_told(drafts)
+    # Silenced before they are put together: a replica that shows the cause mutes its own effects only.
     parts: dict[str, list[Draft]] = defaultdict(list)
     for draft in drafts:
         parts[finding_id(draft)].append(draft)
@@ -221,6 +222,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
     order = sorted(same, key=lambda draft: (-RANK[draft.severity], -draft.case.hits, _broker(draft)))
     best = order[0]
     cluster, topic, partition = best.place
+    # A set: replicas name the same offsets.
     ranges = {r for draft in order for r in _ranges(draft)}
     lasts = [draft.last_offset for draft in order if draft.last_offset is not None]
     times = [at for draft in order if (at := draft.said.timestamp_ms or draft.case.timestamp_ms) is not None]
@@ -243,6 +245,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
         producer_epoch=best.case.row.lenient.maybe("producer_epoch") if epoch is None else epoch,
         first_offset=best.first_offset,
         last_offset=max(lasts, default=None),
+        # As many as there is evidence for; `record_count` tells of all.
         offset_ranges=tuple(sorted(ranges)[:MOST_EVIDENCE]),
         record_count=_records(order),
         timestamp_ms=min(times, default=None),
@@ -271,6 +274,7 @@ def _records(drafts: Sequence[Draft]) -> int | None:
         records = draft.case.records if draft.said.record_count is None else draft.said.record_count
         if records is not None:
             of_broker[_broker(draft)] += records
+    # Not the sum: replicas hold the same records, and one may lack some.
     return max(of_broker.values(), default=None)
 
 
@@ -299,6 +303,7 @@ def _cause(finding: Finding, of_rule: Mapping[tuple[str, str, int | None], list[
     for code in BY_CODE[finding.rule].caused_by:
         for other in of_rule.get((code, finding.cluster, finding.producer_id), []):
             same_place = BY_CODE[code].of_coordinator or (other.topic, other.partition) == (finding.topic, finding.partition)
+            # A coordinator's fault shows in every partition of the transaction; any other cause lies in the same log.
             if same_place and _may_follow(finding, other):
                 return other.finding_id
     return None

@@ -61,6 +61,7 @@ class HeldBack:
             ("warning", self.warn_after_minutes, self.warn_after_offsets),
         ):
             word = level.replace("warning", "warn")
+            # The time first: how long consumers wait is what somebody promised; offsets stand for it where clocks do not tell.
             if minutes is not None and seconds is not None and seconds >= minutes * 60:
                 return level, f"{word}_after_minutes: {minutes:g}"
             if most is not None and offsets is not None and offsets >= most:
@@ -159,6 +160,7 @@ def _held_back(content: object, source: str) -> HeldBack:
         raise ConfigurationError(f"{source}: a reason is missing")
     minutes = [_limit(values, name, source) for name in limits[:2]]
     offsets = [_limit(values, name, source) for name in limits[2:]]
+    # Half an offset is a slip of the pen, and would be cut off in silence.
     wrong = next((name for name, most in zip(limits[2:], offsets, strict=True) if most is not None and most != int(most)), None)
     if wrong:
         raise ConfigurationError(f"{source}: {wrong} must be a whole number")
@@ -170,6 +172,7 @@ def _limit(values: Mapping[str, object], name: str, source: str) -> float | None
     value = values.get(name)
     if value is None:
         return None
+    # YAML reads `.inf` and `.nan` as numbers, and `yes` as a boolean, which is a number to Python.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise ConfigurationError(f"{source}: {name} must be a number that is not below 0, or null")
     return value
@@ -187,6 +190,7 @@ def _lines(content: object, source: str, *, kind: str, allowed: Sequence[str], d
     if not isinstance(content, list) or not content:
         raise ConfigurationError(f"{source}: must be a list of lines")
     lines = tuple(_line(item, f"{source}, line {at}", kind=kind, allowed=allowed, decides=decides) for at, item in enumerate(content, 1))
+    # So that `fails` and `leaves_open` always find a line: a policy must not be silent about a rule of the next release.
     if lines[-1].rules or (set(allowed) - lines[-1].values and lines[-1].values):
         raise ConfigurationError(f"{source}: the last line must fit everything (no rules, no {kind})")
     return lines
@@ -199,6 +203,7 @@ def _line(item: object, source: str, *, kind: str, allowed: Sequence[str], decid
     if "informs" in values:
         if values["informs"] is not True:
             raise ConfigurationError(f"{source}: informs must be true (the rules that only inform), or not there")
+        # By the rules themselves: a new one that only informs needs no new policy.
         rules |= {rule.code for rule in RULES if rule.informs}
     return Line(rules, _names(values.get(kind), f"{source}, {kind}", allowed), verdict, reason)
 

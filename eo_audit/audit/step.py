@@ -43,6 +43,7 @@ def audit_histories(
     Raises:
         ConfigurationError: the policy or the accepted findings cannot be used.
     """
+    # Before any query: a slip in a file is said in a second, not after minutes.
     chosen, known = policies.load(policy), accepted_findings.load(accepted) if accepted else ()
     collected = collect(warehouse)
     found, crashed = findings(collected)

@@ -79,21 +79,13 @@ def build(
     crashes = {**collected.crashed, **(crashed or {})}
     judged = {rule.code: _judge(rule, collected, crashes.get(rule.code)) for rule in rules}
     now, clock = _as_of(collected.context.clusters.values())
-    # Only what was found again: an accepted finding that is gone is told by the history of audits.
-    found = {finding.finding_id for finding in findings}
-    entries = [accepted_findings.entry(one, now) for one in accepted if one.finding_id in found]
-    muted = frozenset(entry["finding_id"] for entry in entries if not entry["expired"])
-    of_rule = {
-        rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules
-    }
+    entries = _entries(accepted, findings, now)
+    of_rule = _of_rules(rules, judged, findings, policy, entries)
     unknowns = _of_run(judged.values(), collected.context.logs.values(), unread, policy, rules=rules)
     is_open = bool(unknowns) or any(_is_minded(code, item, policy) for code, item in judged.items())
     partitions = [_partition(log, collected.context) for log in _in_order(collected.context.logs.values())]
     held = _held_back(partitions, policy)
-    # The worst wins, and failing is worse than unknown: a proven loss is one, whatever else could not be seen.
-    failing = any(result["failing"] for result in of_rule.values()) or bool(held and held["decides"] == "fail")
-    verdict = "fail" if failing else "unknown" if is_open else "pass"
-    severities = Counter(finding.severity for finding in findings)
+    verdict = _worst(of_rule.values(), held, is_open=is_open)
     said = {
         "schema": SCHEMA,
         "run_id": run_id,
@@ -108,13 +100,43 @@ def build(
         "rules": of_rule,
         **({"unknowns": unknowns} if unknowns else {}),
         **({"accepted": entries} if entries else {}),
-        "counts": {severity: severities.get(severity, 0) for severity in reversed(SEVERITIES)},
+        "counts": _counts(findings),
         "held_back": held,
         "timeouts": _timeouts(collected),
         "partitions": partitions,
         "transactions": [_transaction(row) for row in collected.transactions],
     }
     return _told_first(said, findings)
+
+
+def _entries(accepted: Iterable[Accepted], findings: Iterable[Finding], now: int | None) -> list[dict[str, object]]:
+    # Only what was found again: an accepted finding that is gone is told by the history of audits.
+    found = {finding.finding_id for finding in findings}
+    return [accepted_findings.entry(one, now) for one in accepted if one.finding_id in found]
+
+
+def _of_rules(
+    rules: Sequence[Rule],
+    judged: Mapping[str, Judged],
+    findings: Sequence[Finding],
+    policy: Policy,
+    entries: Iterable[Mapping[str, object]],
+) -> dict[str, dict[str, object]]:
+    """What each rule says; what a team accepted fails none of them."""
+    muted = frozenset(entry["finding_id"] for entry in entries if not entry["expired"])
+    return {rule.code: _rule(rule, judged[rule.code], [f for f in findings if f.rule == rule.code], policy, muted=muted) for rule in rules}
+
+
+def _worst(of_rule: Iterable[Mapping[str, object]], held: Mapping[str, object] | None, *, is_open: bool) -> str:
+    # The worst wins, and failing is worse than unknown: a proven loss is one, whatever else could not be seen.
+    failing = any(result["failing"] for result in of_rule) or bool(held and held["decides"] == "fail")
+    return "fail" if failing else "unknown" if is_open else "pass"
+
+
+def _counts(findings: Iterable[Finding]) -> dict[str, int]:
+    """Findings by severity, the gravest first."""
+    severities = Counter(finding.severity for finding in findings)
+    return {severity: severities.get(severity, 0) for severity in reversed(SEVERITIES)}
 
 
 def _told_first(said: Mapping[str, object], findings: Sequence[Finding]) -> dict[str, object]:
@@ -144,6 +166,7 @@ def _held_back(partitions: Sequence[Mapping[str, object]], policy: Policy) -> di
         level, limit = policy.held_back.decides(told["held_back_seconds"], hw - lso)
         if level and limit:
             crossed[level].append((f"{row['cluster']}:{place(row)}", limit))
+    # The graver level alone is told: it is why the run ends as it does.
     level = "fail" if crossed["fail"] else "warning"
     if not crossed[level]:
         return None
@@ -179,6 +202,7 @@ def _judge(rule: Rule, collected: Collected, crash: str | None) -> Judged:
     seen = frozenset(log.place for log in logs if unknowns[log.log_id] is None)
     missing = {item for item in unknowns.values() if item is not None}
     missing |= _undumped(rule, collected)
+    # Of a cluster whose coordinator log was not dumped there is no log that could be asked.
     if rule.of_coordinator:
         missing |= _missing_coordinators(collected)
     return Judged(seen, frozenset(missing), crash)
@@ -251,6 +275,7 @@ def _of_run(
 def _as_of(clusters: Iterable[Row]) -> tuple[int | None, str | None]:
     """The newest as-of time of all clusters, ms, and where it comes from."""
     known = [(cluster.number("as_of_ms"), cluster.word("as_of_source")) for cluster in clusters if cluster.maybe("as_of_ms") is not None]
+    # The newest of several clusters: what was accepted until a day has expired once any of them has passed it.
     return max(known, default=(None, None))
 
 
@@ -262,8 +287,10 @@ def _in_order(logs: Iterable[Log]) -> list[Log]:
 
 def _partition(log: Log, context: Context) -> dict[str, object]:
     row = log.numbers
+    # A listing or a checkpoint gives a log a row of numbers, though nothing of its text was understood.
     is_read = row.text("coverage") != "none"
     told_by_checkpoint = {"log_start": row.text("log_start_source"), "hw": row.text("hw_source")}
+    # Without a batch only a checkpoint knows anything; what else stands in the row was reckoned from batches.
     known = {name: row.maybe(name) if is_read or source == "checkpoint" else None for name, source in told_by_checkpoint.items()}
     lso = row.maybe("lso") if is_read else None
     return {

@@ -19,9 +19,11 @@ Fields = dict[str, str | int | bool | list[Partition] | None]
 
 TRANSACTION_TEXT, TRANSACTION_JSON = "transaction_text", "transaction_json"
 
+# By their ids in TransactionState, 0 to 7.
 STATE_NAMES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence")
 
 _ID_PREFIX = re.compile(rb" key: (?:transaction_metadata::)?transactionalId=")
+# An id may hold all of this itself; it is where the search looks, and the length of the key is what decides.
 _VALUE_START = re.compile(rb" payload: (?=<DELETE>\r?\n|producerId:-?\d)")
 _LOOKAHEAD = 32
 _TOMBSTONE = re.compile(rb" payload: <DELETE>\r?\n")
@@ -79,6 +81,7 @@ def _text_records(dump: bytes, id_start: int, *, id_size: int, value_size: int) 
 def _id_ends(dump: bytes, id_start: int, id_size: int) -> Iterator[int]:
     """Where an id can end, the exact length first; what its text cannot stand for is left out."""
     exact = id_start + id_size
+    # Any other end is possible only where printing lost bytes, so nearly always this is the one.
     if id_size >= 0 and _VALUE_START.match(dump, exact):
         yield exact
     for found in _VALUE_START.finditer(dump, id_start, id_start + longest_printed(id_size) + _LOOKAHEAD):
@@ -107,6 +110,7 @@ def _text_fields(value: re.Match[bytes], value_size: int) -> Fields | None:
 
 
 def _partition(name: str) -> Partition:
+    # A topic may hold dashes, a partition none.
     topic, _, partition = name.rpartition("-")
     return {"topic": topic, "partition": number(partition, INT)}
 
@@ -117,6 +121,8 @@ def varint_size(value: int) -> int:
 
 
 def _size_v0(topics: Sequence[tuple[int, int]]) -> int:
+    # TransactionLogValue version 0: 2 bytes of version and 35 of fields and array length; a topic has 2 bytes of length, 4 of array length,
+    # 4 a partition.
     return 37 + sum(6 + name + 4 * partitions for name, partitions in topics)
 
 
@@ -153,6 +159,7 @@ def _json_fields(key: Json, value: Json | None, *, key_size: int, value_size: in
     transactional_id = json_text(json_object(key, "data"), "transactionalId")
     if transactional_id is None or (value is None) != (value_size < 0):
         return None
+    # TransactionLogKey version 0: 2 bytes of version and 2 of length before the id.
     key_fits = exact_or_lossy(transactional_id.encode(), key_size - 4)
     if value is None:
         return {"transactional_id": transactional_id, "tombstone": True, "size_identity_ok": key_fits}
@@ -179,6 +186,7 @@ def _json_fields(key: Json, value: Json | None, *, key_size: int, value_size: in
 
 def _status(data: Json) -> str:
     """The state's name: 4.1 to 4.3 print its number, later tools its name."""
+    # KAFKA-20712: names instead of numbers; a number that has no name is printed as text, too.
     if (name := json_text(data, "transactionStatus")) is not None and not name.lstrip("-").isdigit():
         return name
     status = number(str(data["transactionStatus"]), INT)
@@ -206,4 +214,5 @@ def _json_size(data: Json, version: int) -> int | None:
     if version == 0:
         return _size_v0(lengths or [])
     tags = {"previousProducerId": 10, "nextProducerId": 10, "clientTransactionVersion": 4, "nextProducerEpoch": 4}
+    # Tagged fields (KIP-482) are written, and printed, only where they differ from their default.
     return _size_v1(lengths) + sum(size for tag, size in tags.items() if tag in data) if version == 1 else None

@@ -10,10 +10,12 @@ from typing import NamedTuple
 UNSUPPORTED = "0.11-2.1"
 LONGEST_LINE = 1024  # bytes: no batch line, preamble line or beginning of a record line is longer
 
+# Digits beyond a field's width are no line of the tool's: they cannot stand in a table either.
 _LONG, _INT, _SHORT, _U32 = 1 << 63, 1 << 31, 1 << 15, 1 << 32
 
 _CODEC = rb"(NONE|GZIP|SNAPPY|LZ4|ZSTD|none|gzip|snappy|lz4|zstd)"
 _TS = rb"(CreateTime|LogAppendTime|NoTimestampType): (-?\d{1,19})"
+# DumpLogSegments.printBatchLevel, magic 2, from 2.2 on; `deleteHorizonMs` since 3.2 (KIP-534, printed as a Java OptionalLong).
 _BATCH = re.compile(
     rb"baseOffset: (-?\d{1,19}) lastOffset: (-?\d{1,19}) count: (-?\d{1,10}) baseSequence: (-?\d{1,10}) lastSequence: (-?\d{1,10})"
     rb" producerId: (-?\d{1,19}) producerEpoch: (-?\d{1,5}) partitionLeaderEpoch: (-?\d{1,10}) isTransactional: (true|false)"
@@ -23,6 +25,7 @@ _BATCH = re.compile(
     + _CODEC
     + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
+# Magic 0 and 1: what was converted, or written before 0.11, and still lies on a disk.
 _LEGACY_BATCH = re.compile(
     rb"offset: (-?\d{1,19}) position: (\d{1,19}) "
     + _TS
@@ -30,6 +33,8 @@ _LEGACY_BATCH = re.compile(
     + _CODEC
     + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
+# Three spellings: `keysize` up to 2.7, the superset line of 2.8 (which 3.0 took back), `keySize` since 3.0. In 3.0 to 4.2 a stray `}`
+# stands behind the crc of a legacy record.
 _RECORD = re.compile(
     rb"\| offset: (-?\d{1,19}) (?:isValid: (?:true|false) crc: (?:null|\d{1,10}) keySize: (-?\d{1,10}) valueSize: (-?\d{1,10}) )?"
     + _TS
@@ -195,6 +200,7 @@ def record_line(text: bytes, at: int) -> RecordLine | None:
     if match is None:
         return None
     offset, super_key, super_value, kind, timestamp, plain, key, value, sequence = match.groups()
+    # Sizes stand in one of two places, by dialect: in both or in neither is no line of any release.
     if (super_key is None) == (plain is None):
         return None
     sizes = int(key or super_key), int(value or super_value)
@@ -213,6 +219,7 @@ def dialect(line: BatchLine, *, style: str | None, log_starting: bool | None) ->
         style: `RecordLine.style` where a record line was seen.
         log_starting: the preamble says `Log starting offset` (3.3 and later), `Starting offset` (False), or was not seen (None).
     """
+    # Codec names are printed in upper case up to 2.8 and in lower case since 3.0.
     if line.upper:
         return "2.8" if style == "2.8" else "2.2"
     if log_starting:

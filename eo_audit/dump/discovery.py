@@ -22,6 +22,7 @@ from eo_audit.dump.walk import check_file, outside, walk
 from eo_audit.errors import InputError
 from eo_audit.store.folders import refuse_scheme
 
+# The preamble of a dump, with the warnings of a JVM before it, is far shorter; and a file of payloads is not read to learn that it is none.
 HEAD_BYTES = 64 << 10
 UNFINISHED = "unfinished.txt"  # what collect-dumps.sh removes at its end
 _GZIP = b"\x1f\x8b"
@@ -32,6 +33,7 @@ _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 # Hidden files, what people write beside dumps, what brokers keep beside logs.
 _NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state")
+# A line as the tool begins it, with a byte order mark where Windows wrote one: what has none within its first 64 KiB is no dump.
 _DUMP_LINE = re.compile(
     rb"^(?:\xef\xbb\xbf)?(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: "
     rb"|timestamp: \d+ offset: |producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
@@ -121,6 +123,7 @@ def look_through(inputs: Sequence[Path], cluster: str | None = None) -> Discover
         raise InputError("there is nothing to audit: name a folder of dumps")
     unique: dict[str, _Found] = {}
     for file in sorted(found, key=lambda file: os.path.realpath(file.absolute) != str(file.absolute)):  # the file itself before links to it
+        # Two names of one file would be two dumps of one segment, and the copy is judged against itself.
         unique.setdefault(os.path.realpath(file.absolute), file)
     said = _manifests(unique.values(), problems)
     times = _times(unique.values())
@@ -187,6 +190,7 @@ def _look_at(root: Path, path: Path) -> _Found:
     status = check_file(path)
     with path.open("rb") as file:
         stored = file.read(HEAD_BYTES)
+    # By content: what is called .gz may have been unpacked on the way, and what is packed may have lost its ending.
     compression, head = ("gzip", _unzip(stored)) if stored.startswith(_GZIP) else ("none", stored)
     if command := unpacking(path.name, head, gzip=compression == "gzip"):
         raise archive(path, command)
@@ -208,10 +212,12 @@ def _unzip(stored: bytes) -> bytes:
 
 def _kind(name: str, head: bytes) -> str:
     """What a file is, by its name where its text does not say otherwise."""
+    # Before anything else: a segment holds payloads, and among them may be lines of a dump.
     if is_kafka_file(name, head):
         raise KafkaFile
     if is_utf16(head) and not _DUMP_LINE.search(head):
         raise in_utf16(name)
+    # `kafka-dump-log ... > dump.err 2>&1` is a dump, whatever it is called.
     if _MESSAGES.fullmatch(name) and not re.search(rb"^(?:\xef\xbb\xbf)?Dumping \S", head, re.MULTILINE):
         return "tool_messages"
     if _DUMP_LINE.search(head):
@@ -276,6 +282,7 @@ def _nearest(folder: Path, said: dict[Path, ManifestHint]) -> tuple[ManifestHint
     merged, made_in = ManifestHint(), None
     for above in (folder, *folder.parents):
         if above in said:
+            # A broker's folder may name its broker, and the one above the cluster: neither need repeat the other.
             nearer = {f.name: getattr(merged, f.name) for f in fields(merged) if getattr(merged, f.name) is not None}
             merged = replace(said[above], **nearer)
             made_in = made_in or (above if merged.dumped_at_ms is not None else None)
@@ -290,6 +297,7 @@ def _folder(found: _Found) -> Path:
 def _base(found: _Found, partitions: set[Path]) -> Path:
     """The folder that its path is relative to: above the partition's and the broker's folder, where the input is one of those."""
     folder = _folder(found)
+    # Whoever names `broker-1/orders-0` itself means the same files as whoever names the folder above: their ids must be the same.
     above = folder.parent if folder in partitions and is_partition_folder(folder.name) else folder
     return above.parent if is_broker_folder(above.name) else above
 
@@ -324,5 +332,6 @@ def _name_dump_sets(files: list[DumpFile]) -> list[DumpFile]:
     """Dump sets by the name of their folder; by its whole path where two have the same name."""
     short = {folder: PurePosixPath(folder).name for folder in {file.dump_set for file in files}}
     used = Counter(short.values())
+    # Names of sets reach the tables: the short one stays the same when a collection is moved.
     names = {folder: name if used[name] == 1 else folder for folder, name in short.items()}
     return [replace(file, dump_set=names[file.dump_set]) for file in files]

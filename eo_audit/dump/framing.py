@@ -16,7 +16,10 @@ from eo_audit.dump.log_text import Window
 from eo_audit.dump.messages import MAX_QUOTE, Message, detail_of, message_of
 
 LARGEST_RECORD = 1 << 25  # bytes: a larger record is not read (the default of Kafka's max.message.bytes is 1 MiB)
+# Header keys have no length in print, so their end is searched for: without a bound, one odd record would cost a pass over the rest of the
+# file.
 HEADERS_SEARCHED = 1 << 16  # bytes looked through for header keys
+# A longer line is a payload's: no message of the tool, with a path in it, comes near.
 LONGEST_MESSAGE = 1 << 13  # bytes of a line that the tool or the JVM prints beside the data
 BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORDBATCH_OVERHEAD
 
@@ -102,6 +105,7 @@ def follower(window: Window, at: int, position: int) -> Follower:
         window.reach(at + 1)
         return Follower.END
     window.structural(at)
+    # At another position it may be forged, or the batch before it ended elsewhere: the caller decides by what closes.
     if line := batch_line(window.text, at):
         return Follower.BATCH if line.position == position else Follower.OTHER_BATCH
     if DUMPING.match(window.text, at):
@@ -111,6 +115,7 @@ def follower(window: Window, at: int, position: int) -> Follower:
 
 def message_at(window: Window, at: int) -> tuple[int, Message] | None:
     """The message whose first line starts at `at`, and where the next line starts."""
+    # Nothing that begins as a fact is taken for a message, so none is lost as one.
     if window.text.startswith((b"| offset: ", b"baseOffset: ", b"Dumping "), at):
         return None
     end = window.short_line(at, LONGEST_MESSAGE)
@@ -136,6 +141,7 @@ def whole_message(window: Window, at: int) -> tuple[int, Message] | None:
 def owed_records(line: BatchLine) -> int | None:
     """Records the batch must print; None where its line does not say (a compressed wrapper of magic 0 or 1)."""
     if line.magic < 2:
+        # DumpLogSegments prints the wrapper as one batch line, and then each message inside it.
         return 1 if line.codec == "none" else None
     return max(line.record_count or 0, 0)
 
@@ -148,6 +154,8 @@ def _varint(value: int) -> int:
 def least_size(line: RecordLine, batch: BatchLine, base_timestamp: int | None) -> int:
     """Bytes of a record in an uncompressed batch without headers; the least where the batch's first timestamp is not printed."""
     time = 1 if base_timestamp is None else _varint(line.timestamp_ms - base_timestamp)
+    # DefaultRecord.writeTo: attributes (1 byte), timestamp delta, offset delta, key and value with their sizes, number of headers (1 byte
+    # for none).
     body = 2 + time + _varint(line.offset - batch.base_offset) + _varint(line.key_size) + _varint(line.value_size)
     body += max(line.key_size, 0) + max(line.value_size, 0)
     return _varint(body) + body
@@ -161,9 +169,12 @@ def learned(rules: Rules, records: list[Record]) -> Rules:
 
 def headers_room(batch: BatchLine, records: list[Record]) -> int:
     """Most bytes of header keys beyond the ones printed, that these records of an uncompressed batch can have."""
+    # Only of a batch that the cleaner left alone is the first record the one that deltas count from; LogAppendTime replaces the timestamp
+    # that is printed.
     whole = batch.record_count == batch.last_offset - batch.base_offset + 1 and batch.timestamp_type == "CreateTime"
     base = records[0].line.timestamp_ms if records and whole else None
     used = sum(least_size(record.line, batch, base) + record.ending.headers for record in records)
+    # What is left over are header values, which are never printed, and longer varints: so it is a most, not a sum.
     return batch.size_bytes - BATCH_OVERHEAD - used
 
 
@@ -187,6 +198,7 @@ class Profile:
             printed=self.printed,
             hides_keys=self.hides_keys,
             control=bool(line.is_control),
+            # A record is no longer than its batch, as long as nothing is packed.
             size_limit=min(line.size_bytes, LARGEST_RECORD) if plain else LARGEST_RECORD,
             header_limit=min(line.size_bytes, HEADERS_SEARCHED) if plain else HEADERS_SEARCHED,
             decoder=self.decoder,
@@ -217,6 +229,7 @@ def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
     """No record line follows where one must: the dump has none, or ends here."""
     if profile.deep is not None:
         return not profile.deep
+    # A batch that the cleaner emptied prints no record in a deep dump either.
     if owed_records(group.line) == 0:
         return False
     if group.end >= len(window.text):
@@ -245,6 +258,7 @@ def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -
         cut = cut_by_exception(window, line)
         group.fail(Failure.UNDELIMITED if cut is None else Failure.EXCEPTION, at, cut)
         return False
+    # Ids and group names stand in print as they are: a second ending that fits means that one of them may be forged.
     group.several |= ending.decoded is not None and next(several, None) is not None
     group.records.append(Record(at, line, ending))
     group.end = ending.end

@@ -18,6 +18,7 @@ _PARTITION_DIR = re.compile(
 )
 _BROKER_DIR = re.compile(r"(?:broker-|kafka-log)(\d{1,10})", re.ASCII)  # kafka-log<N> is how Strimzi names a broker's log directory
 _SEGMENT_FILE = re.compile(r"(?P<base>\d{1,20})(?:_[\w-]{22})?\.(?P<suffix>log|snapshot|txnindex|index|timeindex)(?![\w-])", re.ASCII)
+# Dumps are printed on Windows, too.
 _ABSOLUTE = re.compile(r"[\\/]|[A-Za-z]:[\\/]")
 _MAX_LONG = 2**63 - 1
 _MAX_INT = 2**31 - 1

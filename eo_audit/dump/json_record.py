@@ -16,10 +16,12 @@ def split_json_record(line: bytes) -> tuple[Json, Json | None] | None:
     printed = line.decode("utf-8", "replace").rstrip("\r")
     try:
         key, end = json.JSONDecoder().raw_decode(printed)
+        # The tool puts key and payload side by side; whatever a JSON string holds, it cannot close its own quotes.
         if not isinstance(key, dict) or not printed.startswith(" payload: ", end):
             return None
         payload = printed[end + len(" payload: ") :]
         value = None if payload == "<DELETE>" else json.loads(payload)
+    # A member's metadata may be any JSON, nested as deep as somebody likes.
     except (ValueError, RecursionError):
         return None
     return (key, value) if value is None or isinstance(value, dict) else None
@@ -32,6 +34,7 @@ def json_number(data: Json, name: str, *, bits: int = LONG) -> int | None:
         ValueError: something else is there.
     """
     value = data.get(name)
+    # A boolean is an int to Python.
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise ValueError(f"{name} is not a whole number")
     return None if value is None else number(str(value), bits)

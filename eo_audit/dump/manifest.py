@@ -12,6 +12,7 @@ from eo_audit.dump.identity import ManifestHint
 from eo_audit.dump.printed import INT, number, text
 
 MAX_BYTES = 1 << 20
+# Names are joined by dots; ten levels are more than anybody reads, and less than Python's stack.
 _MAX_DEPTH = 10
 
 
@@ -64,6 +65,7 @@ def read_manifest(content: bytes) -> Manifest:
 
 def _byte_offsets(content: str) -> Sequence[int]:
     """The byte offset of each character, and of the end."""
+    # Nearly all are; else YAML counts characters, and facts are addressed by bytes.
     if content.isascii():
         return range(len(content) + 1)
     return [0, *accumulate(len(character.encode()) for character in content)]

@@ -71,6 +71,7 @@ def archive(path: Path, command: str) -> NotADump:
 
 def is_kafka_file(name: str, head: bytes) -> bool:
     """A file that only a broker writes: named by it, and binary or empty, as text of the dump tool never is."""
+    # People redirect a dump into a file of the segment's own name: the name alone proves nothing.
     return _OWN_NAME.fullmatch(name) is not None and (not head or b"\0" in head[:_BINARY_WITHIN])
 
 

@@ -28,6 +28,7 @@ Buffer = bytes | bytearray | memoryview | mmap
 
 PARSER_VERSION = 2  # part of the identity of an ingest: facts of another parser are other facts
 
+# Only a batch line can be a start: it prints its position, which the fold holds against its left neighbour's end.
 _CANDIDATE = re.compile(rb"^(?:baseOffset: |offset: \d+ position: )", re.MULTILINE)
 
 
@@ -75,6 +76,7 @@ def _synchronised(text: bytes, *, base: int, start: int, stop: int, guess: State
     """The first byte of the range where reading can begin, and the state there if what stands there is genuine."""
     if guess is None or guess.section is None or guess.section.identity.kind != "log":
         return stop, None
+    # The line may begin in the range and end behind it: it belongs to the range it begins in.
     for candidate in _CANDIDATE.finditer(text, start - base, min(stop - base + LONGEST_LINE, len(text))):
         at = candidate.start()
         if at >= stop - base:
@@ -126,4 +128,5 @@ def probe_section(head: Buffer, *, context: FileContext, base: int) -> State:
     reader = Reader(Window(text, final=False), context, base=base, state=State.initial())
     reader.read(0, len(text))
     state = reader.state()
+    # Only what the head of a section settles; positions and debts of the batches there are not those of the range.
     return State(section=state.section, crlf=state.crlf)

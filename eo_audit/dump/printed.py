@@ -12,7 +12,9 @@ _REPLACEMENT = "\ufffd".encode()
 
 def exact_or_lossy(printed: bytes, size: int) -> bool:
     """Can this printed text stand for `size` bytes?"""
+    # One U+FFFD stands for 1 to 3 bytes, and takes 3 itself; a CRLF stands for one byte at least.
     shortest = len(printed) - 2 * printed.count(_REPLACEMENT) - printed.count(b"\r\n")
+    # Under LC_ALL=C a `?` may have been a character of four bytes, or a question mark.
     longest = len(printed) + 3 * printed.count(b"?")
     return shortest <= size <= longest
 

@@ -23,8 +23,10 @@ from eo_audit.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Blocks of the digest: whatever the ranges, a file has one digest, so it must not depend on how it was cut.
 LEAF_BYTES = 1 << 20
 BLOCK_BYTES = 4 << 20
+# An element that runs past a block is read again with twice as much ahead; max.message.bytes is 1 MiB by default, so nearly none does.
 AHEAD_BYTES = 1 << 20
 HEAD_BYTES = 64 << 10
 # Segments are megabytes long: where more lines look like the beginning of a section, payloads forge them.
@@ -102,6 +104,7 @@ def survey(text: Text, start: int = 0, stop: int | None = None) -> Survey:
     Raises:
         InputError: the gzip stream is damaged or cut off.
     """
+    # A `Dumping` line may lie across two blocks, or across two parts.
     overlap = len(_SECTION) - 1
     leaves, at, last, sections = [], start, None, 0
     with text.open(max(start - overlap, 0)) as file:
@@ -129,6 +132,7 @@ def digest(surveys: Sequence[Survey]) -> str:
 
 def parts(size: int, range_bytes: int) -> list[tuple[int, int]]:
     """Starts and stops of the parts of a file of plain text."""
+    # Parts end where blocks of the digest do, so each block is hashed by one task.
     step = max(range_bytes // LEAF_BYTES, 1) * LEAF_BYTES
     return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 
@@ -138,6 +142,7 @@ def ranges(surveys: Sequence[Survey]) -> list[Range]:
     forge sections."""
     planned: list[Range] = []
     length = sum(part.length for part in surveys)
+    # A wrong guess costs a second reading, never a wrong fact: the fold rejects it.
     forged = sum(part.sections for part in surveys) > max(FEW_SECTIONS, length // SECTION_BYTES)
     start, section = 0, 0 if forged else None
     for part in surveys:
@@ -184,6 +189,7 @@ def fold(read: Sequence[Reading], reread: Callable[[Range, State], Reading]) -> 
     accepted: list[Reading] = []
     byte, state = 0, State.initial()
     for reading in read:
+        # Not at byte 0: an empty file has one empty range.
         if byte > 0 and byte >= reading.range.stop:
             continue  # an element that began further left covers it
         if (reading.sync_byte, reading.state_in) != (byte, state):

@@ -58,6 +58,7 @@ class SidecarFacts:
 
     def __init__(self, file: SidecarFile, size: int) -> None:
         """An empty section of `size` bytes."""
+        # Of sections there are few kinds; which checkpoint it is stands in its rows.
         kind = "checkpoint" if file.kind in CHECKPOINT_KINDS else "listing" if file.kind == DUMP_TIMES else file.kind
         self.file, self.identity = file, _whose(file)
         self.rows: defaultdict[str, list[Row]] = defaultdict(list)
@@ -96,6 +97,7 @@ def _end(row: Row) -> int:
 
 def _whose(file: SidecarFile) -> Identity:
     """A leader-epoch checkpoint and the messages beside a segment speak of one partition, the other files of a whole broker."""
+    # `leader-epoch-checkpoint` lies in the partition's folder, the other checkpoints in the log directory (LogManager).
     if file.kind in (LEADER_EPOCH, "tool_messages"):
         return file.identity
     return replace(file.identity, topic=None, partition=None, dir_kind=None, segment_base_offset=None, replica_log_id=None)
@@ -143,6 +145,7 @@ def _read_checkpoint(content: bytes, facts: SidecarFacts) -> None:
         else:
             facts.own("facts", line)
             facts.add("checkpoints", line, row)
+    # CheckpointFile.read refuses such a file as well: the broker replaces it as a whole, so a copy was cut.
     if content and len(facts.rows.get("checkpoints", ())) != expected:
         facts.section["end_reason"] = "truncated"
 
@@ -193,6 +196,7 @@ def _listed(line: bytes, facts: SidecarFacts) -> Row | None:
     path, said = found
     folder, _, name = path.replace("\\", "/").removeprefix("./").rpartition("/")
     whose, named = facts.identity, parse_path(path)
+    # A folder that waits for its deletion, or for its move between disks, is another log of the same name.
     own_log = named.topic is not None and named.partition is not None and named.dir_kind == "normal"
     log = replica_log_id(whose.cluster, whose.broker, named.topic or "", named.partition or 0) if own_log else None
     row: Row = {"cluster": whose.cluster, "broker": whose.broker, "topic": named.topic, "partition": named.partition, "replica_log_id": log}
@@ -224,6 +228,7 @@ def _read_manifest(content: bytes, facts: SidecarFacts) -> None:
         return
     starts, said = [line.offset for line in lines], set[int]()
     for entry in manifest.entries:
+        # A value may stand on several lines, and several on one: bytes are owned by lines, so a line with any of them is a fact.
         said.update(range(bisect_right(starts, entry.start) - 1, bisect_left(starts, entry.stop)))
     for index, line in enumerate(lines):
         facts.own("facts" if index in said else "preamble", line)

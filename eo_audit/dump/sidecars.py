@@ -9,6 +9,7 @@ from eo_audit.dump.printed import INT, LONG, SHORT, number
 
 Row = dict[str, str | int | None]
 
+# Scala's `Some(n)` and `None` up to 3.4, Java's `OptionalLong` since 3.5.
 _OPTIONAL_OFFSET = rb"(?:None|OptionalLong\.empty|Some\((?P<open>-?\d+)\)|OptionalLong\[(?P<open_java>-?\d+)\])"
 _SNAPSHOT_LINES = tuple(
     re.compile(pattern)
@@ -51,6 +52,7 @@ def snapshot_row(line: bytes) -> Row | None:
     opened = printed["open"] or printed["open_java"]
     try:
         row: Row = {name: _optional(printed.get(name), _SNAPSHOT_BITS.get(name, LONG)) for name in _SNAPSHOT_COLUMNS}
+        # The form of 1.0.0 prints first and last offset where the others print the difference.
         if printed.get("first_offset"):
             row["offset_delta"] = number(str(number(printed["last_offset"]) - number(printed["first_offset"])), INT)
         return row | {"current_txn_first_offset": _optional(opened, LONG)}

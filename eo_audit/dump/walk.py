@@ -30,6 +30,7 @@ def walk(root: Path, told: Callable[[str, str], object], hidden: Callable[[str],
     def kept(folder: str, name: str) -> bool:
         path = os.path.join(folder, name)
         real = os.path.realpath(path)
+        # Dumps are sent by others: a link to /etc, or one that goes round in a circle, is theirs and not ours.
         why = outside(real, real_root) or ("leads to a folder that is read already" if real in visited else None)
         if why is not None:
             told(path, why)

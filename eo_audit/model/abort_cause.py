@@ -62,6 +62,7 @@ class Abort:
         if self.start_ms is None or self.timeout_ms is None or self.prepared_ms is None:
             return None
         over = self.prepared_ms - self.start_ms - self.timeout_ms
+        # The true start is earlier: beyond the deadline it stays beyond it, and short of it nobody knows.
         return None if self.start_is_bound and over < 0 else over
 
     @property
@@ -74,6 +75,8 @@ class Abort:
     @property
     def delayed_by_outage(self) -> bool:
         """Why a scan may come late: another leader, or nothing at all was appended to that log since the deadline."""
+        # The leader epoch of `__transaction_state` rose between the two entries, so another broker loaded the id and only then looked at
+        # its clock (TransactionStateManager.timedOutTransactions).
         if self.ongoing_leader_epoch is not None and self.ongoing_leader_epoch != self.prepare_leader_epoch:
             return True
         over = self.over_ms
@@ -98,10 +101,12 @@ def abort_cause(abort: Abort) -> Cause:
     """
     if abort.prepared_ms is None:
         return Cause(UNKNOWN_CAUSE, OPEN)
+    # KIP-890: EndTxn(ABORT) with nothing open is legal under transaction.version 2 only, and only a client sends one.
     if abort.nothing_open and abort.protocol != TV0:
         return Cause(EMPTY_CLIENT_ABORT, DEFINITE)
     if abort.raised is None:
         return Cause(UNKNOWN_CAUSE, OPEN, (CLIENT_ABORT, FENCED_BY_INIT, COORDINATOR_TIMEOUT))
+    # An epoch that did not rise is the old protocol's own mark: the new one raises it at every end of a transaction.
     if abort.protocol == TV0 or abort.raised == 0:
         return _old_protocol(abort)
     if abort.protocol == TV2:
@@ -111,10 +116,13 @@ def abort_cause(abort: Abort) -> Cause:
 
 def _old_protocol(abort: Abort) -> Cause:
     if abort.raised == 0:
+        # KIP-360: a client that cannot go on aborts and asks for a new epoch. A restart of the application writes the same, so it stays
+        # likely.
         restarted = abort.restarted and abort.next_epoch == (abort.prepare_epoch or 0) + 1
         return Cause(CLIENT_ABORT_WITH_EPOCH_BUMP, LIKELY, (CLIENT_ABORT,)) if restarted else Cause(CLIENT_ABORT, DEFINITE)
     if abort.over_ms is None:
         return Cause(TIMEOUT_OR_FENCE, OPEN, (FENCED_BY_INIT, COORDINATOR_TIMEOUT))
+    # Before the deadline no scan of the coordinator aborts: what raised the epoch was another InitProducerId.
     if abort.over_ms < 0:
         return Cause(FENCED_BY_INIT, DEFINITE)
     return _after_deadline(abort, abort.over_ms, client_possible=False)
@@ -122,6 +130,7 @@ def _old_protocol(abort: Abort) -> Cause:
 
 def _new_protocol(abort: Abort) -> Cause:
     by_server = abort.raised == 2
+    # On 4.0.0 the server's own aborts raise the epoch by two (KAFKA-19367), so one alone came from the client.
     if abort.server_adds_two and abort.raised == 1:
         return Cause(CLIENT_ABORT, DEFINITE)
     if abort.over_ms is None:
@@ -131,8 +140,11 @@ def _new_protocol(abort: Abort) -> Cause:
         return _after_deadline(abort, abort.over_ms, client_possible=not by_server)
     if by_server:
         return Cause(FENCED_BY_INIT, DEFINITE)
+    # Under the new protocol a client's abort and a take-over both raise the epoch by one: only what follows tells, and it may have been a
+    # restart.
     if abort.restarted:
         return Cause(FENCED_BY_INIT, LIKELY, (CLIENT_ABORT,))
+    # It went on at once with the epoch that EndTxn answered, and no Empty of another owner came between.
     if abort.next_status == ONGOING and abort.next_epoch == abort.prepare_epoch:
         return Cause(CLIENT_ABORT, DEFINITE)
     return Cause(CLIENT_ABORT, LIKELY, (FENCED_BY_INIT,))
@@ -153,6 +165,8 @@ def _after_deadline(abort: Abort, over_ms: int, *, client_possible: bool) -> Cau
     client = (CLIENT_ABORT,) if client_possible else ()
     if abort.restarted:
         return Cause(TIMEOUT_OR_FENCE, OPEN, (COORDINATOR_TIMEOUT, FENCED_BY_INIT, *client))
+    # abortTimedOutTransactions runs once per transaction.abort.timed.out.transaction.cleanup.interval.ms: later than that it did not come
+    # by itself.
     if over_ms <= abort.scan_ms:
         return Cause(COORDINATOR_TIMEOUT, LIKELY if client_possible else DEFINITE, client)
     if abort.delayed_by_outage:

@@ -35,6 +35,7 @@ class Seen:
 def judge_index(ended: Sequence[EndedTransaction], entries: Sequence[IndexEntry], seen: Seen) -> list[tuple[Key, str, str | None]]:
     """Key, state and reason of each entry, and of each transaction closed by ABORT that has none."""
     markers = {(txn.producer_id, txn.marker_offset): txn for txn in ended}
+    # Since 2.8 (KAFKA-10702) an ABORT that closed nothing has no entry, so none can be missing.
     closing = [key for key, txn in markers.items() if txn.marker == ABORT and txn.first_offset < txn.marker_offset]
     pairs: list[tuple[Key, IndexEntry | None]] = [((entry.producer_id, entry.last_offset), entry) for entry in entries]
     listed = {key for key, _ in pairs}
@@ -69,8 +70,10 @@ def _why_not(key: Key, txn: EndedTransaction | None, entry: IndexEntry | None, s
         return "index_not_dumped"
     if marker < seen.log_start or (entry and entry.first_offset < seen.first_offset):
         return "below_start"
+    # What brokers before 2.8 wrote for an empty ABORT: it hides no record.
     if txn and txn.marker == ABORT and not starts and entry and entry.first_offset == marker:
         return "empty_abort"
+    # The first batch of the transaction may lie in what is missing, and then its first offset is not the one that is seen.
     if any(low <= marker and high >= first for low, high in seen.holes):
         return "hole"
     return "compacted" if first < seen.cleaned_below else None

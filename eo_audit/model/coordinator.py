@@ -106,6 +106,7 @@ def replay(entries: Sequence[Entry], transaction_version: int | None = None, *, 
     run: int | None = None
     alive: Entry | None = None
     for entry, protocol in zip(entries, protocols, strict=True):
+        # Behind a missing segment nothing is a neighbour: a step that looks illegal may have had its legal middle there.
         before = steps[-1].entry if steps and not entry.after_gap else None
         alive = None if before is None else alive
         step = law.judge(_in_sight(steps, entry), entry, alive=alive, protocol=protocol)
@@ -164,6 +165,7 @@ class _Law:
         if entry.status in COMPLETE and earlier[-1][0].status in COMPLETE:
             return None  # written again from its queue, unchanged; another one is no residue (KAFKA-10080)
         chain = [*earlier, (entry, protocol)]
+        # The newest first: each append that failed is one more thing to believe.
         for place in range(len(earlier) - 2, -1, -1):
             if _expired(earlier[place][0], entry) and self._all_follow(earlier[place][0], chain[place + 1 :]):
                 return place
@@ -235,6 +237,7 @@ def _evidence(before: Entry | None, entry: Entry, transaction_version: int | Non
     if transaction_version in (0, 1):
         return TV0
     printed = entry.start_ms is not None  # a form that prints the start prints the client's version too, unless it is 0
+    # InitProducerId does not tell which protocol the client will speak: an Empty proves nothing.
     if printed and entry.status not in (EMPTY, TOMBSTONE):
         return TV0
     if before is None or before.status != ONGOING or before.epoch is None or entry.epoch is None:
@@ -261,6 +264,7 @@ def _step(before: Entry | None, entry: Entry, *, alive: Entry | None, protocol: 
 
 
 def _after_tombstone(entry: Entry, *, alive: Entry | None, valid: frozenset[str]) -> tuple[str, str | None]:
+    # The tombstone's append failed, so the id never left the coordinator's memory and goes on under its old producer id.
     survived = alive is not None and alive.producer_id == entry.producer_id and alive.status in valid
     if survived or (alive is None and entry.status != EMPTY):
         return "ghost", None
@@ -304,10 +308,12 @@ def _epoch_step(before: Entry | None, entry: Entry, *, protocol: str, may_jump: 
     if before is None or before.epoch is None or entry.epoch is None:
         return "not_judged"
     if before.producer_id != entry.producer_id:
+        # prepareProducerIdRotation and a new id both begin at 0; that the old epochs were used up (32766) is not asked here.
         return "ok" if entry.epoch == 0 else "pid_change_epoch_not_zero"
     raised = entry.epoch - before.epoch
     if raised < 0:
         return "regression"
+    # KAFKA-9666, before 2.6: while the log could not be written, each attempt to fence burned an epoch of the memory.
     burned = may_jump and protocol != TV2 and entry.status == PREPARE_ABORT
     return "ok" if raised <= LARGEST_EPOCH_STEP[protocol] or burned else "jump"
 
@@ -317,16 +323,20 @@ def _field_change(before: Entry, entry: Entry) -> str | None:
     if entry.status in (EMPTY, TOMBSTONE) or before.status == TOMBSTONE:
         return None
     continues = before.status in CONTINUES_RUN[entry.status] if entry.status in CONTINUES_RUN else False
+    # Only InitProducerId brings a timeout, and it writes Empty.
     if before.timeout_ms != entry.timeout_ms:
         return "timeout"
+    # prepareAddPartitions unites the lists; nothing takes a partition out while a transaction is open.
     if entry.status == before.status == ONGOING and not entry.partitions >= before.partitions:
         return "partitions_shrank"
+    # EndTxn takes the list over as it is: it is where the markers go.
     if entry.status in PREPARED and continues and entry.partitions != before.partitions:
         return "prepare_partitions"
     if continues and _both(before.start_ms, entry.start_ms) and before.start_ms != entry.start_ms:
         return "start"
     if entry.status in COMPLETE and entry.partitions:
         return "complete_partitions"
+    # Only InitProducerId and the end of a transaction move the epoch: AddPartitions and the last marker do not.
     keeps_epoch = entry.status == ONGOING or entry.status in COMPLETE
     return "epoch" if keeps_epoch and before.producer_id == entry.producer_id and before.epoch != entry.epoch else None
 

@@ -65,6 +65,8 @@ def data_epoch_of(protocol: str, *, ended_in: str, end_epoch: int | None) -> int
     """The epoch of a run's data where no Ongoing survived: read from the entry that ended it, None where that cannot tell."""
     if end_epoch is None:
         return None
+    # Under transaction.version 2 EndTxn raises the epoch before its markers go out; at epoch 0 the producer id had just been replaced, and
+    # the data's own id with it.
     if protocol == TV2:
         return end_epoch - 1 if end_epoch > 0 else None
     return end_epoch if protocol == TV0 and ended_in in (PREPARE_COMMIT, COMPLETE_COMMIT) else None
@@ -76,6 +78,7 @@ def _instance(run: list[Step], after: Entry | None, *, scan_ms: int, server_adds
     complete = next((entry for entry in entries if entry.status in COMPLETE), None)
     prepare, marker_epoch = _prepare(entries)
     end = prepare or complete
+    # CompleteX has no partitions any more (prepareComplete clears them): the list is that of PrepareX, which is the one that markers go to.
     listing = _last(entries, *PREPARED) or ongoing
     start_ms, start_source = _start(run)
     epoch = ongoing.epoch if ongoing else data_epoch_of(run[-1].protocol, ended_in=end.status, end_epoch=marker_epoch) if end else None
@@ -116,10 +119,13 @@ def _prepare(entries: list[Entry]) -> tuple[Entry | None, int | None]:
     if last is None:
         complete = _last(entries, *COMPLETE)
         return None, complete.epoch if complete else None
+    # A fence that failed may write PrepareAbort more than once with rising epochs: it was decided with the first, and the markers carry the
+    # epoch of the last.
     return next(entry for entry in entries if entry.status == last.status), last.epoch
 
 
 def _start(run: list[Step]) -> tuple[int | None, str | None]:
+    # Only the JSON decoder (4.1 and later) prints the start; the text form leaves the first Ongoing's own update time.
     printed = [step.entry.start_ms for step in run if step.entry.start_ms is not None and step.entry.start_ms >= 0]
     if printed:
         return printed[-1], "start_ms"

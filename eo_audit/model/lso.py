@@ -64,17 +64,22 @@ class TransactionState:
             return
         closed = self.open.pop(batch.producer_id, None)
         first = batch.last_offset if closed is None else closed.first_offset
+        # ProducerStateManager.lastStableOffset leaves the producer's own transaction out, and knows nothing of the high watermark.
         stable = min((other.first_offset for other in self.open.values()), default=batch.last_offset + 1)
         self.ended.append(EndedTransaction(batch.producer_id, first, batch.last_offset, batch.marker_type, stable))
 
     def forget_below(self, log_start: int) -> None:
         """What a broker up to 2.3 does when its log start moves: producers whose last data record is gone are forgotten."""
+        # truncateHead of those releases; since KAFKA-7190 (2.4) a producer's state outlives its records until it expires.
         self.open = {producer: txn for producer, txn in self.open.items() if txn.last_offset >= log_start}
 
     def first_unstable_offset(self, *, hw: int, log_start: int) -> int | None:
         """The lowest offset that is not yet decided and replicated; None when there is none."""
         firsts = [txn.first_offset for txn in self.open.values()]
+        # A marker that is not replicated yet may still be lost with its leader (ProducerStateManager.unreplicatedTxns).
         firsts += [txn.first_offset for txn in self.ended if txn.marker_offset >= hw]
+        # Retention does not look at the LSO: the beginning of an open transaction may be deleted, and then the log start is as far as
+        # anybody reads.
         return max(min(firsts), log_start) if firsts else None
 
     def last_stable_offset(self, *, hw: int, log_start: int) -> int:
@@ -108,9 +113,11 @@ def state_at_end(batches: Sequence[Batch], *, end_offset: int, snapshot: Snapsho
         snapshot: the newest one.
     """
     state = replay(batches)
+    # Better than the replay: up to 2.3 the broker had forgotten what the log still shows, and no dump tells its release.
     if snapshot is not None and snapshot.offset == end_offset:
         state.open = {txn.producer_id: txn for txn in snapshot.open}
     elif snapshot is not None and batches:
+        # A marker of the producer, at whatever offset behind the snapshot, closed what the snapshot shows as open.
         closed = {batch.producer_id for batch in batches if batch.kind == "marker" and batch.base_offset >= snapshot.offset}
         unseen = (txn for txn in snapshot.open if txn.first_offset < batches[0].base_offset and txn.producer_id not in closed)
         state.open |= {txn.producer_id: txn for txn in unseen}

@@ -75,14 +75,19 @@ class EpochHistory:
             row.overlaps_offset = self._overlapped(first, last)
         if not self.fronts or last > self.fronts[-1][0]:
             self.fronts.append((last, first, batch.base_offset))
+        # By unwrapped sequences: after a full circle of 2^31 records the same printed numbers are another batch.
         self.newest[first, last] = (batch, self.batches)
         self.batches += 1
         self.previous_last = last
 
     def _expect(self, first: int, row: HistoryRow) -> None:
+        # The front, not the batch before: in a run of batches that were written twice each one follows its own predecessor, and only the
+        # first would be seen.
         if self.fronts:
             front = self.fronts[-1][0]
             row.max_unwrapped_last_before, row.expected_sequence, row.skipped_sequences = front, (front + 1) % CIRCLE, first - front - 1
+        # ProducerAppendInfo.checkSequence: a new epoch starts at 0. Where the producer was never seen before, nobody knows what came before
+        # it.
         elif self.entered_at is not None:
             row.expected_sequence, row.skipped_sequences = 0, first
 
@@ -95,6 +100,8 @@ class EpochHistory:
     def _overlapped(self, first: int, last: int) -> int | None:
         """The front that first carried the batch's own first sequence, or the newest front for a batch that goes past it."""
         passes = last > self.fronts[-1][0]
+        # Fronts ascend, so the first that reaches the batch's own first sequence is the one that carried it; a batch that goes past all of
+        # them can only overlap the newest.
         reached = -1 if passes else bisect_left(self.fronts, first, key=lambda front: front[0])
         front_last, front_first, offset = self.fronts[reached]
         return offset if front_first <= last and first <= front_last else None
@@ -116,6 +123,7 @@ class ProducerHistory:
         row.max_epoch_before = self.max_epoch
         if self.previous is None or self.max_epoch is None:
             return
+        # Against the highest epoch so far, not the last one: a zombie may write more than one batch.
         row.epoch_regression = batch.producer_epoch < self.max_epoch
         row.previous_epoch = self.previous.producer_epoch
         row.leader_epoch_before = self.previous.partition_leader_epoch
@@ -124,12 +132,14 @@ class ProducerHistory:
     def take(self, batch: Batch, row: HistoryRow) -> None:
         """Let the batch enter: it opens, continues or closes a span, and is what the next one follows."""
         if batch.kind == "marker":
+            # ProducerAppendInfo.appendEndTxnMarker closes what is open by producer id alone; the epoch of the data is not compared.
             row.span_id, self.open_since = self.open_since, None
             self._end_span(OUTCOMES.get(batch.marker_type, "unknown"))
         elif batch.is_transactional:
             self.open_since = batch.base_offset if self.open_since is None else self.open_since
             row.span_id, row.span_outcome = self.open_since, "open"
             self.span.append(row)
+        # Markers count: a fence raises the epoch by its ABORT before the new owner writes anything.
         self.max_epoch = batch.producer_epoch if self.max_epoch is None else max(self.max_epoch, batch.producer_epoch)
         self.previous = batch
 
@@ -166,9 +176,12 @@ class LogHistory:
 
     def _follow(self, batch: Batch) -> None:
         before, base = self.last_offset, batch.base_offset
+        # UnifiedLog.append lets no offset go back: from here on it is a broker's bug (KAFKA-7866), a damaged disk or a mixed-up dump, and
+        # no rule may build on it.
         disordered = batch.last_offset < base or base < batch.segment_base_offset or (before is not None and base <= before)
         self.judged = self.judged and batch.crc_valid and not disordered
         if before is not None and base > before + 1:
+            # The cleaner leaves holes wherever a key was written again; below its checkpoint they say nothing.
             if self.cleaned_below is not None and base <= self.cleaned_below:
                 self.cleaned_at = base
             else:
@@ -182,9 +195,11 @@ class LogHistory:
         epoch = producer.epochs.setdefault(batch.producer_epoch, EpochHistory(previous_offset))
         if batch.kind == "marker":
             row.label = "marker" if row.in_open_transaction else "empty_marker"
+        # The group coordinator writes every offset batch with sequence 0, and appends as AppendOrigin.COORDINATOR, which checks none.
         elif not self.sequenced or batch.base_sequence < 0 or batch.last_sequence < 0:
             row.label = "not_sequenced"
         else:
+            # Asked from the batch that set the front on: a hole before it was accounted for then.
             anchor = epoch.fronts[-1][2] if epoch.fronts else epoch.entered_at
             epoch.add(batch, row)
             row.label = label(row, starts_at_zero=batch.base_sequence == 0, interrupted=self._between(anchor) in ("hole", "compacted"))
@@ -207,6 +222,8 @@ def label(row: HistoryRow, *, starts_at_zero: bool, interrupted: bool) -> str:
         starts_at_zero: its base sequence is 0.
         interrupted: something may have been lost or cleaned since the batch that it is measured against.
     """
+    # The order decides: a batch that came back whole is a duplicate, whatever else is wrong with it; an older epoch is named only where its
+    # sequences say nothing.
     if row.same_identity_offset is not None:
         return "duplicate"
     if row.overlaps_offset is not None:

@@ -93,6 +93,7 @@ class ProducerEntry:
 
     def take(self, batch: Batch) -> Answer:
         """Append a batch or marker without checks, as replicas and log recovery do."""
+        # The cleaner leaves empty control batches; ProducerStateManager skips them in every replay.
         if batch.kind == "control":
             return Answer.APPENDED
         if batch.kind == "data" and self.open_since is not None and not batch.is_transactional:
@@ -117,6 +118,7 @@ class ProducerEntry:
 
 def check_sequence(entry: ProducerEntry, batch: Batch, law: Generation) -> Answer:
     """Whether a leader finds a client's batch in sequence."""
+    # A release's answer is data: 0.11 refused, 1.0 had an error of its own, and since KIP-360 (2.5) an unknown producer may start anywhere.
     if entry.epoch == -1:
         unknown = law.unknown_transactional if batch.is_transactional else law.unknown_producer
         return Answer.APPENDED if batch.base_sequence == 0 else unknown

@@ -36,18 +36,24 @@ DECISION_OF: Mapping[str, str] = MappingProxyType(
     {PREPARE_COMMIT: COMMIT, COMPLETE_COMMIT: COMMIT, PREPARE_ABORT: ABORT, COMPLETE_ABORT: ABORT}
 )
 
+# As in TransactionState.validPreviousStates, and beside it what a coordinator does with an id that expired: its tombstone, and its second
+# birth as Empty with a new producer id.
 _PREVIOUS = {
+    # Empty after Empty: InitProducerId again, with nothing begun between (prepareIncrementProducerEpoch).
     EMPTY: frozenset({EMPTY, *COMPLETE, TOMBSTONE, DEAD}),
     ONGOING: frozenset({EMPTY, ONGOING, *COMPLETE}),
     PREPARE_COMMIT: frozenset({ONGOING}),
+    # PrepareEpochFence is never written: a fence goes through it in memory and appends PrepareAbort at once (prepareFenceProducerEpoch).
     PREPARE_ABORT: frozenset({ONGOING, PREPARE_EPOCH_FENCE}),
     COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
+    # Ids expire only where nothing is open (TransactionState.isExpirationAllowed).
     TOMBSTONE: frozenset({*EXPIRABLE, TOMBSTONE, DEAD}),
 }
 _PREVIOUS_TV2 = _PREVIOUS | {PREPARE_ABORT: _PREVIOUS[PREPARE_ABORT] | EXPIRABLE}  # EndTxn(ABORT) with nothing open
 
 VALID_PREVIOUS: Mapping[str, Mapping[str, frozenset[str]]] = MappingProxyType(
+    # Where nobody knows the protocol, the wider law: what either of them allows accuses nobody.
     {TV0: MappingProxyType(_PREVIOUS), TV2: MappingProxyType(_PREVIOUS_TV2), UNKNOWN: MappingProxyType(_PREVIOUS_TV2)}
 )
 
@@ -58,6 +64,7 @@ CONTINUES_RUN: Mapping[str, frozenset[str]] = MappingProxyType(
         PREPARE_EPOCH_FENCE: frozenset({ONGOING, PREPARE_EPOCH_FENCE}),
         PREPARE_COMMIT: frozenset({ONGOING, PREPARE_EPOCH_FENCE, *PREPARED}),
         PREPARE_ABORT: frozenset({ONGOING, PREPARE_EPOCH_FENCE, *PREPARED}),
+        # Wider than the law on purpose: an illegal step still belongs to the transaction that it went wrong in.
         COMPLETE_COMMIT: frozenset({ONGOING, PREPARE_EPOCH_FENCE, *PREPARED, *COMPLETE}),
         COMPLETE_ABORT: frozenset({ONGOING, PREPARE_EPOCH_FENCE, *PREPARED, *COMPLETE}),
     }
@@ -86,9 +93,14 @@ _NEW_PROTOCOL = frozenset({TV2, UNKNOWN})
 GHOSTS: tuple[Ghost, ...] = (
     Ghost(ONGOING, ONGOING, _ANY_PROTOCOL, frozenset({0}), "restarted"),
     Ghost(PREPARE_COMMIT, PREPARE_COMMIT, _ANY_PROTOCOL, frozenset({0})),
+    # The client was never told of its commit, and the timeout found the transaction still open in memory. No marker of the commit was sent,
+    # as markers wait for the append.
     Ghost(PREPARE_COMMIT, PREPARE_ABORT, _ANY_PROTOCOL, frozenset({0, 1})),
+    # From 2.6 on a fence that failed is tried again at the same epoch (hasFailedEpochFence, KAFKA-9666); before, one higher.
     Ghost(PREPARE_ABORT, PREPARE_ABORT, _ANY_PROTOCOL, frozenset({0, 1})),
+    # An AddPartitions that failed, and then an abort of nothing: EndTxn(ABORT) with an empty list, from the state before it.
     Ghost(ONGOING, PREPARE_ABORT, _NEW_PROTOCOL, frozenset({1}), "forgotten"),
+    # TransactionMarkerChannelManager appends CompleteX from its retry queue, unchanged; with other content it would be KAFKA-10080.
     Ghost(COMPLETE_COMMIT, COMPLETE_COMMIT, _ANY_PROTOCOL, frozenset({0}), "same_payload"),
     Ghost(COMPLETE_ABORT, COMPLETE_ABORT, _ANY_PROTOCOL, frozenset({0}), "same_payload"),
 )
@@ -106,6 +118,7 @@ FENCE_JUMPS_BELOW = (2, 6)  # before this release every failed fence attempt rai
 
 def java_hash(text: str) -> int:
     """`String.hashCode` of a text: 32-bit signed, over UTF-16 code units."""
+    # Java counts code units: a character beyond the BMP is two of them, and a lone surrogate is one.
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -116,6 +129,7 @@ def java_hash(text: str) -> int:
 def partition_for(text: str, partitions: int) -> int:
     """Partition of a transactional id (or group) among so many: `Utils.abs(hashCode) % n`, where abs of the smallest int is 0."""
     value = java_hash(text)
+    # Not the sign bit masked off, as in many reimplementations: that sends every id with a negative hash elsewhere.
     return 0 if value == -(1 << 31) else abs(value) % partitions
 
 

@@ -55,6 +55,7 @@ def index_of(ended: Iterable[EndedTransaction], segments: Sequence[int], *, empt
     index: dict[int, list[IndexEntry]] = {base: [] for base in segments}
     for txn in ended:
         if txn.marker == ABORT and (empty_aborts or txn.first_offset < txn.marker_offset):
+            # LogSegment.updateTxnIndex of the segment that gets the marker: a transaction over many segments has its entry in the last one.
             segment = segments[bisect_right(segments, txn.marker_offset) - 1]
             index[segment].append(IndexEntry(txn.producer_id, txn.first_offset, txn.marker_offset, txn.stable_offset))
     return index
@@ -67,6 +68,8 @@ def look_up(log: IndexedLog, *, segment: int, fetch_offset: int, upper_bound: in
         for entry in log.index.get(base, ()):
             if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
                 found.append(entry)
+            # TransactionIndex.collectAbortedTxns stops here: every later entry belongs to a transaction that began at or above this bound.
+            # An entry whose bound is too high ends the walk too soon, and then aborted records are handed out.
             if entry.last_stable_offset >= upper_bound:
                 return found
     return found
@@ -81,6 +84,7 @@ def look_up_ends_before(log: IndexedLog) -> dict[IndexEntry, IndexEntry]:
     highest: IndexEntry | None = None
     for base in log.segments:
         for entry in log.index.get(base, ()):
+            # A fetch whose bound lies in (first offset, that last stable offset] meets the earlier entry first and ends there.
             if highest is not None and highest.last_stable_offset > entry.first_offset:
                 missed[entry] = highest
             if highest is None or _stable(entry) > _stable(highest):
@@ -98,10 +102,12 @@ def keep_committed(batches: Iterable[Batch], aborted: Iterable[IndexEntry]) -> l
     dropped: set[int] = set()
     returned = []
     for batch in batches:
+        # CompletedFetch.consumeAbortedTransactionsUpTo, for every batch with a producer id, markers included.
         if batch.producer_id != NO_PRODUCER:
             while queue and queue[-1].first_offset <= batch.last_offset:
                 dropped.add(queue.pop().producer_id)
         if batch.is_control:
+            # containsAbortMarker takes its producer out; a COMMIT does not, so with an ABORT lost the id stays dropped until the next one.
             if batch.kind == "marker" and batch.marker_type != COMMIT:
                 dropped.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in dropped):
@@ -120,7 +126,10 @@ def fetch(log: IndexedLog, *, segment: int, fetch_offset: int, lso: int, bounded
         bounded: the index is looked up to min(LSO, end of the segment), else to the end of the segment: a broker takes the next entry
             of the sparse offset index, which lies anywhere between.
     """
+    # A fetch never crosses a segment (LocalLog.read), and the client forgets its aborted producers with each one.
     end = next((base for base in log.segments if base > segment), log.end_offset)
+    # LocalLog.addAbortedTransactions looks the index up to LogSegment.fetchUpperBoundOffset, the next entry of the sparse offset index,
+    # else to the end of the segment: both readers are possible.
     upper = min(lso, end) if bounded else end
     aborted = look_up(log, segment=segment, fetch_offset=fetch_offset, upper_bound=upper)
     sent = (b for b in log.batches if b.last_offset >= fetch_offset and segment <= b.base_offset < end and b.last_offset < lso)

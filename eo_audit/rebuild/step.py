@@ -42,6 +42,7 @@ CHUNKED_ABOVE_BYTES = 2**31
 CHUNK_BITS = 28
 # Offsets are put together in runs of 2**22 first: the same, for logs whose batches hold many records.
 CHUNK_OFFSET_BITS = 22
+# Of the progress only: what takes about equally long of a large input.
 STAGES = 5
 
 
@@ -95,14 +96,17 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         told()
         coordinator, instances = deciding.result()
         judged = _judged(warehouse, frame, producers, coordinator, instances)
+        # The widest plan of all (112,000 characters at 1 GB): three tables are made from its rows, and none should plan it again.
         assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
         told()
         pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, judged, producers.coverage)]
+        # Before the rows are marked: who may read a batch depends on the LSO of its log.
         seen = _visibility(warehouse, frame, producers, assigned, instances)
         pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
         told()
         marked = mark_visibility(assigned, seen, warehouse.read("aborted_transactions"), section_status=frame.sections)
         history = warehouse.overwrite("producer_history", marked)
+        # After producer_history, whose columns say which records readers get.
         pending.append(beside.submit(_producer_edges, warehouse, frame, history, chunked=not small))
         _visible_ranges(warehouse, frame, history, seen, chunk_bits=None if small else CHUNK_OFFSET_BITS)
         for part in pending:
@@ -112,6 +116,8 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
 def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     read = warehouse.read
     status = section_status(read("dump_sections"), read("dump_files"), read("batches"), dump_sightings=read("dump_sightings"))
+    # Each is written and read back before the next is planned: a plan over plans would be analysed again by every step that reads it, and
+    # planning takes 42 % of the CPU time of a small rebuild.
     sections = warehouse.overwrite("section_status", status)
     logs = replica_logs(sections, read("checkpoints"), read("listed_files"), read("manifest_entries"))
     logs = warehouse.overwrite("replica_logs", logs)
@@ -127,6 +133,7 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
 
 
 def _producers(warehouse: Warehouse, frame: Frame, *, chunked: bool) -> Producers:
+    # Read by the producer rows and by the coverage: computed twice, the largest shuffle would run twice.
     ordered = warehouse.materialise(in_log_order(warehouse.read("batches"), frame.logs, chunk_bits=CHUNK_BITS if chunked else None))
     rows = warehouse.materialise(producer_rows(ordered, chunked=chunked))
     covered = warehouse.overwrite("coverage", coverage(ordered, frame.sections, frame.logs, unread_spans=warehouse.read("unread_spans")))
@@ -142,6 +149,7 @@ def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFr
 def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinator: "DataFrame", instances: "DataFrame") -> Judged:
     """Markers beside decisions first: they tell the clocks, and the clocks tell how far each log's dump reaches."""
     known = {"replica_logs": frame.logs, "clusters": frame.clusters}
+    # How far each dump reaches, before anything is called missing: files of a broker at work are copied one after another.
     story = reach(coordinator, frame.logs, frame.clusters)
     matched = match_markers(producers.rows, producers.spans, instances, reach=story, keep=warehouse.materialise, **known)
     matched = warehouse.materialise(matched)

@@ -61,6 +61,7 @@ def sorted_rows(batches: Iterable[pa.RecordBatch], key: tuple[str, ...], *, in_m
 
 
 def _order(key: tuple[str, ...]) -> Callable[[Row], tuple[tuple[bool, object], ...]]:
+    # Python cannot compare None with a number; Arrow's sort puts nulls last, so this does.
     return lambda row: tuple((row[column] is None, row[column]) for column in key)
 
 

@@ -69,6 +69,7 @@ def run_frame(results: Results) -> "pd.DataFrame":
     rules, inputs = verdict["rules"], verdict["inputs"]
     assert isinstance(rules, dict) and isinstance(inputs, list)
     held = verdict.get("held_back")
+    # A wait is no finding (no rule is broken), but the run fails by it: a gate that passes there would contradict verdict.json.
     too_long = len(held["partitions"]) if isinstance(held, dict) and held["decides"] == "fail" else 0
     return pd.DataFrame(
         [
@@ -89,6 +90,7 @@ def partitions_frame(verdict: Mapping[str, object]) -> "pd.DataFrame":
     rows = verdict["partitions"]
     assert isinstance(rows, list)
     columns = ["cluster", "broker", "topic", "partition", "coverage", "held_back_records"]
+    # Null where nobody knows: a nullable integer, or pandas would make every offset a float.
     held_back = [None if row["lso"] is None or row["hw"] is None else row["hw"] - row["lso"] for row in rows]
     return pd.DataFrame(rows, columns=columns).assign(held_back_offsets=pd.array(held_back, dtype="Int64"))
 
@@ -124,6 +126,7 @@ def _context(site: Path) -> "EphemeralDataContext":
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     logging.getLogger("great_expectations").setLevel(logging.CRITICAL)  # what is wrong is told in one sentence
+    # In memory: a file context would leave a project folder with settings beside the results.
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
     store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)}

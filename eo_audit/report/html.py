@@ -17,6 +17,7 @@ from eo_audit.report.content import Content, Evidence, Incident, Shown
 from eo_audit.words import Row, count, digits, moment, offset_range, place, visible, visible_lines
 
 FIRST_INCIDENTS = 60  # laid out at once; the page adds more when asked, so that 10,000 findings still open in a second
+# A producer that a thousand incidents name would else be followed by a page of links.
 MOST_LINKS = 12
 MOST_PARTITIONS = 500  # rows of the table; all are in verdict.json
 _COMMAND = re.compile(r"`([^`]+)`")
@@ -98,6 +99,7 @@ def render(content: Content, names: Mapping[str, str] | None = None) -> str:
         data=Markup(_filter_data(content.incidents, pieces)),
         style=style,
         script=script,
+        # The page's content policy allows this one script by its hash: nothing that a dump smuggled in runs, even where escaping failed.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
@@ -109,6 +111,7 @@ def _templates() -> jinja2.Environment:
         autoescape=lambda name: name is None or name.endswith(".html.j2"),
         trim_blocks=True,
         lstrip_blocks=True,
+        # A name that is missing raises: an empty place in a report would read like a fact.
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
     )
@@ -210,7 +213,9 @@ def _filter_data(incidents: Sequence[Incident], pieces: Sequence[str]) -> str:
     for index, (incident, piece) in enumerate(zip(incidents, pieces, strict=True)):
         severities = sorted({str(shown.row["severity"]) for shown in (incident.cause, *incident.effects)})
         words = visible(incident.search)
+        # What is not laid out at once travels as text: the browser parses it when somebody asks for more.
         later = None if index < FIRST_INCIDENTS else piece
         rows.append([incident_anchor(incident), incident.topics, severities, incident.rules, words, later])
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    # `</script>` inside a JSON string would end the element, and the two separators are line ends to JavaScript.
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

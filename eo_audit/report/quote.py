@@ -21,6 +21,7 @@ _TOOL_LINE = re.compile(
     rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: \d"
 )
 _MARKER_LINE = re.compile(rb"\| [\w:. -]+ headerKeys: \[\] endTxnMarker: (?:COMMIT|ABORT) coordinatorEpoch: -?\d+\r?")
+# One record may be megabytes: enough of it to be found again.
 MOST_BYTES = 64 << 10
 Address = tuple[str, str, int]  # cluster, dump file, byte offset
 
@@ -61,6 +62,7 @@ def texts_at(path: Path, spans: Sequence[tuple[int, int]], *, compression: str =
     try:
         with gzip.open(path) if compression == "gzip" else path.open("rb") as file:
             for byte_offset, length in spans:
+                # In gzip that is reading up to there: in the order of offsets a file is unpacked once.
                 file.seek(byte_offset)
                 texts.append(file.read(min(length, MOST_BYTES)))
     except (EOFError, zlib.error) as error:
@@ -85,6 +87,7 @@ def quotable(text: bytes, *, known: bool = False, whole: bool = False) -> list[s
         return [line.decode("utf-8", errors="replace").rstrip("\r") for line in text.removesuffix(b"\n").split(b"\n")]
     shown = []
     for line in text.removesuffix(b"\n").split(b"\n"):
+        # A marker's line prints no payload (DumpLogSegments prints the end marker in its place), so it is quoted to its end.
         private = _PRIVATE.search(line) if line.startswith(_RECORD_LINE) and not _MARKER_LINE.fullmatch(line) else None
         if private:
             shown.append(line[: private.end() if not private.group() else private.start()] + b" ...")

@@ -34,6 +34,7 @@ def cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFram
     codes = [rule.code for rule in rules]
     tables = sorted({rule.reads[0] for rule in rules if rule.where is not None})
     found = [hits_of_table(SOURCES[table], histories[table], [rule for rule in rules if rule.reads[0] == table]) for table in tables]
+    # A function may serve several rules: it runs once, and says in `rule` which of them it found.
     found += [
         find(histories).where(f"rule IN ({_quoted(codes)})") for find in dict.fromkeys(rule.find for rule in rules) if find is not None
     ]
@@ -43,6 +44,7 @@ def cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFram
 def hits_of_table(source: Source, rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Rows of one history table that break one of `rules`, once per rule."""
     wheres = {rule.code: f"({rule.where})" for rule in rules if rule.where is not None}
+    # Behind a bad checksum or an offset that goes back, labels were reckoned from what may be no batch.
     judged = rows.where("judged") if source.judged else rows
     suspects = judged.where(" OR ".join(wheres.values()))  # nearly all rows are healthy: ask once, then which rule it was
     broken = ", ".join(f"IF({where}, '{code}', NULL)" for code, where in wheres.items())

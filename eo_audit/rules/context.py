@@ -6,6 +6,7 @@ from typing import Never
 
 from eo_audit.rules.row import Row
 
+# A coordinator that holds one of these will still write markers (TransactionMarkerChannelManager), or end it after its timeout.
 UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 # How far a machine that wrote none of the logs may be ahead: healthy clusters were seen 30 s apart, and nothing here tells of its clock.
 OTHER_MACHINE_MS = 60_000

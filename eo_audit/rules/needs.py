@@ -114,6 +114,7 @@ REASONS: Mapping[str, Reason] = {
 
 def unknown(rule: "Rule", log: "Log", context: "Context") -> Unknown | None:
     """The first need of a rule that is not met in a replica log."""
+    # In the rule's order: one reason a log is told, and the first need that is not met gives it.
     for need in ("supported", *rule.needs):
         because = _NEEDS[need](log, context)
         if because is not None:
@@ -132,6 +133,7 @@ def sentences(unknowns: "set[Unknown]") -> tuple[str, str]:
     """Why, and what to bring: the reasons of one rule, each with its places."""
     places: dict[str, list[str]] = {}
     for item in sorted(unknowns):
+        # Sorted above: the same dumps give the same sentence.
         places.setdefault(item.because, []).append(item.place)
     listed = [
         (REASONS[because], some(_each_cluster_once(found), most=4))
@@ -207,11 +209,13 @@ def _matched(log: "Log", _context: "Context") -> str | None:
 def _assigned(log: "Log", context: "Context") -> str | None:
     if "unassigned_batch" not in log.subjects:
         return _matched(log, context)
+    # The most precise first: what is known of the log itself, then of its cluster, and last what is true of every old coordinator log.
     told = next((why for why in _WHY_UNTOLD if why in log.unmatched), None)
     return told or _coordinator(log, context) or "coordinator_compacted"
 
 
 def _index(log: "Log", _context: "Context") -> str | None:
+    # Without an ABORT that closed something there is no entry that could be missing.
     lacks = log.numbers.text("index_state") == "not_dumped" and "closing_abort" in log.subjects
     return "index_not_dumped" if lacks else None
 

@@ -61,6 +61,7 @@ _STREAMS_LOST = (
 _SPRING_FIRST = "Restart the Spring application first: its initTransactions() ends the transaction on every partition"
 _OWN_LOST = "its records are lost, unless the application sends them again"
 
+# The first that fits wins, so the most particular come first: a Streams id of a UUID would also pass for many others.
 _SHAPES = (
     _Shape(
         "streams",

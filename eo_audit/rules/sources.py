@@ -76,6 +76,7 @@ _SOURCES = (
     Source(
         table="visibility",
         first="lso",
+        # What is held back reaches up to, and not including, the high watermark.
         last="hw - 1",
         records="held_back_records",
         timestamp="blocker_last_timestamp_ms",

@@ -27,6 +27,7 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "payload_edge": ("producer_edges", "exists(head, r -> r.value_hash IS NOT NULL) OR exists(tail, r -> r.value_hash IS NOT NULL)"),
     "producer_edge": ("producer_edges", "true"),
 }
+# One `bit_or` over all histories, where a set of names would be collected and united row by row.
 _BIT = {name: 1 << position for position, name in enumerate(SUBJECTS)}
 # A partition of which no replica was dumped has no log: it is named by its cluster, topic and partition.
 _NOT_DUMPED = "CASE WHEN replica_log_id IS NULL THEN to_json(struct(cluster, topic, partition)) END"

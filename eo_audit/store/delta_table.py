@@ -99,9 +99,11 @@ class Table:
         Returns:
             The new version.
         """
+        # No partition values, no modification time: the log then says the same of the same files.
         added = [AddAction(file.path, file.size, {}, 0, True, file.stats) for file in files]
         properties = CommitProperties(app_transactions=[Transaction(transaction, 1)]) if transaction else None
         with self._told():
+            # The files lie in the folder already: the one commit makes all of them visible, or none.
             if self.exists():
                 DeltaTable(self.folder).create_write_transaction(
                     [*added], mode, _delta_schema(self.name), commit_properties=properties, post_commithook_properties=_NO_HOOKS
@@ -162,6 +164,7 @@ class Table:
         """Data files that a kept version names, or that were part of the table after a moment: by going through the log."""
         live = {path.relative_to(self.folder).as_posix() for path, _ in self.files(oldest)}
         needed = set(live)
+        # By the log's own words, and not by VACUUM: that goes by age, and the versions that `runs` pins have none.
         for version in range(oldest + 1, newest + 1):
             for line in self._json(version).read_text(encoding="utf-8").splitlines():
                 action = json.loads(line)
@@ -185,6 +188,7 @@ class Table:
         log = self.folder / "_delta_log"
         below = sorted(path for path in log.iterdir() if path.name[:20].isdigit() and int(path.name[:20]) < oldest)
         checkpoints = sorted(path for path in log.glob("*.checkpoint.parquet") if int(path.name[:20]) <= oldest)
+        # Who listed the log before the checkpoint was there still reads the JSON files below it, so these go a grace period later.
         settled = [path for path in checkpoints if path.stat().st_mtime_ns // 1_000_000 <= time.time_ns() // 1_000_000 - grace_ms]
         if oldest - (int(checkpoints[-1].name[:20]) if checkpoints else 0) > LONG_LOG:
             DeltaTable(self.folder, version=oldest).create_checkpoint()
@@ -197,6 +201,7 @@ class Table:
         try:
             yield
         except (DeltaError, OSError, ValueError, KeyError) as error:
+            # A full disk or a missing permission is no damage: whoever heard so might remove a table that is whole.
             if of_machine(error) is not None:
                 raise
             raise DamagedError(self.name, self.folder, error) from error

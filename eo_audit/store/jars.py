@@ -94,6 +94,7 @@ def _resolve(ivy: Path) -> str:
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     settings = [f"spark.jars.ivy={ivy}", f"spark.jars.excludes={_LEFT_OUT}", "spark.ui.enabled=false"]
     options = [word for setting in settings for word in ("--conf", setting)]
+    # Spark's own Ivy: it knows the mirrors that a site has set for Spark.
     command = [str(submit), "--master", "local[1]", "--packages", DELTA_PACKAGE, *options, str(nothing)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False).stderr
@@ -113,6 +114,7 @@ def keep(fetched: Path, sha256: str, kept: Path) -> None:
         ConfigurationError: it is not.
     """
     content = fetched.read_bytes()
+    # Whoever answered as the repository: what runs in Spark's process is what this release was tested with.
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ConfigurationError(f"{fetched} is not the pinned file: its SHA-256 is not {sha256}")
     unfinished = kept.with_suffix(f".part-{os.getpid()}")

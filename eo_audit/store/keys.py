@@ -16,6 +16,7 @@ from pathlib import Path
 
 from eo_audit.errors import ConfigurationError, WarehouseError
 
+# 128 bits: nobody tries keys instead of guesses.
 KEY_BYTES = 16
 KEY_FILE = "EO_AUDIT_KEY_FILE"
 NAME = "_name"
@@ -129,6 +130,7 @@ def _write_whole(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
+            # The hashes that follow can be made with no other key: it must outlive a power cut that they outlive.
             os.fsync(file.fileno())
         try:
             os.link(aside, path)

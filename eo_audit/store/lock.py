@@ -16,6 +16,7 @@ from pathlib import Path
 
 from eo_audit.errors import WarehouseError
 
+# Twelve beats may be missed (a swapped-out host, a file server that hangs) before a holder elsewhere counts as dead.
 BEAT_SECONDS = 10.0
 DEAD_AFTER_SECONDS = 120.0
 
@@ -69,10 +70,12 @@ def exclusive(path: Path, *, break_lock: bool = False) -> Iterator[Held]:
         WarehouseError: another process holds it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # A new file, not the old one locked again: the holder keeps his own, sees at his next commit that the path is another file, and stops.
     if break_lock:
         path.unlink(missing_ok=True)
     with path.open("a+") as file:
         _take(file.fileno(), path)
+        # Before the file is emptied: a holder that ended in order has left nothing in it.
         held = Held(path, file.fileno(), died=bool(_content(path)) or break_lock)
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": _TOKEN}))
@@ -103,6 +106,7 @@ def _take(descriptor: int, path: Path) -> None:
     except BlockingIOError:
         raise WarehouseError(f"{path.parent} is being written by {_holder(path)}: wait for it, or choose another --out") from None
     content = _content(path)
+    # On this host `flock` has answered already: who holds no lock here is dead.
     if content.get("host") in (None, socket.gethostname()):
         return
     silent = _now(path) - path.stat().st_mtime
@@ -115,6 +119,7 @@ def _take(descriptor: int, path: Path) -> None:
 
 def _now(path: Path) -> float:
     """The clock of the file system that the lock is on."""
+    # A file server's clock may be minutes off this host's: what it stamps on a new file is its now.
     probe = path.with_name(f"_now-{_TOKEN}")
     try:
         probe.touch()

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from eo_audit.store.schemas import schema
 
+# A writer holds one in memory, and a look-up (`find`) reads whole ones.
 ROW_GROUP_ROWS = 250_000
 _NAMED = re.compile(r"^part-[0-9a-f]{32}-([0-9a-f]{8})\.parquet$")
 
@@ -59,6 +60,7 @@ class FactWriter:
         if self._writer is None:
             return None
         self._writer.close()
+        # Summed from the file, not on the way into it: a write that was cut short is noticed now.
         named = self._path.with_name(f"{self._path.stem}-{checksum(self._unfinished()):08x}.parquet")
         self._unfinished().replace(named)
         return describe(named, named.parent)
@@ -71,6 +73,7 @@ class FactWriter:
         self._waiting, self._waiting_rows = [], 0
 
     def _unfinished(self) -> Path:
+        # Readers of Delta and of Parquet folders leave names with an underscore alone.
         return self._path.with_name(f"_{self._path.name}.part")
 
 
@@ -95,6 +98,7 @@ def fault(path: Path, size: int, *, content: bool) -> str | None:
         return f"{path.name} is missing"
     if path.stat().st_size != size:
         return f"{path.name} has {path.stat().st_size} bytes, not {size}"
+    # Files that Spark wrote have no sum in their names; their pages have one each, which a read verifies.
     named = _NAMED.search(path.name)
     if content and named is not None and checksum(path) != int(named[1], 16):
         return f"{path.name} is not as it was written"
@@ -118,6 +122,7 @@ def find(file: pq.ParquetFile, bounds: Mapping[str, tuple[int, int]], columns: S
     for group in range(file.num_row_groups):
         chunks = [file.metadata.row_group(group).column(index) for index in range(file.metadata.num_columns)]
         found = {chunk.path_in_schema: chunk.statistics for chunk in chunks if chunk.path_in_schema in bounds}
+        # A group without statistics may hold anything, so it is read.
         if any(s is not None and s.has_min_max and (s.max < bounds[name][0] or s.min > bounds[name][1]) for name, s in found.items()):
             continue
         rows = file.read_row_group(group, columns=columns)
@@ -152,8 +157,11 @@ def _statistics(footer: pq.FileMetaData) -> dict[str, object]:
     for group in range(footer.num_row_groups):
         for index in range(footer.num_columns):
             chunk = footer.row_group(group).column(index)
+            # Integers only: look-ups and rules bound rows by nothing else, strings may be cut off in statistics, and Delta skips no files
+            # by what stands inside structs and arrays.
             if chunk.physical_type in ("INT32", "INT64") and "." not in chunk.path_in_schema and chunk.statistics.has_min_max:
                 columns.setdefault(chunk.path_in_schema, []).append(chunk.statistics)
+    # A bound over some of the groups would hide the rows of the others.
     whole = {name: chunks for name, chunks in columns.items() if len(chunks) == footer.num_row_groups}
     return {
         "numRecords": footer.num_rows,

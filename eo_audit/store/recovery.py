@@ -38,6 +38,7 @@ def recover(folder: Path, pinned: Mapping[str, int], *, remakes: bool) -> Recove
     put_back, lost = False, dict[str, str]()
     for name in table_names():
         table = Table(name, folder / name)
+        # `runs` says what is pinned, and gets its row last: whatever else is newer than it belongs to a run that died.
         if name == "runs" or (name not in pinned and not table.exists()):
             continue
         try:
@@ -45,6 +46,7 @@ def recover(folder: Path, pinned: Mapping[str, int], *, remakes: bool) -> Recove
         except DamagedError as error:
             if schema(name).family == "facts" or not remakes:
                 raise
+            # Only the histories and findings of an audit that is about to be repeated: nothing of the dumps goes.
             shutil.rmtree(table.folder, ignore_errors=True)
             lost[name] = f"{error.what}: rebuild and audit make it anew"
             continue
@@ -69,12 +71,14 @@ def _restored(table: Table, pinned: int | None) -> tuple[bool, int | None]:
         if now:
             table.commit([], mode="overwrite")
         return bool(now), None
+    # By files, not by version numbers: a repeated put-back would add a version each time.
     wanted = now if newest == pinned else table.files(pinned)
     _check(table, wanted)
     return (True, table.restore(pinned)) if set(wanted) != set(now) else (False, newest)
 
 
 def _check(table: Table, files: Iterable[tuple[Path, int]]) -> None:
+    # Only facts are read to the last byte: a history that is damaged is noticed when it is read, and can be made anew.
     content = schema(table.name).family == "facts"
     for path, size in files:
         fault = parquet.fault(path, size, content=content)

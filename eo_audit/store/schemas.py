@@ -93,6 +93,7 @@ def conform(rows: "DataFrame", name: str) -> "DataFrame":
     Raises:
         ConfigurationError: one sentence with the missing, extra and mistyped columns together.
     """
+    # `DataFrame.to` would fill what is missing and drop what is extra without a word.
     wanted = {field.name: field.dataType.simpleString() for field in schema(name).spark()}
     found = {field.name: field.dataType.simpleString() for field in rows.schema}
     faults = {

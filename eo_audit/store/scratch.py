@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 _ALIVE = "_alive"
+# Between making a folder and locking it a process looks dead.
 _YOUNG_SECONDS = 60
 
 
@@ -40,6 +41,7 @@ def _above() -> Path:
     with suppress(FileExistsError):
         above.mkdir(mode=0o700)
     status = above.lstat()
+    # The temporary folder is everybody's: another user could have made this one, or a link, to read what Spark spills.
     if above.is_dir() and not above.is_symlink() and status.st_uid == os.getuid() and not status.st_mode & 0o022:
         return above
     return Path(tempfile.mkdtemp(prefix="eo-audit-"))

@@ -160,6 +160,7 @@ class Warehouse:
         """
         conforming = conform(rows, name)
         if self.small:
+            # A Spark write job, and a listing of what it wrote, cost more than a small table takes through Arrow.
             return self.overwrite_arrow(name, conforming.toArrow())
         self._commit(name, self._spark_files(name, conforming), mode="overwrite")
         return self.read(name)
@@ -168,6 +169,7 @@ class Warehouse:
         """Replace a table by rows in this process's memory, and return them."""
         rows = rows.cast(schema(name).arrow())
         self._commit(name, parquet.write(name, rows, self.folder / name), mode="overwrite")
+        # The next step reads it at once: as values in the plan it costs no file listing and no scan task.
         if rows.nbytes <= INLINE_MEMORY_BYTES:
             self._inline[name] = rows
         return self.read(name)
@@ -207,6 +209,7 @@ class Warehouse:
         """
         with exclusive(self.folder / "_lock", break_lock=break_lock) as held:
             self._held, self._versions, self._inline = held, self.pinned(), {}
+            # Only under the lock: a run that is at work looks just like one that died.
             recovered = recover(self.folder, self._versions, remakes=remakes)
             self._versions = dict(recovered.versions)
             if recovered.lost:
@@ -300,8 +303,10 @@ class Warehouse:
     def _spark_files(self, name: str, rows: "DataFrame") -> list[DataFile]:
         folder = self.folder / name
         written = folder / f"part-{uuid.uuid4().hex}"
+        # A `_SUCCESS` file in the folder would be one more file that no version names.
         rows.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(str(written))
         files = [parquet.describe(path, folder) for path in sorted(written.glob("*.parquet"))]
+        # An empty partition of Spark leaves a file without rows; Delta readers would open each of them.
         return [file for file in files if file.rows]
 
     def _commit(self, name: str, files: Sequence[DataFile], *, mode: str, transaction: str | None = None) -> None:

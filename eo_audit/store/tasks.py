@@ -13,6 +13,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Progress = Callable[[str, int, int], None]
 
+# Spark tells nobody in Python how far a job is: the count of an accumulator is looked at.
 POLL_SECONDS = 0.5
 
 
@@ -57,6 +58,7 @@ class Tasks:
                 done.add(1)
 
         with ThreadPoolExecutor(1) as pool:
+            # One partition a task: they differ by orders of magnitude in size, and Spark would deal them out in equal numbers.
             job = pool.submit(lambda: context.parallelize(tasks, len(tasks)).map(counted).collect())
             while not wait([job], POLL_SECONDS).done:
                 self._progress(what, done.value, len(tasks))

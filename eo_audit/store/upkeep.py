@@ -66,6 +66,7 @@ def _kept(runs: Sequence[_ROWS], keep_audits: int, newest: Mapping[str, int]) ->
     last = {run["step"]: place for place, run in enumerate(runs)}
 
     def is_near(run: _ROWS) -> bool:
+        # A pin keeps the whole log behind it from being shortened, and every reader reads that log.
         return all(newest.get(name, version) - version < MOST_VERSIONS for name, version in _pins(run).items())
 
     return [run for place, run in enumerate(runs) if place in last.values() or (place >= first and is_near(run))]
@@ -93,12 +94,14 @@ def superseded(warehouse: Warehouse, *, keep_ms: int) -> list[Superseded]:
     """
     is_read: dict[int, bool] = defaultdict(bool)
     for row in warehouse.arrow("section_status").select(["dump_file_id", "superseded_by"]).to_pylist():
+        # A file of many segments stays as long as one of them has no newer dump.
         is_read[row["dump_file_id"]] |= row["superseded_by"] is None
     times: dict[int, int] = {}
     for table in ("dump_files", "dump_sightings"):
         for row in warehouse.arrow(table).select(["dump_file_id", "dumped_at_ms"]).to_pylist():
             if row["dumped_at_ms"] is not None:
                 times[row["dump_file_id"]] = max(times.get(row["dump_file_id"], row["dumped_at_ms"]), row["dumped_at_ms"])
+    # Back from the newest dump, not from today: a warehouse that rests for a year loses nothing by it.
     limit = max(times.values(), default=0) - keep_ms
     old = {file: at for file, at in times.items() if at < limit and not is_read.get(file, True)}
     files = warehouse.arrow("dump_files").select(["dump_file_id", "path", "text_bytes"]).to_pylist()
@@ -123,6 +126,7 @@ def prune(warehouse: Warehouse, files: Sequence[Superseded], *, told: Callable[[
     by = {"dump_file_id": gone, "section_id": {row["section_id"] for row in sections if row["dump_file_id"] in gone}}
     rows = 0
     for name in table_names("facts"):
+        # Every table of facts has one of the two; which dump file a row is of follows from its section.
         column = next(column for column in by if column in schema(name).columns)
         deleted = warehouse.delete(name, column, by[column])
         told(name, deleted)

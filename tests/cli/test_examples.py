@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,17 @@ def test_duplicates_and_gaps(results: Results) -> None:
     assert len(found) == 5
 
 
-def test_a_transaction_that_blocks_is_no_fault_and_comes_first(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline.run(tmp_path, [EXAMPLES / "blocking-transaction" / "dumps"], Options(), spark=lambda: spark)
-    audited, stream = eo_audit.open(tmp_path), io.StringIO()
-    show_result(build_content(audited.verdict, audited.findings, lambda *_: None), tmp_path, console(stream))
-    words, told = " ".join(stream.getvalue().split()), audited.verdict
+@pytest.fixture(scope="module")
+def blocking(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    out = tmp_path_factory.mktemp("blocking")
+    pipeline.run(out, [EXAMPLES / "blocking-transaction" / "dumps"], Options(), spark=lambda: spark)
+    return eo_audit.open(out)
+
+
+def test_a_transaction_that_blocks_is_no_fault_and_comes_first(blocking: Results) -> None:
+    stream = io.StringIO()
+    show_result(build_content(blocking.verdict, blocking.findings, lambda *_: None), blocking.out, console(stream))
+    words, told = " ".join(stream.getvalue().split()), blocking.verdict
     assert (told["verdict"], told["exit_code"]) == ("pass", 0)
     assert words.startswith(f"PASS, but {told['headline']}")
     readme = " ".join((EXAMPLES / "blocking-transaction" / "README.md").read_text(encoding="utf-8").split())
@@ -70,9 +77,9 @@ def test_a_transaction_that_blocks_is_no_fault_and_comes_first(spark: SparkSessi
     assert "payments-0: read_committed consumers wait at offset 0 for settlement-7f3a (producer 0), open for" in str(told["headline"])
     assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP describe --transactional-id settlement-7f3a" in words
     assert " abort --" not in words
-    assert "state=Ongoing,partitions=[payments-0]" in quoted(audited, "__transaction_state-2", b"| offset: 1 ")
-    assert quoted(audited, "payments-0", b"| offset: 0 ").endswith("headerKeys: [ ...")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "state=Ongoing,partitions=[payments-0]" in quoted(blocking, "__transaction_state-2", b"| offset: 1 ")
+    assert quoted(blocking, "payments-0", b"| offset: 0 ").endswith("headerKeys: [ ...")
+    page = (blocking.out / "report.html").read_text(encoding="utf-8")
     assert "read_committed consumers wait at offset 0 for settlement-7f3a (producer 0)" in page
 
 
@@ -85,12 +92,14 @@ def quoted(audited: Results, partition: str, line: bytes) -> str:
     return audited.quote("payments-prod", {"dump_file": file, "byte_offset": at, "length": length}) or ""
 
 
-def test_a_policy_may_call_a_wait_a_failure(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_policy_may_call_a_wait_a_failure(blocking: Results, spark: SparkSession, tmp_path: Path) -> None:
     ours = tmp_path / "policy.yaml"
     default = (EXAMPLES.parent / "conf" / "policy.yaml").read_text(encoding="utf-8")
     ours.write_text(default.replace("fail_after_minutes: null", "fail_after_minutes: 20"), encoding="utf-8")
-    pipeline.run(tmp_path / "out", [EXAMPLES / "blocking-transaction" / "dumps"], Options(policy=ours), spark=lambda: spark)
-    told = eo_audit.open(tmp_path / "out").verdict
+    out = shutil.copytree(blocking.out, tmp_path / "out")
+    with pipeline.writing(out, Options(), after="rebuild", spark=lambda: spark) as warehouse:
+        pipeline.audit(warehouse, Options(policy=ours))
+    told = eo_audit.open(out).verdict
     assert (told["verdict"], told["exit_code"]) == ("fail", 1)
     assert "longer than the policy allows (fail_after_minutes: 20)" in str(told["headline"])
 
@@ -116,12 +125,11 @@ def test_the_end_of_the_run_tells_it(results: Results) -> None:
     assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic orders --partition 0 --start-offset 6 " in words
 
 
-def test_the_pages_show_what_a_run_prints(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline.run(tmp_path, [EXAMPLES / "hanging-transaction" / "dumps"], Options(), spark=lambda: spark)
-    audited, stream = eo_audit.open(tmp_path), io.StringIO()
-    show_result(build_content(audited.verdict, audited.findings, lambda *_: None), tmp_path, console(stream))
+def test_the_pages_show_what_a_run_prints(hanging_example: Path) -> None:
+    audited, stream = eo_audit.open(hanging_example), io.StringIO()
+    show_result(build_content(audited.verdict, audited.findings, lambda *_: None), hanging_example, console(stream))
     shown = (EXAMPLES.parent / "docs" / "operate.md").read_text(encoding="utf-8").splitlines()
-    printed = [line.rstrip() for line in stream.getvalue().strip().replace(str(tmp_path), "out/demo").splitlines()]
+    printed = [line.rstrip() for line in stream.getvalue().strip().replace(str(hanging_example), "out/demo").splitlines()]
     begin = shown.index(printed[0])
     assert shown[begin : begin + len(printed)] == printed
     first_screen = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8").splitlines()

@@ -22,12 +22,12 @@ from eo_audit.dump.kernel_hash import hashes_of
 from eo_audit.errors import ArgumentError, ConfigurationError, WarehouseError, of_machine
 from eo_audit.pipeline import Options
 from eo_audit.report.audits import audits_of
-from eo_audit.store import lock, scratch, upkeep
-from eo_audit.store.delta_table import LONG_LOG, DamagedError, Table
+from eo_audit.store import delta_table, lock, scratch, upkeep
+from eo_audit.store.delta_table import DamagedError, Table
 from eo_audit.store.keys import KEY_FILE, NAME, OLD_SALT, Keys
 from eo_audit.store.schemas import table_names
 from eo_audit.store.tables import Step, Warehouse
-from tests.jobs.test_ingest import DUMPS, content, ingest, no_spark
+from tests.jobs.test_ingest import DUMPS, Content, content, ingest, no_spark
 
 CLEAN = DUMPS / "syn_gap"
 
@@ -134,8 +134,16 @@ def files_up_to(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Content:
+    """What an ingest leaves that nothing disturbed."""
+    out = tmp_path_factory.mktemp("clean")
+    ingest(out, CLEAN, DUMPS / "clean_k40")
+    return content(out)
+
+
 @pytest.mark.parametrize("size", [0, 8, 15, 40, 200, 900, 1_800, 2_500, 6_000, 12_000])
-def test_a_disk_that_was_full_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_a_disk_that_was_full_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: Content, size: int) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     out = tmp_path / "out"
     with pytest.raises(Exception) as met, files_up_to(size):
@@ -143,13 +151,12 @@ def test_a_disk_that_was_full_leaves_no_trace(tmp_path: Path, monkeypatch: pytes
     assert of_machine(met.value) or "cannot be kept" in str(met.value)
     assert not Warehouse(out).runs()
     ingest(out, CLEAN, DUMPS / "clean_k40")
-    ingest(tmp_path / "clean", CLEAN, DUMPS / "clean_k40")
-    assert content(out) == content(tmp_path / "clean")
+    assert content(out) == undisturbed
     assert len(Warehouse(out).salt()) == 16
     with (warehouse := Warehouse(out, no_spark)).writing():
         upkeep.tidy(warehouse, keep_audits=1)
     assert not [*out.rglob("*.part")]
-    assert content(out) == content(tmp_path / "clean")
+    assert content(out) == undisturbed
 
 
 DAMAGES = {
@@ -179,9 +186,9 @@ def test_a_damaged_log_is_noticed(tmp_path: Path, table: str) -> None:
         ingest(tmp_path, CLEAN)
 
 
-def test_damaged_histories_are_said_and_made_anew(spark: SparkSession, tmp_path: Path) -> None:
+def test_damaged_histories_are_said_and_made_anew(spark: SparkSession, hanging_k39: Path, tmp_path: Path) -> None:
     dumps = [DUMPS / "hanging_txn_k39"]
-    pipeline.run(tmp_path, dumps, Options(), spark=lambda: spark)
+    shutil.copytree(hanging_k39, tmp_path, dirs_exist_ok=True)
     findings = (tmp_path / "findings.jsonl").read_bytes()
     for name in ("producer_history", "findings"):
         shutil.rmtree(tmp_path / "warehouse" / name / "_delta_log")
@@ -208,24 +215,28 @@ def audited(spark: SparkSession, out: Path, number: int) -> Warehouse:
     return warehouse
 
 
-def test_a_warehouse_does_not_grow_for_ever(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline.run(tmp_path, [DUMPS / "hanging_txn_k39"], Options(), spark=lambda: spark)
+def test_a_warehouse_does_not_grow_for_ever(
+    spark: SparkSession, hanging_k39: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_log = 6  # instead of 20: as many checkpoints from a third of the audits
+    monkeypatch.setattr(delta_table, "LONG_LOG", long_log)
+    shutil.copytree(hanging_k39, tmp_path, dirs_exist_ok=True)
     (tmp_path / "warehouse" / "batches" / f"part-{'0' * 32}-00000000.parquet").write_bytes(b"of a run that was killed")
     (tmp_path / "warehouse" / "batches" / f"_part-{'0' * 32}.parquet.part").write_bytes(b"of a run that was killed")
     sizes, expected = [], Warehouse(tmp_path).arrow("findings").to_pylist()
-    for number in range(1, 4 * LONG_LOG):
+    for number in range(1, 4 * long_log):
         warehouse = audited(spark, tmp_path, number)
-        sizes.append((warehouse.stored_bytes(), len([*everything(warehouse.folder)])))
+        sizes.append((warehouse.stored_bytes(), sum(path.is_file() for path in warehouse.folder.rglob("*"))))
         assert len(audits_of(Warehouse(tmp_path))) == min(number + 1, 5)
-    # A checkpoint remembers the files of the last day that are gone: 80 audits in a minute are more than in a night.
-    middle, end = sizes[LONG_LOG : 5 * LONG_LOG // 2], sizes[5 * LONG_LOG // 2 :]
+    # A checkpoint remembers the files of the last day that are gone: 24 audits in a minute are more than in a night.
+    middle, end = sizes[long_log : 5 * long_log // 2], sizes[5 * long_log // 2 :]
     assert max(stored for stored, _ in end) < 1.25 * max(stored for stored, _ in middle)
-    assert max(files for _, files in end) < max(files for _, files in middle) + 2 * LONG_LOG
+    assert max(files for _, files in end) < max(files for _, files in middle) + 2 * long_log
     assert len([*(tmp_path / "warehouse" / "batches").glob("*part*")]) == 1
     for run in Warehouse(tmp_path).runs():
         if run["step"] == "audit":
             assert Warehouse(tmp_path).arrow_of("findings", run).to_pylist() == expected
-    assert DeltaTable(tmp_path / "warehouse" / "findings").version() > 2 * LONG_LOG  # any Delta reader still reads it
+    assert DeltaTable(tmp_path / "warehouse" / "findings").version() > 2 * long_log  # any Delta reader still reads it
     assert spark.read.format("delta").load(str(tmp_path / "warehouse" / "findings")).count() == len(expected)
     pipeline.run(tmp_path, [DUMPS / "hanging_txn_k39"], Options(), spark=lambda: spark)
 
@@ -260,8 +271,9 @@ def nights(folder: Path) -> list[Path]:
 
 def test_prune_removes_what_no_audit_reads(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    for night in nights(tmp_path):
-        pipeline.run(out, [night], Options(), spark=lambda: spark)
+    first, second = nights(tmp_path)
+    ingest(out, first)
+    pipeline.run(out, [second], Options(), spark=lambda: spark)
     before, findings = content(out), (out / "findings.jsonl").read_bytes()
     with pipeline.writing(out, Options(), after="rebuild", keeps_verdict=True, spark=lambda: spark) as warehouse:
         assert not upkeep.superseded(warehouse, keep_ms=2 * upkeep.DAY_MS)

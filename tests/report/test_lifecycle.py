@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,14 +23,10 @@ from eo_audit.report.gate import gate
 from eo_audit.report.results import Results
 from eo_audit.store.tables import Warehouse
 
-DUMPS = Path(__file__).parents[2] / "examples" / "hanging-transaction" / "dumps"
-
 
 @pytest.fixture(scope="module")
-def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    out = tmp_path_factory.mktemp("hanging")
-    pipeline.run(out, [DUMPS], Options(), spark=lambda: spark)
-    return eo_audit.open(out)
+def audited(hanging_example: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return eo_audit.open(shutil.copytree(hanging_example, tmp_path_factory.mktemp("hanging") / "out"))
 
 
 Again = Callable[..., Results]

@@ -30,6 +30,7 @@ RULE = Rule(
     severity="info",
     reads=("transaction_instances",),
     subject="abort",
+    # What the client did itself is listed in verdict.json, and is nobody's finding.
     where=f"decision = 'ABORT' AND abort_cause IN {SERVER_SIDE}",
     by="transactional_id",
     columns="abort_cause start_ms decided_at_ms timeout_ms abort_cause_certainty abort_cause_alternatives data_epoch",

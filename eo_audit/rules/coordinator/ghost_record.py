@@ -29,6 +29,7 @@ RULE = Rule(
     columns=(
         "entry_offset tombstone status origin_offset origin_status previous_offset uncounted previous_status previous_epoch step_reason"
     ),
+    # The coordinator did nothing wrong: TransactionStateManager.appendTransactionToLog leaves memory as it was when an append fails.
     informs=True,
     cause="the coordinator partition lacked in-sync replicas or was slow at that moment",
     remedy=(

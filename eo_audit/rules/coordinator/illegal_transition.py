@@ -23,6 +23,7 @@ RULE = Rule(
     severity="error",
     reads=("coordinator_history",),
     subject="coordinator_entry",
+    # What no coordinator writes in any step is C11's; what a failed append explains is a ghost, C09.
     where=f"step = 'illegal' AND step_reason NOT IN {NEVER_WRITTEN}",
     by="transactional_id",
     columns="previous_epoch previous_status tombstone status entry_offset step_reason",

@@ -29,6 +29,7 @@ RULE = Rule(
     reads=("transaction_instances",),
     subject="transaction",
     needs=("end",),
+    # Decided, and not complete: PrepareX is written before the first marker is sent, CompleteX after the last is acknowledged.
     where="is_last AND last_status IN ('PrepareCommit', 'PrepareAbort')",
     by="transactional_id",
     columns="decided_at_ms last_status partitions marker_epoch coordinator_partition",

@@ -48,6 +48,7 @@ def candidates(histories: "Mapping[str, DataFrame]") -> "DataFrame":
 def _records(edges: "DataFrame") -> "DataFrame":
     """The first and last records of each producer, once each."""
     of_producer = "OVER (PARTITION BY replica_log_id, producer_id ORDER BY first_offset"
+    # An epoch may be a transaction of three records: under transaction.version 2 the ends of a producer are spread over many rows.
     ends = edges.selectExpr("*", f"row_number() {of_producer}) AS near_start", f"row_number() {of_producer} DESC) AS near_end")
     records = ends.where(f"near_start <= {EDGE_ROWS} OR near_end <= {EDGE_ROWS}").selectExpr(
         "replica_log_id",
@@ -61,6 +62,8 @@ def _records(edges: "DataFrame") -> "DataFrame":
 
 def _paired(records: "DataFrame") -> "DataFrame":
     """Each record with the record of the same key (or, without a key, of the same value) before it."""
+    # By the record before, never by all: a key that every producer writes (a heartbeat, an empty key) would pair all of them with each
+    # other.
     same_key = "PARTITION BY replica_log_id, record.keyed, coalesce(record.key_hash, record.value_hash) ORDER BY record.offset"
     return records.selectExpr("*", f"lag(struct(producer_id, is_transactional, record.value_hash)) OVER ({same_key}) AS before")
 

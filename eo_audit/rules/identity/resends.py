@@ -48,6 +48,7 @@ def head(rows: Sequence[Row]) -> list[Written]:
     found: list[Written] = []
     for row in rows:
         found += _records(row, "head")
+        # An epoch longer than that was not kept whole: what follows it does not follow the records kept.
         if row.number("records") > MOST:
             break
     return found[:MOST]
@@ -92,6 +93,7 @@ def repeated(records: Sequence[Written]) -> Run | None:
     for first in range(len(records)):
         for second in range(first + 1, len(records)):
             length = _common(records, first, second)
+            # A retry that was written twice stands side by side; two equal records far apart are every counter's and every heartbeat's.
             enough = length >= FAR_APART if first + length < second else length > 0
             if enough and (best is None or length > best[2]):
                 best = (first, second, length)

@@ -22,6 +22,7 @@ RULE = Rule(
     severity="error",
     reads=("producer_history",),
     subject="sequenced_batch",
+    # `past`: behind a hole the label is after_hole, and of a log with holes a silence proves nothing.
     needs=("order", "past"),
     where="label = 'new_epoch_nonzero'",
     columns="base_sequence base_offset previous_epoch",

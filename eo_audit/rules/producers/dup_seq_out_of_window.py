@@ -21,6 +21,7 @@ RULE = Rule(
     subject="sequenced_batch",
     needs=("order",),
     where=f"label = 'duplicate' AND data_batches_since_same >= {WINDOW}",
+    # As for P01, whose words these are: the copies that lie closest first.
     weight="same_identity_timestamp_ms - max_timestamp_ms",
     columns=dup_seq_in_window.RULE.columns,
     cause=STATE_LOST,

@@ -22,6 +22,7 @@ RULE = Rule(
     severity="critical",
     reads=("producer_history",),
     subject="producer_batch",
+    # Not `past`: epochs only rise, so nothing that a hole hides could make it right.
     needs=("order",),
     where="epoch_regression",
     columns="row_kind base_offset last_offset max_epoch_before",

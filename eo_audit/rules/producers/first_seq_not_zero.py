@@ -32,6 +32,7 @@ RULE = Rule(
     subject="sequenced_batch",
     needs=("order",),
     where="label = 'first_nonzero'",
+    # One case a log: after a retention run every producer of a log may begin like this.
     by="",
     columns="base_offset base_sequence is_transactional",
     informs=True,

@@ -23,6 +23,8 @@ RULE = Rule(
     reads=("producer_history",),
     subject="transactional_batch",
     needs=("order", "past"),
+    # No broker appends it, in any origin (ProducerAppendInfo throws InvalidTxnStateException): where a hole lies between, the marker is in
+    # the hole.
     where="row_kind = 'data' AND NOT is_transactional AND in_open_transaction AND predecessor = 'observed'",
     columns="base_offset last_offset",
     cause="nearly always a marker that is missing from the dump; else a corrupt segment, or files of two histories put together",

@@ -25,6 +25,7 @@ RULE = Rule(
     subject="sequenced_batch",
     needs=("order", "past"),
     where="label = 'gap'",
+    # The largest gap tells most: it is what somebody has to send again.
     weight="skipped_sequences",
     columns="skipped_sequences leader_epoch_before partition_leader_epoch base_offset base_sequence expected_sequence",
     cause=(

@@ -2,6 +2,8 @@
 
 from eo_audit.rules.rule import Case
 
+# Not the window: outside of it a broker refuses by the sequence (ProducerAppendInfo.inSequence), so a copy is only taken by one that
+# remembered nothing.
 STATE_LOST = (
     "the partition leader had no memory of this producer when the second copy came: a failover with a stale producer snapshot, "
     "an unclean election, or a state that expired (producer.id.expiration.ms; records with old timestamps expire at once)"

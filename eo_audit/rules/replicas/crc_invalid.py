@@ -21,6 +21,7 @@ RULE = Rule(
     severity="critical",
     reads=("coverage",),
     subject="batch",
+    # The tool checks the CRC itself (isvalid); everything behind it in the log is not judged.
     where="state = 'crc_invalid'",
     by="state",
     columns="last_offset first_offset",

@@ -21,6 +21,7 @@ RULE = Rule(
     severity="error",
     reads=("coverage",),
     subject="batch",
+    # Holes that the cleaner made, or may have made, are states of their own (history/coverage).
     where="state = 'hole'",
     by="state",
     weight="last_offset - first_offset",

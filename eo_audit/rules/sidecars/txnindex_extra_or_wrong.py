@@ -23,6 +23,7 @@ RULE = Rule(
     reads=("aborted_index",),
     subject="index_entry",
     needs=("order", "past"),
+    # Not `empty_abort`: brokers before 2.8 wrote those (KAFKA-10702), and they hide nothing.
     where="state IN ('extra', 'wrong_first', 'marker_is_commit')",
     columns="span_first_offset state entry_first_offset marker_offset",
     caused_by=("T06",),

@@ -22,6 +22,7 @@ RULE = Rule(
     severity="critical",
     reads=("aborted_index",),
     subject="closing_abort",
+    # `index`: a broker makes the file with its first entry, so a file that was not dumped looks like one that was never made.
     needs=("order", "past", "index"),
     where="state = 'missing'",
     columns="span_first_offset span_last_offset marker_offset",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MARKER_COLUMNS = "row_kind marker_type base_offset"
 
 _RAISED = "producer_epoch - previous_epoch"
+# Across partitions, and so without the replica log: KIP-890 gives each transaction an epoch that no other has.
 _TRANSACTION = "PARTITION BY cluster, producer_id, producer_epoch"
 
 

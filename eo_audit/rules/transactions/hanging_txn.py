@@ -26,6 +26,7 @@ RULE = Rule(
     severity="critical",
     reads=("transaction_spans",),
     subject="transactional_batch",
+    # `end` and `coordinator`: where the dump stops too soon, or the coordinator's word is missing, what is open may be healthy.
     needs=("order", "past", "end", "coordinator"),
     where="outcome = 'open'",
     columns="last_epoch first_offset last_timestamp_ms",

@@ -24,6 +24,7 @@ RULE = Rule(
     subject="transactional_batch",
     needs=("order", "past", "assigned"),
     where=f"{DATA} AND late IN ('proved', 'suspected')",
+    # A proof before a suspicion: which is which stands in `late` (history/assignment).
     weight="CASE late WHEN 'proved' THEN 1 ELSE 0 END",
     columns="late instance_decision span_outcome",
     caused_by=("T15", "T01"),

@@ -23,6 +23,7 @@ RULE = Rule(
     reads=("producer_history",),
     subject="marker",
     needs=("order", "assigned"),
+    # The coordinator log has no trace of it: kafka-transactions.sh sends WriteTxnMarkers to the partition leader itself.
     where="marker_role = 'manual'",
     columns="instance_decision base_offset marker_coordinator_epoch",
     informs=True,

@@ -23,6 +23,7 @@ RULE = Rule(
     reads=("producer_history",),
     subject="transactional_batch",
     needs=("order", "past", "assigned"),
+    # By what the coordinator decided, against how the span ended in this log: the next COMMIT of a producer id takes whatever is open.
     where=f"{DATA} AND instance_decision = 'ABORT' AND span_outcome = 'committed'",
     columns="late span_id",
     speaks_for=("T05",),

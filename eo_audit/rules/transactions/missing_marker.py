@@ -24,6 +24,7 @@ RULE = Rule(
     reads=("instance_partitions",),
     subject="transactional_batch registered_partition",
     needs=("order", "past", "end", "matched", "coordinator", "dumped"),
+    # `covered`: the dump reaches past the time at which the coordinator had all markers acknowledged (CompleteX).
     where="coverage = 'covered' AND marker_match = 'missing'",
     columns="marker_epoch",
     asks=("unmarked",),  # for T01 and L01, which ask whether the marker of what is open was lost

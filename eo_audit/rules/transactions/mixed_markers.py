@@ -23,6 +23,7 @@ RULE = Rule(
     reads=("instance_partitions", "producer_history", "visibility"),
     subject="transactional_batch registered_partition",
     needs=("order", "past", "matched", "coordinator", "dumped"),
+    # With the coordinator's decision at hand; `find` is for producers of which no coordinator log was dumped.
     where="marker_match = 'contradictory'",
     find=contradictions,
     columns="marker_offset marker_type data_first_offset data_last_offset",

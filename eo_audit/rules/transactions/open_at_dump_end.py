@@ -24,6 +24,7 @@ RULE = Rule(
     reads=("transaction_spans",),
     subject="transactional_batch",
     needs=("order", "end", "coordinator"),
+    # The same rows as T01: which of the two it is depends on whether anybody will end it, and that only the context knows.
     where="outcome = 'open'",
     columns="last_epoch first_offset",
     asks=("last_of_producer", "open_spans"),
