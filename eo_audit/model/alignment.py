@@ -38,6 +38,7 @@ from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, Story, stories_of
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Witness", "align", "distance_of"]
 
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
+TIE = 0.04  # below the price of anything that happens
 LITTLE_TOLD = 2  # a story that pairs so many times fewer markers than another one has told little
 
 
@@ -90,8 +91,8 @@ def _near(producer: Producer, stories: Sequence[Story], margin: float = MARGIN) 
 def _tells_far_more(producer: Producer, story: Story, cheapest: Story) -> bool:
     """Loose ends cost next to nothing, so where no end is anchored the cheapest story may be that both sequences hardly overlap. One that
     pairs far more of them may cost what a clock that was set costs, and is as good."""
-    little = LITTLE_TOLD * (_pairs(cheapest) + 1)
-    return not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE and _pairs(story) >= little
+    little = LITTLE_TOLD * (cheapest.pairs() + 1)
+    return not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE and story.pairs() >= little
 
 
 def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
@@ -187,22 +188,19 @@ def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> flo
 
 def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
     """The cheapest story; markers that a story of nearly the same price tells otherwise are doubtful, where the cheapest has a fault, or
-    pairs fewer of them and no end is anchored. A single pair of clocks that lie far apart, on nobody else's word and not by its epoch,
-    is no better than a fault."""
+    where no end is anchored and it pairs fewer of them, or as many for the same price. A single pair of clocks that lie far apart, on
+    nobody else's word and not by its epoch, is no better than a fault."""
     if not stories:
         return []
-    cheapest, best, pairs = stories[0], stories[0].matches(), _pairs(stories[0])
+    cheapest, best, pairs = stories[0], stories[0].matches(), stories[0].pairs()
     same = len({marker.epoch for marker in producer.markers} | {one.epoch for one in producer.decided}) == 1
     far = not producer.anchored and same and pairs < 2 and cheapest.by_time > BY_TIME_ALONE
     at_fault = cheapest.faults > LITTLE or far
     rivals = [
         story.matches()
         for story in stories[1:]
-        if (story.cost - cheapest.cost < MARGIN and (at_fault or (not producer.anchored and _pairs(story) > pairs)))
+        if (story.cost - cheapest.cost < MARGIN and (at_fault or (not producer.anchored and story.pairs() > pairs)))
+        or (story.cost - cheapest.cost < TIE and not producer.anchored and story.pairs() == pairs)
         or _tells_far_more(producer, story, cheapest)
     ]
     return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in rivals)) for at, m in enumerate(best)]
-
-
-def _pairs(story: Story) -> int:
-    return len({match.decided for match in story.matches()} - {None})

@@ -36,6 +36,9 @@ LATE = 1.0  # data that is open behind the last marker, and no transaction is le
 LATE_OR_NEWER = 0.1  # the same, where that transaction may be younger than what the coordinator's log still tells
 APART = 0.1  # for each marker, but the first, that is held to be older than all transactions of a log that has as many: or the other way
 MOST_APART = 1.0  # and for as many as there may be
+LOOSE = 0.05  # for each marker that is held to be of another time than as many transactions, where no end is anchored: several pairs that
+# are evenly apart tell more than clocks that agree a little better
+MOST_LOOSE = 0.5  # and for as many as there may be
 NOTHING = 0.1  # no pair at all, though there is a marker and a transaction
 NOTHING_OF_MANY = 1.0  # the same, where there are several of both
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger

@@ -20,8 +20,10 @@ from eo_audit.model.marker_prices import (
     FROM_BEFORE,
     LATE,
     LATE_OR_NEWER,
+    LOOSE,
     MISSING,
     MOST_APART,
+    MOST_LOOSE,
     NOTHING,
     NOTHING_OF_MANY,
     ODD_EPOCH,
@@ -86,6 +88,10 @@ class Story:
             said.append(match)
         return said[::-1]
 
+    def pairs(self) -> int:
+        """How many transactions have their marker."""
+        return len({match.decided for match in self.matches()} - {None})
+
 
 def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
     """The cheapest story, and all that come near it, in the order of their prices."""
@@ -123,6 +129,8 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     if producer.open_behind and not left:
         price += LATE_OR_NEWER if producer.newer_markers else LATE
     apart = min(APART * _apart(story, left), MOST_APART)
+    if not producer.anchored:
+        apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
     return replace(story, cost=story.cost + price + apart, faults=story.faults + price)
 
 
