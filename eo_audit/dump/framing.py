@@ -214,7 +214,7 @@ def greedy_group(window: Window, start: int, line: BatchLine, profile: Profile) 
 
 
 def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
-    """No record line follows where one must: the dump has none, or ends here."""
+    """What can follow a batch stands where a record line must: the dump has none, or ends here."""
     if profile.deep is not None:
         return not profile.deep
     if owed_records(group.line) == 0:
@@ -222,8 +222,7 @@ def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
     if group.end >= len(window.text):
         window.reach(group.end + 1)
         return True
-    window.structural(group.end)
-    return record_line(window.text, group.end) is None
+    return follower(window, group.end, group.next_position) not in (Follower.NOTHING, Follower.OTHER_BATCH)
 
 
 def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -> bool:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from eo_audit.dump.log_doubt import least_bytes
+from eo_audit.dump.log_doubt import fragment, least_bytes
 from eo_audit.dump.log_facts import FactRows
 from eo_audit.dump.log_sections import profile
 from eo_audit.dump.log_state import Damage, FileContext, Ledger, State
@@ -101,7 +101,8 @@ class Progress:
         """What stands at `at` cannot be read, so the next line may be anybody's."""
         self._turn()
         self._unread(at, at, reason)
-        self.damage = damage or Damage(self.position or 0)
+        found = damage or Damage(self.position or 0)
+        self.damage = replace(found, least=-fragment(self.window, at))
 
     def _cut(self, at: int, reason: str) -> int:
         """The file ends inside what stands at `at`."""
