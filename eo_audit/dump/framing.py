@@ -79,6 +79,14 @@ class Group:
         """The batch ends here, with fewer records than its line says."""
         self.failure, self.failed_at, self.unread_end, self.verified = failure, at, unread_end, False
 
+    def keep_what_is_sure(self) -> None:
+        """Of a batch that does not close only the first record line is surely the tool's own: the others may be its header keys."""
+        if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and len(self.records) > 1:
+            del self.records[1:]
+            end = self.records[0].ending.end
+            self.messages = [message for message in self.messages if message[1] <= end]
+            self.end = self.failed_at = end
+
     @property
     def lost(self) -> bool:
         """Nobody can tell where its text ends."""
@@ -103,7 +111,7 @@ def follower(window: Window, at: int, position: int) -> Follower:
         return Follower.END
     window.structural(at)
     if line := batch_line(window.text, at):
-        return Follower.BATCH if line.position == position else Follower.OTHER_BATCH
+        return Follower.BATCH if line.position == position and window.is_within(position) else Follower.OTHER_BATCH
     if DUMPING.match(window.text, at):
         return Follower.DUMPING
     return Follower.MESSAGE if message_at(window, at) else Follower.NOTHING
@@ -222,7 +230,14 @@ def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
     if group.end >= len(window.text):
         window.reach(group.end + 1)
         return True
-    return follower(window, group.end, group.next_position) not in (Follower.NOTHING, Follower.OTHER_BATCH)
+    if follower(window, group.end, group.next_position) in (Follower.NOTHING, Follower.OTHER_BATCH):
+        return False
+    # Records further on, in the same section: those that are owed here were lost.
+    record = window.text.find(b"\n| offset: ", group.end, group.end + HEADERS_SEARCHED)
+    section = window.text.find(b"\nDumping ", group.end - 1, group.end + HEADERS_SEARCHED)
+    if record < 0 and section < 0:
+        window.reach(group.end + HEADERS_SEARCHED)
+    return record < 0 or 0 <= section < record
 
 
 def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -> bool:

@@ -83,8 +83,10 @@ class Groups:
         to_end = window.final and offset + self._text.size == len(window.text)
         self.next = self._following()
         longer, changed = self._changed(window.text, offset, crlf=window.crlf) if self._deep else (self._whole, self._whole)
-        undisputed = self._undisputed(self._rooms(), longer, changed, to_end=to_end) if self._deep else self._chained() | (self.next == NONE)
-        self.sure: Bits = self._whole & undisputed
+        ending = self._chained() | (self.next == NONE)
+        self.sure: Bits = self._whole & (self._undisputed(self._rooms(), longer, changed, to_end=to_end) if self._deep else ending)
+        if window.limit is not None:
+            self.sure &= self._batches.numbers["position"] + self._batches.numbers["size_bytes"] < window.limit
 
     def _chained(self) -> Bits:
         """Does the batch line behind each group stand at the next position?"""

@@ -36,6 +36,12 @@ class Progress:
         self.unread_from = state.unread_from
         self.unread_reason = state.unread_reason
         self.window.lines_end(crlf=state.crlf)
+        self._limit()
+
+    def _limit(self) -> None:
+        """The size of the segment that is printed bounds its positions."""
+        is_log = self.section is not None and self.section.identity.kind == "log"
+        self.window.limit = self.context.segment_bytes if is_log else None
 
     def _turn(self) -> None:
         """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""

@@ -120,6 +120,7 @@ class Reader(Progress):
     def _open(self, at: int, section: Section) -> None:
         self._close_section(at, "next")
         self.section, self.position, self.entries = section, 0, 0
+        self._limit()
         self.mid_line = self.unproven = False
         self.damage = None
 
@@ -159,8 +160,7 @@ class Reader(Progress):
 
     def _what_is_lost(self, damage: Damage, section: Section) -> Lost:
         is_log = section.identity.kind == "log"
-        limit = self.context.segment_bytes if is_log else None
-        return Lost(damage.base, self.position or 0, damage.least, damage.packed, is_log, limit, damage.bounded)
+        return Lost(damage.base, self.position or 0, damage.least, damage.packed, is_log, self.window.limit, damage.bounded)
 
     def _found(self, at: int, section: Section) -> int:
         """The line at `at` is the tool's own again."""
@@ -178,6 +178,9 @@ class Reader(Progress):
     def _log_line(self, at: int, section: Section) -> int:
         text = self.window.text
         if line := batch_line(text, at):
+            if not self.window.is_within(line.position):
+                self._lose(at, Failure.AMBIGUOUS.value)
+                return at
             if self.position is None or line.position == self.position:
                 return self._group(at, line, section)
             self._lose(at, "unknown_line")
@@ -211,6 +214,7 @@ class Reader(Progress):
             self.facts.own("facts", at, end)
             return end
         group = read_group(self.window, at, line, profile(section, line))
+        group.keep_what_is_sure()
         self.unproven |= group.unproven
         group.verified = group.verified and not self.unproven
         self._close_unread(at)

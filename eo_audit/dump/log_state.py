@@ -39,7 +39,8 @@ class FileContext:
     @classmethod
     def of(cls, file: DumpFile, *, dump_file_id: int, salt: bytes, ingest_id: str) -> "FileContext":
         """What discovery found out about a file, with its id."""
-        return cls(file.cluster, file.path, dump_file_id, file.kind_hint, file.manifest, salt, ingest_id, file.own)
+        own, known = file.own, file.segment_bytes
+        return cls(file.cluster, file.path, dump_file_id, file.kind_hint, file.manifest, salt, ingest_id, own, known)
 
 
 @dataclass(frozen=True)
