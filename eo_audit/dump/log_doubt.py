@@ -7,11 +7,15 @@ The size of a compressed batch bounds nothing: there a payload may go on for as 
 """
 
 import re
-from dataclasses import dataclass, replace
-from itertools import accumulate, zip_longest
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from eo_audit.dump.dialects import batch_line, record_line
 from eo_audit.dump.framing import HEADERS_SEARCHED, Profile
+from eo_audit.dump.kernel_scan import Bits, Ints
 from eo_audit.dump.log_closing import starts_section
 from eo_audit.dump.log_text import NeedMore, Window
 
@@ -19,11 +23,11 @@ from eo_audit.dump.log_text import NeedMore, Window
 LARGEST_PAYLOAD = 1 << 20
 _OVERHEAD = 26  # bytes of a batch beside its records: magic 0 has the fewest
 _LEAST_RECORD = 7  # bytes of a record without key, value and headers
-_BETWEEN = len("] key:  payload: \n")
+_KEY, _PAYLOAD = len(" key: "), len(" payload: ")
 _LONGEST_DECODED = 1 << 12  # bytes of a line of a topic decoder
 _FRAGMENT = 400  # bytes of a line of the tool's own that damage may have left over
 _CHUNK = 1 << 16
-_FAR = 1 << 63
+_FAR = 1 << 61
 _BATCH = re.compile(rb"^(?:baseOffset: |offset: |Dumping )", re.MULTILINE)
 _RECORD = re.compile(rb"^\| offset: ", re.MULTILINE)
 
@@ -33,8 +37,7 @@ class Node:
     """A line that looks like a batch line or the beginning of a section; offsets are those of the window.
 
     `start`, `end`: of the line. `position`, `behind`: where its batch begins and ends (None: the line begins a section). `packed`: the
-    batch is compressed. `least`: fewest bytes that the text before it stands for, but for a constant. `may_be`: it may be believed for what
-    stands behind it.
+    batch is compressed. `least`: fewest bytes that the text before it stands for, but for a constant.
     """
 
     start: int
@@ -43,7 +46,31 @@ class Node:
     behind: int
     packed: bool
     least: int
-    may_be: bool = True
+
+
+class Chain(NamedTuple):
+    """Nodes as columns; `opens`: the line begins a section, `proved`: and a batch at position 0 stands behind it."""
+
+    start: Ints
+    end: Ints
+    position: Ints
+    behind: Ints
+    least: Ints
+    packed: Bits
+    opens: Bits
+    proved: Bits
+
+    def part(self, first: int, last: int) -> "Chain":
+        """The nodes [first, last)."""
+        columns = {name: column[first:last] for name, column in self._asdict().items()}
+        return Chain(**columns)
+
+
+def _columns(nodes: list[Node]) -> Chain:
+    rows = [(node.start, node.end, -1 if node.position is None else node.position, node.behind, node.least, node.packed) for node in nodes]
+    start, end, position, behind, least, packed = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+    opens = position < 0
+    return Chain(start, end, position, behind, least, packed > 0, opens, opens & (np.append(position[1:], -1) == 0)[: len(opens)])
 
 
 class Lines:
@@ -53,28 +80,35 @@ class Lines:
         """Nothing is looked for yet."""
         self.window, self.profile, self.crlf = window, profile, window.crlf
         self.nodes: list[Node] = []
+        self._chain = _columns([])
         self._begin = self._end = self._least = 0
 
-    def cover(self, start: int, least: int) -> list[Node]:
-        """The nodes from a line on, as far as the text stands for `least` bytes.
+    def cover(self, start: int, least: int) -> tuple[Chain, int, int | None]:
+        """The nodes from a line on, as far as the text stands for `least` bytes; `Node.least` of that line, and of the end of the file
+        where that is not further on.
 
         Raises:
             NeedMore: it goes on behind the window.
         """
         if not self._begin <= start <= self._end:
-            self.nodes, self._begin, self._end, self._least = [], start, start, 0
+            self.nodes, self._begin, self._end, self._least, self._chain = [], start, start, 0, _columns([])
         before = self._least_at(start)
         while self._least - before <= least and self._end < len(self.window.text):
             self._more()
         if self._least - before <= least:
             self.window.reach(len(self.window.text) + 1)
-        first = next((i for i, node in enumerate(self.nodes) if node.start >= start), len(self.nodes))
-        return self.nodes[first:]
+        if len(self._chain.start) != len(self.nodes):
+            self._chain = _columns(self.nodes)
+        first = int(np.searchsorted(self._chain.start, start))
+        beyond = np.flatnonzero(self._chain.least[first:] > before + least)
+        last = first + int(beyond[0]) if len(beyond) else len(self.nodes)
+        at_end = self._end == len(self.window.text) and self._least - before <= least
+        return self._chain.part(first, last), before, self._least if at_end else None
 
     def _least_at(self, start: int) -> int:
         """What the text from the beginning of what is covered to a line stands for."""
-        nearest = next((node for node in reversed(self.nodes) if node.start <= start), None)
-        begin, least = (nearest.start, nearest.least) if nearest else (self._begin, 0)
+        index = bisect_right(self.nodes, start, key=lambda node: node.start)
+        begin, least = (self.nodes[index - 1].start, self.nodes[index - 1].least) if index else (self._begin, 0)
         return least + least_bytes(self.window, begin, start, self.profile)
 
     def _more(self) -> None:
@@ -101,7 +135,7 @@ class Lines:
         window.structural(at)
         line = batch_line(window.text, at)
         if line is not None:
-            return line.end, line.position, line.position + line.size_bytes, line.codec != "none"
+            return line.end, min(line.position, _FAR), min(line.position + line.size_bytes, _FAR), line.codec != "none"
         if window.text.startswith(b"Dumping ", at) and starts_section(window, at):
             return window.after_line(at), None, 0, False
         return None
@@ -134,7 +168,8 @@ def least_bytes(window: Window, start: int, stop: int, profile: Profile, *, mid_
                 window.reach(at + _LONGEST_DECODED)
             least -= (newline + 1 - at if newline >= 0 else min(_LONGEST_DECODED, len(text) - at)) - _LEAST_RECORD
         else:
-            least -= line.end - at + (_BETWEEN if printed else 2) - _LEAST_RECORD
+            between = 2 + printed * ((line.key_size >= 0) * _KEY + (line.value_size >= 0) * _PAYLOAD)
+            least -= line.end - at + between - _LEAST_RECORD
     return least
 
 
@@ -181,63 +216,56 @@ def first_believed(lines: Lines, at: int, lost: Lost) -> tuple[int, bool]:
     Raises:
         NeedMore: the answer lies behind the window.
     """
-    window = lines.window
     largest = max(LARGEST_PAYLOAD - lost.least, 0)
-    nodes = lines.cover(at, largest)
-    before = nodes[0].least if nodes else 0
-    nodes = [node for node in nodes if node.least - before <= largest]
-    end = window.after_line(nodes[-1].start) if nodes else at
-    if lost.is_log and not lost.bounded and (lost.packed or any(node.packed for node in nodes)):
-        return _behind_packed(lines, at, nodes, lost)
-    packed = any(node.packed for node in nodes)
-    chain = [_judged(node, behind, lost, packed=packed) for node, behind in zip_longest(nodes, nodes[1:]) if _possible(node, lost)]
-    index = _first_free(chain, before, lost)
-    if index is not None:
-        return chain[index].start, True
-    return max(end, window.after_line(at)), False
-
-
-def _possible(node: Node, lost: Lost) -> bool:
-    """Positions only grow within a section: a lower one was printed before, so such a line is a copy in a payload."""
-    if node.position is None:
-        return True
-    return node.position >= lost.floor and (lost.limit is None or node.behind <= lost.limit)
-
-
-def _judged(node: Node, behind: Node | None, lost: Lost, *, packed: bool) -> Node:
-    """May the line be believed for what stands behind it? A section proves itself by its first batch, at position 0."""
-    if node.position is None:
-        return replace(node, may_be=behind is not None and behind.position == 0)
+    chain, before, end = lines.cover(at, largest)
+    window, packed = lines.window, bool(chain.packed.any())
+    last = len(window.text) if end is not None or not len(chain.start) else int(chain.start[-1])
     # Text in front of which nobody has seen a log: a new section is the rule, the middle of a log is not.
-    return replace(node, may_be=lost.is_log or not packed)
-
-
-def _behind_packed(lines: Lines, at: int, nodes: list[Node], lost: Lost) -> tuple[int, bool]:
-    window = lines.window
-    if lines.profile.printed is False:
-        # Header keys alone: as far as they are looked through in text without damage.
-        stop = min(window.after_line(at) + HEADERS_SEARCHED, len(window.text))
+    may_be = np.where(chain.opens, chain.proved, lost.is_log or not packed)
+    if end is None and len(may_be):
+        may_be[-1] &= not chain.opens[-1]  # what is behind it was not looked at
+    free = np.zeros(len(chain.start), dtype=bool)
+    if lost.bounded or not lost.is_log or not (lost.packed or packed):
+        free = _are_free(chain, before, lost, end=end)
+    if lines.profile.printed is False and lost.is_log and not lost.bounded:
+        # No text but header keys is somebody's: they end where they are no longer looked for in text without damage, too.
+        stop = window.after_line(at) + HEADERS_SEARCHED
         window.reach(stop)
-        return next(((node.start, True) for node in nodes if node.start >= stop), (max(stop, window.after_line(at)), False))
-    return max(window.after_line(nodes[-1].start if nodes else at), window.after_line(at)), False
+        free |= chain.start >= stop
+    found = np.flatnonzero(free & may_be & _are_possible(chain, lost))
+    if len(found):
+        return int(chain.start[found[0]]), True
+    return max(last, window.after_line(at)), False
 
 
-def _first_free(chain: list[Node], before: int, lost: Lost) -> int | None:
-    """The first node such that no batch can begin before it and end behind it."""
+def _are_possible(chain: Chain, lost: Lost) -> Bits:
+    """Positions only grow within a section: a lower one was printed before, so such a line is a copy in a payload."""
+    possible: Bits = chain.opens | ((chain.position >= lost.floor) & (chain.behind <= (_FAR if lost.limit is None else lost.limit)))
+    return possible
+
+
+def _are_free(chain: Chain, before: int, lost: Lost, *, end: int | None) -> Bits:
+    """The nodes such that no batch can begin before them and end behind them.
+
+    Args:
+        chain: the nodes.
+        before: `Node.least` of the first line.
+        lost: what is known.
+        end: the same of the end of the file; None where it goes on behind the last node.
+    """
     # A batch from `s` to `j` holds the text between: position(j) - position(s) >= overhead + least(j) - least(s). Each side of that is a
     # number of one of the two, so the largest of those behind against the smallest of those before decides.
-    begins = [_FAR if lost.bounded else lost.base - (before - lost.least) + _OVERHEAD]
-    ends: list[int] = []
-    reached = lost.floor
-    for node in chain:
-        if node.position is None:
-            ends.append((reached if lost.limit is None else lost.limit) - node.least)
-            begins.append(begins[-1])
-        else:
-            reached = node.behind
-            ends.append(node.position - node.least)
-            begins.append(min(begins[-1], node.position - node.least - (node.end - node.start) + _OVERHEAD))
-    if chain:
-        ends.append((reached if lost.limit is None else lost.limit) - chain[-1].least - (chain[-1].end - chain[-1].start))
-    behind = list(accumulate(reversed(ends), max))[::-1]
-    return next((index for index, node in enumerate(chain) if node.may_be and behind[index + 1] < begins[index]), None)
+    batches = ~chain.opens & _are_possible(chain, lost)
+    begins = np.where(batches, chain.position - chain.least - (chain.end - chain.start) + _OVERHEAD, _FAR)
+    first = _FAR if lost.bounded else lost.base - (before - lost.least) + _OVERHEAD
+    reached = np.concatenate(([lost.floor], chain.behind))[np.maximum.accumulate(np.where(batches, np.arange(1, len(batches) + 1), 0))]
+    last = lost.limit if lost.limit is not None else int(reached[-1]) if len(reached) else lost.floor
+    ends = np.where(
+        chain.opens, (reached if lost.limit is None else lost.limit) - chain.least, np.where(batches, chain.position - chain.least, -_FAR)
+    )
+    ends = np.append(ends[1:], -_FAR if end is None else last - end)[: len(batches)]
+    behind = np.maximum.accumulate(ends[::-1])[::-1]
+    free: Bits = behind < np.minimum.accumulate(np.concatenate(([first], begins)))[:-1]
+    if end is None and len(free):
+        free[-1] = False  # what is behind it was not looked at
+    return free

@@ -5,7 +5,7 @@ from dataclasses import replace
 from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line
 from eo_audit.dump.framing import Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
-from eo_audit.dump.log_doubt import Lines, Lost, first_believed
+from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed
 from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
 from eo_audit.dump.log_resync import may_begin, next_beginning, read_up_to
 from eo_audit.dump.log_search import read_group
@@ -141,7 +141,7 @@ class Reader(Progress):
             return self._skip(at, reason, until=until)
         if damage.held is not None and damage.believed:
             return self._found(at, section)
-        if damage.held is not None:
+        if damage.held is not None or damage.least > LARGEST_PAYLOAD:
             self.damage = damage = Damage(damage.base, bounded=True)
         apart = self.unread_reason == Failure.AMBIGUOUS.value and not self.window.text.startswith(b"Dumping ", at)
         if apart or not may_begin(self.window, at):

@@ -274,12 +274,13 @@ def _by_lines(window: Window, group: Group, profile: Profile) -> Group:
 
 def _cut_in_headers(window: Window, group: Group) -> bool:
     """Does the file end where the header keys of the failed record could still go on?"""
-    if not window.final or group.failed_at is None or group.line.codec != "none":
+    if group.failed_at is None or group.line.codec != "none":
         return False
     record = record_line(window.text, group.failed_at)
     if record is None or record.sequence is None:
         return False
     room = headers_room(group.line, group.records) - max(record.key_size, 0) - max(record.value_size, 0)
+    window.reach(record.end + room)  # the end of a window is not the end of the file
     return record.end + room > len(window.text)
 
 
