@@ -9,7 +9,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +17,7 @@ from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, 
 from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
 from eo_audit.dump.printed import text
-from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times
+from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times, rolled_segments
 from eo_audit.dump.walk import check_file, outside, walk
 from eo_audit.errors import InputError
 from eo_audit.store.folders import refuse_scheme
@@ -58,6 +58,7 @@ class DumpFile:
         dumped_at_source: which of them: dumped-at, manifest.
         manifest: what the manifests beside it and above it say, the nearest first.
         own: what its own path says.
+        segment_bytes: size of the segment it prints, from a `listing.txt`; None where that may be another size than was dumped.
         kind_hint: text (has or may have `Dumping` lines) or one of `sidecar_files.SIDECAR_KINDS`.
     """
 
@@ -73,6 +74,7 @@ class DumpFile:
     manifest: ManifestHint
     own: PathFacts
     kind_hint: str
+    segment_bytes: int | None = None
 
     def identity(self, dumped_path: str | None = None) -> Identity:
         """Whose text it holds, behind a `Dumping` line with that path (None: the file has none)."""
@@ -126,10 +128,11 @@ def look_through(inputs: Sequence[Path], cluster: str | None = None) -> Discover
         # Two names of one file would be two dumps of one segment, and the copy is judged against itself.
         unique.setdefault(os.path.realpath(file.absolute), file)
     said = _manifests(unique.values(), problems)
-    times = _times(unique.values())
+    times = _numbers(unique.values(), DUMP_TIMES, dump_times)
     partitions = {file.absolute.parent for file in unique.values() if parse_path(file.absolute.name).kind != "unknown"}
     placed = [_dump_file(file, said, base=_base(file, partitions), cluster=cluster) for file in unique.values()]
-    files = _name_dump_sets([_timed(file, times) for file in placed])
+    sizes = _numbers(unique.values(), "listing", rolled_segments)
+    files = _name_dump_sets([_sized(_timed(file, times), sizes) for file in placed])
     return Discovery(sorted(files, key=lambda file: (file.cluster, file.path, file.input_path)), sorted(problems, key=lambda p: p.path))
 
 
@@ -257,21 +260,32 @@ def _content(file: _Found, limit: int = -1) -> bytes:
         return opened.read(limit)
 
 
-def _times(found: Iterable[_Found]) -> dict[Path, int]:
-    """When the dump of each file began, by the file's path without `.txt` and `.gz`, as the `dumped-at.txt` of its broker says."""
-    times: dict[Path, int] = {}
+def _numbers(found: Iterable[_Found], kind: str, read: Callable[[bytes], dict[str, int]]) -> dict[Path, int]:
+    """What the files of a kind say of dumped files (when the dump began, how large the segment is), by their path without `.txt`."""
+    said: dict[Path, int] = {}
     for file in found:
-        if file.kind == DUMP_TIMES:
+        if file.kind == kind:
             try:
-                said = dump_times(_content(file))
+                numbers = read(_content(file))
             except (OSError, EOFError, zlib.error):  # said again, with its path, where it is read as a dump file
                 continue
-            times.update((file.absolute.parent / path, moment) for path, moment in said.items())
-    return times
+            said.update((file.absolute.parent / path, number) for path, number in numbers.items())
+    return said
+
+
+def _sized(file: DumpFile, sizes: dict[Path, int]) -> DumpFile:
+    """With the size of its segment, where collect-dumps.sh listed it: it does so again where a segment was replaced meanwhile."""
+    if file.dumped_at_source != "dumped-at":
+        return file
+    return replace(file, segment_bytes=sizes.get(_dumped(file)))
+
+
+def _dumped(file: DumpFile) -> Path:
+    return file.absolute.with_name(file.absolute.name.removesuffix(".gz").removesuffix(".txt"))
 
 
 def _timed(file: DumpFile, times: dict[Path, int]) -> DumpFile:
-    dumped = file.absolute.with_name(file.absolute.name.removesuffix(".gz").removesuffix(".txt"))
+    dumped = _dumped(file)
     if dumped not in times:
         return file
     return replace(file, dumped_at_ms=times[dumped], dumped_at_source="dumped-at")

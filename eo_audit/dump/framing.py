@@ -82,6 +82,14 @@ class Group:
         """The batch ends here, with fewer records than its line says."""
         self.failure, self.failed_at, self.unread_end, self.verified = failure, at, unread_end, False
 
+    def keep_what_is_sure(self) -> None:
+        """Of a batch that does not close only the first record line is surely the tool's own: the others may be its header keys."""
+        if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and len(self.records) > 1:
+            del self.records[1:]
+            end = self.records[0].ending.end
+            self.messages = [message for message in self.messages if message[1] <= end]
+            self.end = self.failed_at = end
+
     @property
     def lost(self) -> bool:
         """Nobody can tell where its text ends."""
@@ -107,7 +115,7 @@ def follower(window: Window, at: int, position: int) -> Follower:
     window.structural(at)
     # At another position it may be forged, or the batch before it ended elsewhere: the caller decides by what closes.
     if line := batch_line(window.text, at):
-        return Follower.BATCH if line.position == position else Follower.OTHER_BATCH
+        return Follower.BATCH if line.position == position and window.is_within(position) else Follower.OTHER_BATCH
     if DUMPING.match(window.text, at):
         return Follower.DUMPING
     return Follower.MESSAGE if message_at(window, at) else Follower.NOTHING
@@ -226,7 +234,7 @@ def greedy_group(window: Window, start: int, line: BatchLine, profile: Profile) 
 
 
 def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
-    """No record line follows where one must: the dump has none, or ends here."""
+    """What can follow a batch stands where a record line must: the dump has none, or ends here."""
     if profile.deep is not None:
         return not profile.deep
     # A batch that the cleaner emptied prints no record in a deep dump either.
@@ -235,8 +243,14 @@ def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
     if group.end >= len(window.text):
         window.reach(group.end + 1)
         return True
-    window.structural(group.end)
-    return record_line(window.text, group.end) is None
+    if follower(window, group.end, group.next_position) in (Follower.NOTHING, Follower.OTHER_BATCH):
+        return False
+    # Records further on, in the same section: those that are owed here were lost.
+    record = window.text.find(b"\n| offset: ", group.end, group.end + HEADERS_SEARCHED)
+    section = window.text.find(b"\nDumping ", group.end - 1, group.end + HEADERS_SEARCHED)
+    if record < 0 and section < 0:
+        window.reach(group.end + HEADERS_SEARCHED)
+    return record < 0 or 0 <= section < record
 
 
 def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -> bool:

@@ -83,7 +83,17 @@ class Groups:
         to_end = window.final and offset + self._text.size == len(window.text)
         self.next = self._following()
         longer, changed = self._changed(window.text, offset, crlf=window.crlf) if self._deep else (self._whole, self._whole)
-        self.sure: Bits = self._whole & (self._undisputed(self._rooms(), longer, changed, to_end=to_end) if self._deep else True)
+        ending = self._chained() | (self.next == NONE)
+        self.sure: Bits = self._whole & (self._undisputed(self._rooms(), longer, changed, to_end=to_end) if self._deep else ending)
+        if window.limit is not None:
+            self.sure &= self._batches.numbers["position"] + self._batches.numbers["size_bytes"] < window.limit
+
+    def _chained(self) -> Bits:
+        """Does the batch line behind each group stand at the next position?"""
+        numbers = self._batches.numbers
+        claimed = numbers["position"] + numbers["size_bytes"]
+        chained: Bits = (self.next != NONE) & (numbers["position"][self.next] == claimed if len(claimed) else True)
+        return chained
 
     def _are_whole(self) -> Bits:
         """Are all its records there, each of the form a record must have, and each where the one before ends?"""
@@ -167,7 +177,6 @@ class Groups:
         if len(starts) == 0:
             return np.zeros(0, dtype=bool)
         claimed = numbers["position"] + numbers["size_bytes"]
-        chained = numbers["position"][self.next] == claimed
         plain = self._batches.codec == 0
         # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far.
         reach = self.end + 3 * (self.end - starts) + np.where(plain, 3 * room, room)
@@ -176,7 +185,7 @@ class Groups:
         alone = (room < MIN_FORGED) & ~longer
         if not alone.all():
             alone |= (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
-        sure: Bits = (self.next != NONE) & chained & (room >= 0) & alone
+        sure: Bits = self._chained() & (room >= 0) & alone
         return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
 
     def _changed(self, text: bytes, offset: int, *, crlf: bool) -> tuple[Bits, Bits]:

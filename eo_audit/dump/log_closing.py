@@ -6,7 +6,7 @@ payload can look like each of them, so they count only with what must stand behi
 
 from collections.abc import Iterator
 
-from eo_audit.dump.dialects import DUMPING, LONGEST_LINE, PREAMBLE, batch_line
+from eo_audit.dump.dialects import DUMPING, LONGEST_LINE, OLD_LINE, PREAMBLE, batch_line
 from eo_audit.dump.framing import message_at
 from eo_audit.dump.log_text import Window
 from eo_audit.dump.messages import detail_of
@@ -22,6 +22,8 @@ def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int
     Raises:
         NeedMore: the stretch goes on behind the window.
     """
+    if not window.is_within(position):
+        return
     needle, last = b" position: %d " % position, stop + LONGEST_LINE
     at = window.text.find(needle, start, last)
     while at >= 0:
@@ -66,7 +68,9 @@ def _begins_at_zero(window: Window, at: int) -> bool:
         return True
     window.structural(at)
     line = batch_line(window.text, at)
-    return line is None or line.position == 0
+    if line is not None:
+        return line.position == 0
+    return bool(DUMPING.match(window.text, at) or OLD_LINE.match(window.text, at) or message_at(window, at))
 
 
 def closers(window: Window, start: int, stop: int, position: int, *, weak: bool) -> list[int]:

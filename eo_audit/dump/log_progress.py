@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from eo_audit.dump.log_doubt import fragment, least_bytes
 from eo_audit.dump.log_facts import FactRows
-from eo_audit.dump.log_resync import Damage
-from eo_audit.dump.log_state import FileContext, Ledger, State
+from eo_audit.dump.log_sections import profile
+from eo_audit.dump.log_state import Damage, FileContext, Ledger, State
 from eo_audit.dump.log_text import NeedMore, Window
 
 LONGEST_UNREAD_LINE = 1 << 16  # bytes: a longer line of unread text is skipped in pieces
@@ -30,12 +31,17 @@ class Progress:
         self.position = state.position
         self.entries = state.entries
         self.unproven = state.unproven
-        self.lost = state.lost
-        self.damage = Damage(state.held - self.base, state.shadow - self.base)
+        self.damage = state.damage
         self.mid_line = state.mid_line
         self.unread_from = state.unread_from
         self.unread_reason = state.unread_reason
         self.window.lines_end(crlf=state.crlf)
+        self._limit()
+
+    def _limit(self) -> None:
+        """The size of the segment that is printed bounds its positions."""
+        is_log = self.section is not None and self.section.identity.kind == "log"
+        self.window.limit = self.context.segment_bytes if is_log else None
 
     def _turn(self) -> None:
         """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""
@@ -54,9 +60,7 @@ class Progress:
             position=self.position,
             entries=self.entries,
             unproven=self.unproven,
-            lost=self.lost,
-            held=max(self.damage.held + self.base, 0),
-            shadow=max(self.damage.shadow + self.base, 0),
+            damage=self.damage,
             mid_line=self.mid_line,
             unread_from=self.unread_from,
             unread_reason=self.unread_reason,
@@ -75,10 +79,13 @@ class Progress:
         newline = text.find(b"\n", max(at, until - 1))
         if newline < 0 and not self.window.final and len(text) - at < LONGEST_UNREAD_LINE:
             raise NeedMore
-        if newline < 0 and self.window.final and self.lost and self.section is not None:
+        if newline < 0 and self.window.final and self.damage and self.section is not None:
             # The tool ends every line, so text is missing here: no length says how much, for the text of a topic decoder.
             self.section = replace(self.section, end_reason=self.section.end_reason or "truncated")
         behind = newline + 1 if newline >= 0 else len(text)
+        if self.damage is not None and self.damage.held is None and self.section is not None:
+            least = least_bytes(self.window, at, behind, profile(self.section), mid_line=self.mid_line)
+            self.damage = replace(self.damage, least=self.damage.least + least)
         self._unread(at, behind, reason)
         self.mid_line = newline < 0
         return behind
@@ -96,11 +103,12 @@ class Progress:
             self.facts.unread(self.unread_from - self.base, at, section=self.section, reason=self.unread_reason or "unknown_line")
         self.unread_from = self.unread_reason = None
 
-    def _lose(self, at: int, reason: str) -> None:
+    def _lose(self, at: int, reason: str, damage: Damage | None = None) -> None:
         """What stands at `at` cannot be read, so the next line may be anybody's."""
         self._turn()
         self._unread(at, at, reason)
-        self.lost = True
+        found = damage or Damage(self.position or 0)
+        self.damage = replace(found, least=-fragment(self.window, at))
 
     def _cut(self, at: int, reason: str) -> int:
         """The file ends inside what stands at `at`."""

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, record_line
-from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Group, message_at, whole_message
+from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line
+from eo_audit.dump.framing import Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
+from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed
 from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
-from eo_audit.dump.log_records import Rules, endings
-from eo_audit.dump.log_resync import held_by, next_beginning
+from eo_audit.dump.log_resync import may_begin, next_beginning, read_up_to
 from eo_audit.dump.log_search import read_group
 from eo_audit.dump.log_sections import (
     heard,
@@ -20,7 +20,7 @@ from eo_audit.dump.log_sections import (
     unsupported,
     went_on,
 )
-from eo_audit.dump.log_state import FileContext, Section, State
+from eo_audit.dump.log_state import Damage, FileContext, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
 from eo_audit.dump.printed import text as printable
 from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
@@ -44,6 +44,7 @@ class Reader(Progress):
         super().__init__(window, context, base=base, state=state)
         self.fast: FastPath | None = FastPath(window, context, base) if fast else None
         self._stop = 0
+        self._lines: Lines | None = None
 
     def read(self, start: int, stop: int) -> int:
         """Read the elements that begin in [start, stop); where reading ended.
@@ -69,8 +70,8 @@ class Reader(Progress):
         section = self.section
         if section is not None and section.dialect == UNSUPPORTED:
             return self._skip(at, "unsupported_dialect")
-        if self.lost:
-            return self._lost_line(at)
+        if self.damage is not None:
+            return self._lost_line(at, self.damage)
         if section is None and self.base + at == 0 and self._byte_order_mark():
             return len(BYTE_ORDER_MARK)
         self.window.structural(at)
@@ -119,8 +120,9 @@ class Reader(Progress):
     def _open(self, at: int, section: Section) -> None:
         self._close_section(at, "next")
         self.section, self.position, self.entries = section, 0, 0
-        self.lost = self.mid_line = self.unproven = False
-        self.damage.clear()
+        self._limit()
+        self.mid_line = self.unproven = False
+        self.damage = None
 
     def _close_section(self, at: int, end_reason: str) -> None:
         self._close_unread(at)
@@ -130,32 +132,64 @@ class Reader(Progress):
 
     # behind damage
 
-    def _lost_line(self, at: int) -> int:
-        section = self.section
+    def _lost_line(self, at: int, damage: Damage) -> int:
+        section, here = self.section, self.base + at
         assert section is not None
-        if self._is_found(at, section):
-            self._turn()
-            self.lost = False
-            self.damage.clear()
-            return at
-        return self._skip(at, self.unread_reason or "unknown_line", until=next_beginning(self.window, at, self._stop))
+        reason = self.unread_reason or "unknown_line"
+        if damage.held is not None and here < damage.held:
+            until = min(damage.held - self.base, self._stop)
+            return self._skip(at, reason, until=until)
+        if damage.held is not None and damage.believed:
+            return self._found(at, section)
+        if damage.held is not None or damage.least > LARGEST_PAYLOAD:
+            self.damage = damage = Damage(damage.base, bounded=True)
+        apart = self.unread_reason == Failure.AMBIGUOUS.value and not self.window.text.startswith(b"Dumping ", at)
+        if apart or not may_begin(self.window, at):
+            return self._skip(at, reason, until=next_beginning(self.window, at, self._stop))
+        held, believed = first_believed(self._lines_of(section), at, self._what_is_lost(damage, section))
+        self._turn()
+        self.damage = replace(damage, held=self.base + held, believed=believed)
+        return at
 
-    def _is_found(self, at: int, section: Section) -> bool:
-        """Is the line at `at` the tool's own again?"""
-        since = at if self.unread_from is None else self.unread_from - self.base
-        apart = self.unread_reason == Failure.AMBIGUOUS.value
-        return self.damage.is_behind(self.window, at, self.position, profile(section), since=since, apart=apart)
+    def _lines_of(self, section: Section) -> Lines:
+        """Kept while nothing changes that its text is read by: a damaged file has many damaged places."""
+        known = profile(section)
+        if self._lines is None or self._lines.profile != known or self._lines.crlf != self.window.crlf:
+            self._lines = Lines(self.window, known)
+        return self._lines
+
+    def _what_is_lost(self, damage: Damage, section: Section) -> Lost:
+        is_log = section.identity.kind == "log"
+        return Lost(damage.base, self.position or 0, damage.least, damage.packed, is_log, self.window.limit, damage.bounded)
+
+    def _found(self, at: int, section: Section) -> int:
+        """The line at `at` is the tool's own again."""
+        self._turn()
+        line = batch_line(self.window.text, at)
+        if line is not None and section.identity.kind != "log":
+            self._open(at, new_section(self.context, self.base + at, dumped_path=None, kind="log"))
+        self.damage = None
+        if line is not None:
+            self.position = line.position
+        return at
 
     # lines of a log section
 
     def _log_line(self, at: int, section: Section) -> int:
         text = self.window.text
         if line := batch_line(text, at):
-            return self._group(at, line, section)
+            if not self.window.is_within(line.position):
+                self._lose(at, Failure.AMBIGUOUS.value)
+                return at
+            if self.position is None or line.position == self.position:
+                return self._group(at, line, section)
+            self._lose(at, "unknown_line")
+            return at
         if found := PREAMBLE.match(text, at):
             return self._preamble(at, section, found["log"] is not None if b"tarting offset" in found[0] else None)
         if text.startswith(b"| offset: ", at):
-            return self._orphan(at, section)
+            self._lose(at, "orphan_record")
+            return at
         if section.dialect is None and OLD_LINE.match(text, at):
             self._turn()
             self.section = unsupported(section)
@@ -175,47 +209,31 @@ class Reader(Progress):
         taken = self.fast.take(at, self._stop, section) if self.fast and not self.unproven else None
         if taken is not None:
             self._close_unread(at)
-            self.damage.clear()
             self.section = section
             end, self.position = taken
             self.facts.own("facts", at, end)
             return end
         group = read_group(self.window, at, line, profile(section, line))
-        held = held_by(self.window, group) if group.lost or group.failure is Failure.MISSING else 0
+        group.keep_what_is_sure()
         self.unproven |= group.unproven
         group.verified = group.verified and not self.unproven
         self._close_unread(at)
-        self.damage.clear()
         self.facts.group(group, section)
         self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))
         self.position = group.next_position if group.meeting is None else group.meeting
-        return self._after_failure(group, held) if group.failure else group.end
+        return self._after_failure(group) if group.failure else group.end
 
-    def _after_failure(self, group: Group, held: int) -> int:
+    def _after_failure(self, group: Group) -> int:
         at, end = group.end, group.unread_end
         assert self.section is not None and group.failure is not None
-        if group.lost:
-            self._lose(at, group.failure.value)
+        if group.lost or group.failure is Failure.MISSING:
+            base, packed = read_up_to(group)
+            self._lose(at, group.failure.value, Damage(base, packed))
         elif end is not None and end > at:
             self._unread(at, end, group.failure.value)
-        if held:
-            self.damage.held = held
         if group.failure is Failure.TRUNCATED:
             self.section = replace(self.section, end_reason="truncated")
-        return at if group.lost or end is None else max(end, at)
-
-    def _orphan(self, at: int, section: Section) -> int:
-        """A record line that no batch owes."""
-        rules = Rules(section.payload_printed, True, False, LARGEST_RECORD, HEADERS_SEARCHED)
-        line = record_line(self.window.text, at)
-        self.window.overshoot = False
-        ending = next(endings(self.window, line, rules), None) if line else None
-        if ending is not None:
-            self._unread(at, ending.end, "orphan_record")
-            return ending.end
-        if self.window.overshoot:
-            return self._cut(at, Failure.TRUNCATED.value)
-        return self._unknown(at, "orphan_record")
+        return at if self.damage is not None or end is None else max(end, at)
 
     def _unknown(self, at: int, reason: str = "unknown_line") -> int:
         if self.window.short_line(at, LONGEST_UNREAD_LINE) is None:
@@ -256,20 +274,16 @@ class Reader(Progress):
 
     def _outside(self, at: int, section: Section) -> int:
         """A line of messages, or of text that is no dump, until a log begins."""
-        if looks_like_log(self.window, at) and self._is_whole(at, section):
+        if looks_like_log(self.window, at):
             self._turn()
             self._open(at, new_section(self.context, self.base + at, dumped_path=None, kind="log"))
             return at
         reason = "unknown_line" if section.identity.kind == "tool_messages" else "not_a_dump"
-        return self._message(at, section) or self._skip(at, reason)
-
-    def _is_whole(self, at: int, section: Section) -> bool:
-        """Does a log begin here? Behind text that is no dump it may be the middle of a payload whose head was cut off."""
-        if section.identity.kind == "tool_messages" and self.unread_from is None:
-            return True
-        if PREAMBLE.match(self.window.text, at):
-            at = self.window.after_line(at)
-        return at >= len(self.window.text) or self._is_found(at, section)
+        found = self._message(at, section)
+        if found is None and self.window.text[at : at + 2].strip(b"\r\n"):
+            self._lose(at, reason)
+            return at
+        return found or self._skip(at, reason)
 
     def _message(self, at: int, section: Section) -> int | None:
         found = whole_message(self.window, at)

@@ -74,7 +74,7 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
     if group.failure is None:
         closed = follower(window, group.end, group.next_position)
         # Nearly all batches end here: the exact reading closes, and nothing around it looks like another one.
-        if closed is not Follower.NOTHING and not is_disputed(window, group, profile, closed):
+        if closed not in (Follower.NOTHING, Follower.OTHER_BATCH) and not is_disputed(window, group, profile, closed):
             return _at_section_end(window, group, profile, closed)
     judged = judge(window, group, profile)
     # From here on somebody's payload looks like the tool's own lines, or the text is damaged.
@@ -241,6 +241,9 @@ def _unclosed(window: Window, group: Group, profile: Profile) -> Group:
 
     if group.failure is None:
         group.verified = group.verified and not _may_differ(window, group, profile)
+        # What can follow a batch does not: where header keys have room, the records may be theirs.
+        if _room(group, profile) >= MIN_FORGED:
+            group.fail(Failure.MISSING, group.end, group.end)
         return group
     # A live segment is dumped while it grows, or a file was cut: then no reading closes, and that is no damage.
     overshoot = window.overshoot or _cut_in_headers(window, group)
@@ -274,12 +277,13 @@ def _by_lines(window: Window, group: Group, profile: Profile) -> Group:
 
 def _cut_in_headers(window: Window, group: Group) -> bool:
     """Does the file end where the header keys of the failed record could still go on?"""
-    if not window.final or group.failed_at is None or group.line.codec != "none":
+    if group.failed_at is None or group.line.codec != "none":
         return False
     record = record_line(window.text, group.failed_at)
     if record is None or record.sequence is None:
         return False
     room = headers_room(group.line, group.records) - max(record.key_size, 0) - max(record.value_size, 0)
+    window.reach(record.end + room)  # the end of a window is not the end of the file
     return record.end + room > len(window.text)
 
 

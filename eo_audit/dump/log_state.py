@@ -23,6 +23,7 @@ class FileContext:
         manifest: the nearest manifest's word.
         salt: key of the hashes of keys and payloads, 16 bytes; never leaves the process.
         ingest_id: the run that adds the facts.
+        segment_bytes: size of the segment's file after it was dumped, where that is known.
     """
 
     cluster: str
@@ -33,11 +34,13 @@ class FileContext:
     salt: bytes = field(default=bytes(16), repr=False)
     ingest_id: str = ""
     own: PathFacts = field(default_factory=PathFacts)
+    segment_bytes: int | None = None
 
     @classmethod
     def of(cls, file: DumpFile, *, dump_file_id: int, salt: bytes, ingest_id: str) -> "FileContext":
         """What discovery found out about a file, with its id."""
-        return cls(file.cluster, file.path, dump_file_id, file.kind_hint, file.manifest, salt, ingest_id, file.own)
+        own, known = file.own, file.segment_bytes
+        return cls(file.cluster, file.path, dump_file_id, file.kind_hint, file.manifest, salt, ingest_id, own, known)
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,27 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Damage:
+    """What is known of the damage that the reader is behind, until a line can be believed again.
+
+    Attributes:
+        base: position up to which the text before the damage has been read.
+        packed: it is in a compressed batch.
+        least: fewest bytes of records that the unread text since then stands for.
+        held: file offset up to which nothing is believed; None: not looked for yet.
+        believed: the line there is the tool's own.
+        bounded: nothing further on belongs to a batch from before the damage.
+    """
+
+    base: int
+    packed: bool = False
+    least: int = 0
+    held: int | None = None
+    believed: bool = False
+    bounded: bool = False
+
+
+@dataclass(frozen=True)
 class State:
     """What the text before a byte decides about the text behind it; two equal states read the same bytes alike.
 
@@ -66,9 +90,7 @@ class State:
         position: what the next batch line must print as its position; None where nothing is known.
         entries: rows so far of a sidecar section.
         unproven: a group before may have ended further on, so its text is no proof (`framing.Group`).
-        lost: damage was met and no line has been found yet that can be believed.
-        held: while lost, file offset up to which the payloads of the batch may go where damage was met.
-        shadow: while lost, file offset up to which text belongs to a line that may be the tool's own.
+        damage: was met, and no line has been found yet that can be believed.
         mid_line: the byte is inside a line of unread text.
         unread_from: first byte of the unread span that is still growing, with `unread_reason`.
         crlf: lines of this file end in CRLF.
@@ -78,9 +100,7 @@ class State:
     position: int | None = None
     entries: int = 0
     unproven: bool = False
-    lost: bool = False
-    held: int = 0
-    shadow: int = 0
+    damage: Damage | None = None
     mid_line: bool = False
     unread_from: int | None = None
     unread_reason: str | None = None

@@ -23,6 +23,7 @@ class Window:
         crlf_seen: lines of some section of it do.
         overshoot: set by a reader that met a length reaching behind the end of the file.
         marks: where its records could be cut.
+        limit: bytes of the segment that is printed: no batch begins there or behind. None where nobody knows.
     """
 
     text: bytes
@@ -31,6 +32,11 @@ class Window:
     crlf_seen: bool = False
     overshoot: bool = False
     marks: Marks = field(default_factory=Marks, init=False, repr=False, compare=False)
+    limit: int | None = None
+
+    def is_within(self, position: int) -> bool:
+        """May a batch begin at this position?"""
+        return self.limit is None or position < self.limit
 
     def lines_end(self, *, crlf: bool) -> None:
         """From here on, lines end in CRLF, or do not."""

@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from eo_audit.dump.identity import Identity, parse_path, replica_log_id, section_id
 from eo_audit.dump.manifest import read_manifest
@@ -217,6 +218,17 @@ def dump_times(content: bytes) -> dict[str, int]:
         content: the text, decompressed; lines that are not understood, and a last one without its line end, say nothing.
     """
     return dict(found for line in _lines(content) if line.whole and (found := _listed_file(line.text)))
+
+
+def rolled_segments(content: bytes) -> dict[str, int]:
+    """Of a `listing.txt`: by path, the size of each segment that no longer grows (all but the newest of each log).
+
+    Args:
+        content: as for `dump_times`.
+    """
+    listed = dump_times(content)  # lines of the same form
+    segments = sorted(path for path in listed if path.endswith(".log") and parse_path(path).kind == "log")
+    return {path: listed[path] for path, behind in pairwise(segments) if path.rpartition("/")[0] == behind.rpartition("/")[0]}
 
 
 def _read_manifest(content: bytes, facts: SidecarFacts) -> None:

@@ -2,10 +2,11 @@
 
 import io
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,11 @@ from tests.fuzz.mutants import DATA, TOOL, Mutant
 
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1)
 IN_RANGES = 0.4  # of the mutants are read in ranges too: that costs the most
+MOST_RANGES = 8
+SIZE_KNOWN = 0.5  # of the undamaged mutants are read with the size of their segment
+_GENUINE = re.compile(
+    rb"(?:baseO|o)ffset: [^\n]* position: (?P<position>\d+) [^\n]* size: (?P<size>\d+) magic: \d compresscodec: (?P<codec>\w+)"
+)
 OWNERS = ("batches", "records", "producer_snapshots", "aborted_transactions", "tool_messages", "unread_spans")
 SAID = ("dump_sections", "batches", "records", "tool_messages", "producer_snapshots", "aborted_transactions")
 
@@ -46,23 +52,34 @@ class InMemory(ranges.Text):
 def faults(made: Mutant, seed: int) -> Iterator[Fault]:
     """All broken promises of one mutant; sizes of blocks and ranges are drawn from the seed."""
     rng = random.Random(seed)
+    known = _segment_bytes(made) if made.undamaged and rng.random() < SIZE_KNOWN else None
+    context = replace(CONTEXT, segment_bytes=known)
     with sizes(kernel_reader, LEAST_BYTES=1, STRETCH_BYTES=rng.choice((1 << 22, 3000)), AHEAD_BYTES=rng.choice((128 << 10, 700))):
-        fast, exact = (_read(made.text, fast=fast) for fast in (True, False))
+        fast, exact = (_read(made.text, fast=fast, context=context) for fast in (True, False))
         yield from _ledger(made, exact)
-        yield from _invented(made, exact)
+        yield from _invented(made, exact, size_known=known is not None)
         if different := _different(fast.facts, exact.facts, ledgers=(fast.ledger, exact.ledger)):
             yield Fault("fast and careful reader differ", different)
         elif fast.state_out != exact.state_out:
             yield Fault("fast and careful reader differ", "state")
         if rng.random() > IN_RANGES:
             return
-        ledger, tables = _in_ranges(made.text, rng)
+        ledger, tables = _in_ranges(made.text, rng, context)
         if different := _different(tables, exact.facts, ledgers=(ledger, exact.ledger)):
             yield Fault("facts depend on blocks", different)
 
 
-def _read(text: bytes, *, fast: bool) -> RangeResult:
-    return parse_range(text, context=CONTEXT, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
+def _segment_bytes(made: Mutant) -> int | None:
+    """Size of the segment that an undamaged text prints."""
+    for start in reversed(made.line_starts()):
+        found = _GENUINE.match(made.text, start) if made.origins[min(start, len(made.origins) - 1)] == TOOL else None
+        if found:
+            return int(found["position"]) + int(found["size"])
+    return None
+
+
+def _read(text: bytes, *, fast: bool, context: FileContext = CONTEXT) -> RangeResult:
+    return parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
 
 
 def _ledger(made: Mutant, result: RangeResult) -> Iterator[Fault]:
@@ -86,7 +103,7 @@ def _spans(table: pa.Table) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
     return np.stack([start, start + length], axis=1)
 
 
-def _invented(made: Mutant, result: RangeResult) -> Iterator[Fault]:
+def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterator[Fault]:
     """No fact begins in somebody's data, as far as an undamaged text shows it: see `_is_last`. After damage nobody can always tell."""
     for name in SAID:
         if name not in result.facts:
@@ -94,6 +111,8 @@ def _invented(made: Mutant, result: RangeResult) -> Iterator[Fault]:
         table = result.facts[name]
         starts = table["byte_offset"].to_numpy()
         wrong = np.flatnonzero(made.origins[np.minimum(starts, len(made.origins) - 1)] == DATA)
+        if name == "dump_sections":  # a file has a section from its first byte on, whoever wrote that byte
+            wrong = wrong[(starts[wrong] > 0) | table["dumped_path"].is_valid().to_numpy()[wrong]]
         if not len(wrong):
             continue
         where = f"{name} at {starts[wrong][:5].tolist()}"
@@ -102,14 +121,14 @@ def _invented(made: Mutant, result: RangeResult) -> Iterator[Fault]:
                 "a fact from a payload, after damage" if result.ledger.unread else "a fact from a payload, after damage that left no trace"
             )
             yield Fault(said, where)
-        elif all(_is_last(made, int(start)) for start in starts[wrong]):
+        elif not size_known and all(_is_last(made, int(start)) for start in starts[wrong]):
             yield Fault("a fact from a header key, behind the last line of a log", where)
         else:
             yield Fault("a fact from a payload", where)
 
 
 def _is_last(made: Mutant, at: int) -> bool:
-    """Is no genuine batch line behind a byte, in the same log?
+    """Is a byte in the last batch of a log, and that compressed?
 
     Behind the last batches of a log header keys of a compressed batch can say anything: the same text is printed where they are none and
     the batches in them are real. Where a batch line follows, it claims the position that the forged one claims.
@@ -120,7 +139,9 @@ def _is_last(made: Mutant, at: int) -> bool:
                 return False
             if made.text.startswith(b"Dumping ", start):
                 break
-    return made.made_by[0] == "header"
+    before = (_GENUINE.match(made.text, start) for start in reversed(made.line_starts()) if start < at and made.origins[start] == TOOL)
+    last = next((found for found in before if found), None)
+    return made.made_by[0] == "header" and last is not None and last["codec"].lower() != b"none"
 
 
 def _different(facts: dict[str, pa.Table], others: dict[str, pa.Table], *, ledgers: tuple[Ledger, Ledger]) -> str:
@@ -135,7 +156,7 @@ def _ordered(table: pa.Table) -> pa.Table:
     return table.sort_by([("byte_offset", "ascending"), ("length", "ascending")]).combine_chunks()
 
 
-def _in_ranges(text: bytes, rng: random.Random) -> tuple[Ledger, dict[str, pa.Table]]:
+def _in_ranges(text: bytes, rng: random.Random, context: FileContext) -> tuple[Ledger, dict[str, pa.Table]]:
     """The same text in ranges and blocks of any size, folded."""
     drawn = {
         "LEAF_BYTES": rng.choice((64, 1000, 5000)),
@@ -154,14 +175,15 @@ def _in_ranges(text: bytes, rng: random.Random) -> tuple[Ledger, dict[str, pa.Ta
             for name, table in facts.items():
                 got[name].append(table)
 
-        reading = ranges.read_range(file, part, size=len(text), context=CONTEXT, sink=sink, state=state)
+        reading = ranges.read_range(file, part, size=len(text), context=context, sink=sink, state=state)
         kept.append(reading)
         taken[id(reading)] = got
         return reading
 
     kept: list[ranges.Reading] = []  # alive, so that their ids stay theirs
     with sizes(ranges, **drawn):
-        parts = ranges.parts(len(text), rng.choice((300, 2000, 9000, 30_000)))
+        # More than a few ranges of one text show nothing more, and each looks at the head of its section again.
+        parts = ranges.parts(len(text), max(rng.choice((300, 2000, 9000, 30_000)), len(text) // MOST_RANGES))
         planned = ranges.ranges([ranges.survey(file, start, stop) for start, stop in parts])
         accepted = ranges.fold([read(part) for part in planned], read)
     tables: defaultdict[str, list[pa.Table]] = defaultdict(list)

@@ -1,0 +1,271 @@
+"""What of the text behind damage could be somebody's payload: lines there are forged as easily as printed.
+
+A payload of which the beginning was lost is part of a batch, and the batch line behind it tells where that batch ended at the latest. So a
+line is in doubt while some later line leaves room for a batch that holds all the text between, each byte of a record printed as one byte
+of text at most. A batch line is 250 bytes of text and stands for 61: honest text runs out of that room about as fast as it was lost.
+The size of a compressed batch bounds nothing: there a payload may go on for as long as `LARGEST_PAYLOAD` says.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from eo_audit.dump.dialects import batch_line, record_line
+from eo_audit.dump.framing import HEADERS_SEARCHED, Profile
+from eo_audit.dump.kernel_scan import Bits, Ints
+from eo_audit.dump.log_closing import starts_section
+from eo_audit.dump.log_text import NeedMore, Window
+
+# message.max.bytes is 1 MiB by default, and max.request.size, which bounds a record before it is compressed.
+LARGEST_PAYLOAD = 1 << 20
+_OVERHEAD = 26  # bytes of a batch beside its records: magic 0 has the fewest
+_LEAST_RECORD = 7  # bytes of a record without key, value and headers
+_KEY, _PAYLOAD = len(" key: "), len(" payload: ")
+_LONGEST_DECODED = 1 << 12  # bytes of a line of a topic decoder
+_FRAGMENT = 400  # bytes of a line of the tool's own that damage may have left over
+_CHUNK = 1 << 16
+_FAR = 1 << 61
+_BATCH = re.compile(rb"^(?:baseOffset: |offset: |Dumping )", re.MULTILINE)
+_RECORD = re.compile(rb"^\| offset: ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A line that looks like a batch line or the beginning of a section; offsets are those of the window.
+
+    `start`, `end`: of the line. `position`, `behind`: where its batch begins and ends (None: the line begins a section). `packed`: the
+    batch is compressed. `least`: fewest bytes that the text before it stands for, but for a constant.
+    """
+
+    start: int
+    end: int
+    position: int | None
+    behind: int
+    packed: bool
+    least: int
+
+
+class Chain(NamedTuple):
+    """Nodes as columns; `opens`: the line begins a section, `proved`: and a batch at position 0 stands behind it."""
+
+    start: Ints
+    end: Ints
+    position: Ints
+    behind: Ints
+    least: Ints
+    packed: Bits
+    opens: Bits
+    proved: Bits
+
+    def part(self, first: int, last: int) -> "Chain":
+        """The nodes [first, last)."""
+        columns = {name: column[first:last] for name, column in self._asdict().items()}
+        return Chain(**columns)
+
+
+def _columns(nodes: list[Node]) -> Chain:
+    rows = [(node.start, node.end, -1 if node.position is None else node.position, node.behind, node.least, node.packed) for node in nodes]
+    start, end, position, behind, least, packed = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+    opens = position < 0
+    return Chain(start, end, position, behind, least, packed > 0, opens, opens & (np.append(position[1:], -1) == 0)[: len(opens)])
+
+
+class Lines:
+    """Lines of one window that matter here, looked for as far as somebody asks, and what the text between them stands for."""
+
+    def __init__(self, window: Window, profile: Profile) -> None:
+        """Nothing is looked for yet."""
+        self.window, self.profile, self.crlf = window, profile, window.crlf
+        self.nodes: list[Node] = []
+        self._chain = _columns([])
+        self._begin = self._end = self._least = 0
+
+    def cover(self, start: int, least: int) -> tuple[Chain, int, int | None]:
+        """The nodes from a line on, as far as the text stands for `least` bytes; `Node.least` of that line, and of the end of the file
+        where that is not further on.
+
+        Raises:
+            NeedMore: it goes on behind the window.
+        """
+        if not self._begin <= start <= self._end:
+            self.nodes, self._begin, self._end, self._least, self._chain = [], start, start, 0, _columns([])
+        before = self._least_at(start)
+        while self._least - before <= least and self._end < len(self.window.text):
+            self._more()
+        if self._least - before <= least:
+            self.window.reach(len(self.window.text) + 1)
+        if len(self._chain.start) != len(self.nodes):
+            self._chain = _columns(self.nodes)
+        first = int(np.searchsorted(self._chain.start, start))
+        beyond = np.flatnonzero(self._chain.least[first:] > before + least)
+        last = first + int(beyond[0]) if len(beyond) else len(self.nodes)
+        at_end = self._end == len(self.window.text) and self._least - before <= least
+        return self._chain.part(first, last), before, self._least if at_end else None
+
+    def _least_at(self, start: int) -> int:
+        """What the text from the beginning of what is covered to a line stands for."""
+        index = bisect_right(self.nodes, start, key=lambda node: node.start)
+        begin, least = (self.nodes[index - 1].start, self.nodes[index - 1].least) if index else (self._begin, 0)
+        return least + least_bytes(self.window, begin, start, self.profile)
+
+    def _more(self) -> None:
+        window, begin = self.window, self._end
+        newline = window.text.find(b"\n", min(begin + _CHUNK, len(window.text)))
+        if newline < 0 and len(window.text) - begin > _CHUNK and not window.final:
+            raise NeedMore
+        end = newline + 1 if newline >= 0 else len(window.text)
+        at, least, nodes = begin, self._least, []
+        for found in _BATCH.finditer(window.text, begin, end):
+            start = found.start()
+            node = self._node(start)
+            if node is None:
+                continue
+            least += least_bytes(window, at, start, self.profile)
+            at = start
+            nodes.append(Node(start, node[0], node[1], node[2], node[3], least))
+        self._least = least + least_bytes(window, at, end, self.profile)
+        self.nodes += nodes
+        self._end = end
+
+    def _node(self, at: int) -> tuple[int, int | None, int, bool] | None:
+        window = self.window
+        window.structural(at)
+        line = batch_line(window.text, at)
+        if line is not None:
+            return line.end, min(line.position, _FAR), min(line.position + line.size_bytes, _FAR), line.codec != "none"
+        if window.text.startswith(b"Dumping ", at) and starts_section(window, at):
+            return window.after_line(at), None, 0, False
+        return None
+
+
+def least_bytes(window: Window, start: int, stop: int, profile: Profile, *, mid_line: bool = False) -> int:
+    """Fewest bytes of records that a stretch of text can stand for, whoever wrote it; of pieces of a text it is the sum.
+
+    A record of which the line is there may be genuine: then its numbers are no text of a record.
+
+    Raises:
+        NeedMore: the last line goes on behind the window.
+    """
+    text = window.text
+    least = stop - start - 2 * text.count(b"\xef", start, stop)  # U+FFFD is three bytes of text for one byte
+    if window.crlf:
+        least -= text.count(b"\r", start, stop)
+    printed = profile.printed is not False
+    for found in _RECORD.finditer(text, start, stop):
+        at = found.start()
+        if at == start and mid_line:
+            continue
+        window.structural(at)
+        line = record_line(text, at)
+        if line is None:
+            continue
+        if profile.decoder is not None:
+            newline = text.find(b"\n", at, at + _LONGEST_DECODED)
+            if newline < 0:
+                window.reach(at + _LONGEST_DECODED)
+            least -= (newline + 1 - at if newline >= 0 else min(_LONGEST_DECODED, len(text) - at)) - _LEAST_RECORD
+        else:
+            between = 2 + printed * ((line.key_size >= 0) * _KEY + (line.value_size >= 0) * _PAYLOAD)
+            least -= line.end - at + between - _LEAST_RECORD
+    return least
+
+
+def fragment(window: Window, at: int) -> int:
+    """Bytes of the first unread line that may be what damage left of a line of the tool's own: they are no text of a record.
+
+    Raises:
+        NeedMore: it goes on behind the window.
+    """
+    window.structural(at)
+    if record_line(window.text, at) is not None:
+        return 0
+    newline = window.text.find(b"\n", at, at + _FRAGMENT)
+    return newline + 1 - at if newline >= 0 else min(_FRAGMENT, len(window.text) - at)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What is known where a line may be believed again.
+
+    Attributes:
+        base: position up to which the text before the damage has been read: a batch that was lost begins there, or later.
+        floor: position that the next batch line has at least.
+        least: fewest bytes that the unread text since then stands for.
+        packed: the batch where the damage is was compressed.
+        is_log: records stood before the damage, as far as known.
+        limit: bytes of the segment's file; None where nobody knows.
+        bounded: nothing behind may belong to a batch from before any more.
+    """
+
+    base: int
+    floor: int
+    least: int
+    packed: bool
+    is_log: bool
+    limit: int | None
+    bounded: bool
+
+
+def first_believed(lines: Lines, at: int, lost: Lost) -> tuple[int, bool]:
+    """The first line from `at` on, or `at` itself, that lies in no payload; and whether it is one, or only the end of what was looked
+    through.
+
+    Raises:
+        NeedMore: the answer lies behind the window.
+    """
+    largest = max(LARGEST_PAYLOAD - lost.least, 0)
+    chain, before, end = lines.cover(at, largest)
+    window, packed = lines.window, bool(chain.packed.any())
+    last = len(window.text) if end is not None or not len(chain.start) else int(chain.start[-1])
+    # Text in front of which nobody has seen a log: a new section is the rule, the middle of a log is not.
+    may_be = np.where(chain.opens, chain.proved, lost.is_log or not packed)
+    if end is None and len(may_be):
+        may_be[-1] &= not chain.opens[-1]  # what is behind it was not looked at
+    free = np.zeros(len(chain.start), dtype=bool)
+    if lost.bounded or not lost.is_log or not (lost.packed or packed):
+        free = _are_free(chain, before, lost, end=end)
+    if lines.profile.printed is False and lost.is_log and not lost.bounded:
+        # No text but header keys is somebody's: they end where they are no longer looked for in text without damage, too.
+        stop = window.after_line(at) + HEADERS_SEARCHED
+        window.reach(stop)
+        free |= chain.start >= stop
+    found = np.flatnonzero(free & may_be & _are_possible(chain, lost))
+    if len(found):
+        return int(chain.start[found[0]]), True
+    return max(last, window.after_line(at)), False
+
+
+def _are_possible(chain: Chain, lost: Lost) -> Bits:
+    """Positions only grow within a section: a lower one was printed before, so such a line is a copy in a payload."""
+    possible: Bits = chain.opens | ((chain.position >= lost.floor) & (chain.behind <= (_FAR if lost.limit is None else lost.limit)))
+    return possible
+
+
+def _are_free(chain: Chain, before: int, lost: Lost, *, end: int | None) -> Bits:
+    """The nodes such that no batch can begin before them and end behind them.
+
+    Args:
+        chain: the nodes.
+        before: `Node.least` of the first line.
+        lost: what is known.
+        end: the same of the end of the file; None where it goes on behind the last node.
+    """
+    # A batch from `s` to `j` holds the text between: position(j) - position(s) >= overhead + least(j) - least(s). Each side of that is a
+    # number of one of the two, so the largest of those behind against the smallest of those before decides.
+    batches = ~chain.opens & _are_possible(chain, lost)
+    begins = np.where(batches, chain.position - chain.least - (chain.end - chain.start) + _OVERHEAD, _FAR)
+    first = _FAR if lost.bounded else lost.base - (before - lost.least) + _OVERHEAD
+    reached = np.concatenate(([lost.floor], chain.behind))[np.maximum.accumulate(np.where(batches, np.arange(1, len(batches) + 1), 0))]
+    last = lost.limit if lost.limit is not None else int(reached[-1]) if len(reached) else lost.floor
+    ends = np.where(
+        chain.opens, (reached if lost.limit is None else lost.limit) - chain.least, np.where(batches, chain.position - chain.least, -_FAR)
+    )
+    ends = np.append(ends[1:], -_FAR if end is None else last - end)[: len(batches)]
+    behind = np.maximum.accumulate(ends[::-1])[::-1]
+    free: Bits = behind < np.minimum.accumulate(np.concatenate(([first], begins)))[:-1]
+    if end is None and len(free):
+        free[-1] = False  # what is behind it was not looked at
+    return free

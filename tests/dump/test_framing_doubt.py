@@ -1,0 +1,127 @@
+"""Behind damage nothing is believed that could be somebody's payload; honest text is believed again soon; a segment's size bounds it."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from eo_audit.dump import kernel_reader
+from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from eo_audit.dump.sidecar_files import rolled_segments
+from tests.dump.test_framing_forged import forged_chain, lying
+from tests.support.dump_text import Batch, Rec, Style, dump, forged_lines
+
+CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1)
+Line = tuple[object, object, object]
+
+
+@pytest.fixture(autouse=True)
+def _fast_path_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_reader, "LEAST_BYTES", 1)
+
+
+def read(text: bytes, context: FileContext = CONTEXT) -> tuple[list[Line], RangeResult]:
+    """The batches of a text, read whole; both readers agree."""
+    fast, careful = (
+        parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
+        for fast in (True, False)
+    )
+    assert fast.ledger == careful.ledger and fast.state_out == careful.state_out and fast.facts.keys() == careful.facts.keys()
+    assert all(facts.equals(careful.facts[table]) for table, facts in fast.facts.items())
+    rows = fast.facts["batches"].to_pylist()
+    return [(row["base_offset"], row["position"], row["size_bytes"]) for row in rows], fast
+
+
+def written(batches: list[Batch]) -> list[Line]:
+    """The batches that were dumped."""
+    return [(batch.offset, batch.position, batch.size_bytes) for batch in batches]
+
+
+def long_chain(batch: Batch, style: Style) -> Rec:
+    """A record whose value forges more text than was looked at before: 40 KB of markers that go on from its batch."""
+    return Rec(b"k", b"v\n" + forged_chain(batch, style, 90) + b"\nbehind")
+
+
+@pytest.mark.parametrize(("codec", "lost"), [("none", b"baseOffset: 2 "), ("none", b"| offset: 2 "), ("gzip", b"| offset: 2 ")])
+def test_a_lost_line_makes_no_batch_of_a_long_payload(codec: str, lost: bytes) -> None:
+    text, batches = lying(Style(), codec, long_chain, behind=40)
+    at = text.index(lost)
+    found, result = read(text[:at] + text[text.index(b"\n", at) + 1 :])
+    assert set(found) <= set(written(batches)) and result.ledger.unread > 30_000
+    assert (found[-1] == written(batches)[-1]) == (codec == "none")
+
+
+def test_a_batch_line_at_another_position_is_not_believed_for_its_looks() -> None:
+    style = Style()
+    text, batches = lying(style, "none", lambda b, s: Rec(b"k", b"v\n" + forged_chain(b, s, 3)), behind=40)
+    start, stop = text.index(b"baseOffset: 1 "), text.index(forged_chain(batches[2], style, 3))
+    found, _ = read(text[:start] + text[stop:])
+    assert set(found) <= set(written(batches)) and found[-1] == written(batches)[-1]
+
+
+def test_a_section_of_which_nothing_is_printed_proves_nothing() -> None:
+    forged = b"v\nDumping /x/other-1/00000000000000000000.log\nLog starting offset: 0"
+    text, _ = lying(Style(), "none", lambda b, s: Rec(b"k", forged), behind=3)
+    at = text.index(b"| offset: 2 ")
+    _, result = read(text[:at] + text[text.index(b"\n", at) + 1 :])
+    assert result.facts["dump_sections"].num_rows == 1
+
+
+def test_a_batch_that_does_not_close_is_its_first_record() -> None:
+    """The others may be printed by a header key of the first."""
+    batches = [Batch([Rec(b"k%d" % n, b"v" * 20) for n in range(4)], 5, 0), Batch([Rec(b"k", b"v")], 5, 4)]
+    text = dump(batches, Style()).replace(b"| offset: 2 CreateTime", b"| offset: 2 Cr\0ateTime")
+    _, result = read(text)
+    assert [row["offset"] for row in result.facts["records"].to_pylist()] == [0, 4]
+
+
+# what honest text loses
+
+
+@pytest.mark.parametrize(("lost", "most"), [(1, 3_000), (4_096, 22_000), (65_536, 270_000)])
+def test_honest_text_is_believed_again_soon(lost: int, most: int) -> None:
+    batches = [Batch([Rec(b"k%d" % n, b"v" * 300) for n in range(3)], 5, 3 * number) for number in range(1000)]
+    text = dump(batches, Style())
+    at = text.index(b"| offset: 150 ") + 3
+    found, result = read(text[:at] + text[at + lost :])
+    assert set(found) < set(written(batches)) and found[-1] == written(batches)[-1]
+    assert result.ledger.unread < most
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_without_payloads_only_header_keys_lie(codec: str) -> None:
+    batches = [Batch([Rec(b"k", b"v" * 300) for _ in range(3)], 5, 3 * number, codec=codec) for number in range(1000)]
+    text = dump(batches, Style(printed=False))
+    at = text.index(b"\nbaseOffset: 150 ") + 1
+    found, result = read(text[:at] + text[text.index(b"\n", at) + 1 :])
+    assert found[-1] == written(batches)[-1] and result.ledger.unread < 70_000
+
+
+def test_a_payload_of_a_compressed_batch_has_a_megabyte_at_most() -> None:
+    rng = random.Random(1)
+    batches = [Batch([Rec(b"k", rng.randbytes(5_000).hex().encode())], 5, number, codec="gzip") for number in range(150)]
+    text = dump(batches, Style())
+    at = text.index(b"\nbaseOffset: 10 ") + 1
+    found, result = read(text[:at] + text[text.index(b"\n", at) + 1 :])
+    assert found[-1] == written(batches)[-1]
+    assert 1 << 20 < result.ledger.unread < (1 << 20) + 60_000
+
+
+# the size of a segment
+
+
+def test_no_batch_ends_behind_the_end_of_its_segment() -> None:
+    """A header key of the last record of a compressed log prints what a few more batches would print."""
+    for style in (Style(), Style(printed=False), Style("2.7")):
+        batches = [Batch([Rec(b"k%d" % number, b"v")], 5, number, codec="gzip") for number in range(4)]
+        text = forged_lines(batches, 3, style)
+        size = batches[3].position + batches[3].size_bytes
+        assert len(read(text)[0]) > 4  # where nobody knows the size
+        found, _ = read(text, replace(CONTEXT, segment_bytes=size))
+        assert found == written(batches)
+
+
+def test_sizes_of_segments_that_no_longer_grow() -> None:
+    listed = ((100, "t-0/00000000000000000000.log"), (7, "t-0/00000000000000000000.txnindex"), (50, "t-0/00000000000000000009.log"))
+    lines = [f"{size} {path}\n" for size, path in (*listed, (60, "t-1/00000000000000000000.log"))]
+    assert rolled_segments("".join(lines).encode()) == {"t-0/00000000000000000000.log": 100}
