@@ -161,11 +161,13 @@ def _with_candidates(events: DataFrame) -> DataFrame:
     )
 
 
-# A COMMIT, or an ABORT with a raised epoch, that no known transaction sent, behind all that did: only a coordinator writes those.
+# A COMMIT, an ABORT with a raised epoch, or one of a leader that came later than all that the coordinator's log tells of, which no known
+# transaction sent, behind all that did: only a coordinator writes those.
 # With an epoch that no protocol version writes (T10) it tells of nothing.
 _SENT = f"""kind = 2 AND own_match IS NULL AND NOT doubtful AND ends_candidate = {OPEN_END}L
     AND NOT coalesce(marker.closes AND marker.epoch - marker.data_epoch NOT BETWEEN 0 AND IF(marker.type = 'COMMIT', 1, 2), false)
-    AND (marker.type = 'COMMIT' OR coalesce(marker.epoch > marker.data_epoch, false))"""
+    AND (marker.type = 'COMMIT' OR coalesce(marker.epoch > marker.data_epoch, false)
+        OR coalesce(marker.coordinator_epoch > known_until_epoch, false))"""
 
 
 def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
@@ -179,7 +181,7 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     by_known_clock = """coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)
         AND coalesce(known_from_epoch = newest_coordinator_epoch, true)"""
     begins = f"""(known_from_ms IS NULL OR coalesce({by_known_clock}
-        AND coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unsure_ms, true))"""
+        AND coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unheard_ms, true))"""
     dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
         OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
     by_order = "coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false)"

@@ -12,6 +12,7 @@ from eo_audit.model.alignment import ROUNDING_MS
 
 NEWEST = 64  # pairs that tell of the end of a log
 NEVER_MS = 2**60
+UNHEARD_MS = 60_000  # healthy clusters were seen with clocks 30 s apart
 _ONE_CLOCK = "coalesce(found.prepare_leader_epoch = found.complete_leader_epoch, true)"  # else the completion has another leader's time
 _BETWEEN = "IF(least <= 0 AND most >= 0, 0L, IF(abs(least) < abs(most), least, most))"
 
@@ -72,7 +73,8 @@ def farthest(clock_offsets: DataFrame) -> DataFrame:
 
 def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> DataFrame:
     """Events of producers with ahead_ms (of their log's clock before the coordinator's), tolerance_ms (how exactly that is known),
-    unsure_ms (0 where pairs tell of both newest leaders' clocks), newest_leader_epoch, newest_coordinator_epoch and told_up_to_offset.
+    unsure_ms and unheard_ms (0 where pairs tell of both newest leaders' clocks; the second as far as clocks may lie apart of which nothing
+    is known), newest_leader_epoch, newest_coordinator_epoch and told_up_to_offset.
 
     Args:
         events: with cluster, replica_log_id, coordinator_log_id, known_until_epoch and skew_ms.
@@ -96,6 +98,7 @@ def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> Dat
             *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),
             f"IF(is_clocked, spread_ms + {ROUNDING_MS}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms",
             "IF(is_clocked, 0L, skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms",
+            f"IF(is_clocked, 0L, greatest({UNHEARD_MS}L, coalesce(farthest_ms, 0L))) AS unheard_ms",
         )
     )
 

@@ -33,7 +33,7 @@ class _Row(TypedDict):
     skew_ms: int
     of_tv2: bool
     coordinator_log_id: int | None
-    open_behind: bool | None
+    open_from: int | None
     older_markers: bool | None
     older_decided: bool | None
     newer_markers: bool | None
@@ -77,7 +77,7 @@ def aligned(paired: DataFrame) -> DataFrame:
         "producer_id",
         "place",
         "skew_ms",
-        "open_behind",
+        "open_from",
         "coordinator_log_id",
         "of_tv2",
         *_ENDS,
@@ -142,7 +142,7 @@ def _producer(rows: list[_Row]) -> Producer:
         newer_markers=bool(ends["newer_markers"]),
         newer_decided=bool(ends["newer_decided"]),
         cleaned=bool(ends["cleaned"]),
-        open_behind=bool(ends["open_behind"]) and not running,
+        open_from=None if running else ends["open_from"],
         coordinator=ends["coordinator_log_id"],
     )
 

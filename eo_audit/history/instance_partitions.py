@@ -111,7 +111,7 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
             "is_last",
             "last_status",
             "decided_at_ms",
-            "prepare_leader_epoch",
+            "coalesce(complete_leader_epoch, prepare_leader_epoch) AS end_leader_epoch",
         ),
         *(
             "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
@@ -169,7 +169,7 @@ def _covered() -> str:
     past_end = """coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
         OR coalesce(clean_end AND coordinator_clean_end, false)
         OR coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms, false)
-        OR coalesce(pair_leader_epoch = leader_epoch AND pair_coordinator_epoch <=> prepare_leader_epoch
+        OR coalesce(pair_leader_epoch = leader_epoch AND pair_coordinator_epoch <=> end_leader_epoch
             AND greatest(IF(newest_clock_at > told_up_to_offset, newest_broker_clock_ms, NULL), dumped_at_ms) - ahead_ms
                 >= ended_ms + margin_ms, false)"""
     # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.

@@ -48,7 +48,7 @@ _SCRATCH = (
     *("in_its_time", "matched", "all_fit", "all_in_time", "seen", "wanted", "may_repeat", "older"),
 )
 # A marker that ends no data repeats the one before it, perhaps; then what is open behind the last one belongs to the last transaction.
-_MAY_REPEAT = "kind = 2 AND NOT coalesce(marker.closes, true) AND open_behind"
+_MAY_REPEAT = "kind = 2 AND NOT coalesce(marker.closes, true) AND open_from IS NOT NULL"
 DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL)"
 
 
@@ -85,11 +85,12 @@ def match_markers(
     events = _expected(instances, logs.select("replica_log_id", "cluster", "topic", "partition")).unionAll(_markers(rows, spans))
     known = events.join(F.broadcast(logs.drop("topic", "partition").join(skews, "cluster")), "replica_log_id")
     # Logs, clusters and what is open are few rows beside the markers: broadcast, so that only markers and instances are shuffled.
-    still_open = F.broadcast(spans.where("marker_offset IS NULL").selectExpr("replica_log_id", "producer_id", "true AS is_open").distinct())
+    unended = spans.where("marker_offset IS NULL").groupBy("replica_log_id", "producer_id")
+    still_open = F.broadcast(unended.agg(F.min("span_id").alias("open_from")))
     told = (
         known.join(reach, ["cluster", "producer_id"], "left")
         .join(still_open, ["replica_log_id", "producer_id"], "left")
-        .selectExpr("*", "coalesce(is_open, false) AS open_behind", *_ends())
+        .selectExpr("*", *_ends())
     )
     # One shuffle: all windows below are partitioned by these two columns and more. And kept, because three plans read the rows: which logs
     # are doubtful, what the law is asked about, and where its answers are joined.

@@ -53,14 +53,16 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     bound = "IF(previous_offset IS NULL AND NOT head_known, struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch), NULL)"
     to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
     of_log = "max(struct(coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end))"
+    entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
+    newest = entries.groupBy("coordinator_log_id").agg(F.expr("max(partition_leader_epoch) AS newest_epoch"))
     told = (
-        coordinator_history.where("producer_id IS NOT NULL")
-        .withColumnRenamed("replica_log_id", "coordinator_log_id")
+        entries.where("producer_id IS NOT NULL")
         .join(logs, "coordinator_log_id", "left")
+        .join(F.broadcast(newest), "coordinator_log_id", "left")
         .groupBy("cluster", "producer_id")
         .agg(
             F.expr(f"max({bound}) AS known_from"),
-            F.expr("max(partition_leader_epoch) AS known_until_epoch"),
+            F.expr("max(newest_epoch) AS known_until_epoch"),
             F.expr(f"{to_the_end} AS to_the_end"),
             F.expr("max(batch_timestamp_ms) AS newest_ms"),
             F.expr("min(told_until_ms) AS told_until_ms"),

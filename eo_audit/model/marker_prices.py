@@ -86,7 +86,7 @@ class Marker:
 class Producer:
     """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
 
-    `cleaned`: the cleaner may have removed markers; `open_behind`: data stands behind the last marker, and no transaction is running;
+    `cleaned`: the cleaner may have removed markers; `open_from`: from this offset on data is open, and no transaction is running;
     `coordinator` names the log whose leader's clock wrote the decisions.
     """
 
@@ -97,7 +97,7 @@ class Producer:
     newer_markers: bool = True
     newer_decided: bool = True
     cleaned: bool = False
-    open_behind: bool = False
+    open_from: int | None = None
     coordinator: int | None = None
 
     @property

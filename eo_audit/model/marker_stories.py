@@ -126,8 +126,8 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
     if story.strained and story.last is None:
         price += FROM_BEFORE
-    if producer.open_behind and not left:
-        price += LATE_OR_NEWER if producer.newer_markers else LATE
+    if producer.open_from is not None and not left:
+        price += LATE_OR_NEWER if producer.newer_markers and producer.open_from >= clock.told_up_to else LATE
     apart = min(APART * _apart(story, left), MOST_APART)
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
