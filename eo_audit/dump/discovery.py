@@ -193,7 +193,6 @@ def _look_at(root: Path, path: Path) -> _Found:
     status = check_file(path)
     with path.open("rb") as file:
         stored = file.read(HEAD_BYTES)
-    # By content: what is called .gz may have been unpacked on the way, and what is packed may have lost its ending.
     compression, head = ("gzip", _unzip(stored)) if stored.startswith(_GZIP) else ("none", stored)
     if command := unpacking(path.name, head, gzip=compression == "gzip"):
         raise archive(path, command)

@@ -46,6 +46,7 @@ FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
 DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
 LONG_MS = 60_000  # a marker that nothing bounds from above comes within so long
+FAR_MS = 60_000  # healthy clusters were seen with clocks 30 s apart
 FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD
 
 
@@ -280,7 +281,7 @@ def first_price(here: Distance, seen: Sequence[Distance], skew_ms: int, *, ancho
         return 0.0 if as_seen(here, seen) else (AGAINST_WITNESSES if anchored else STEP)
     apart = max(here.least, -here.most, 0)
     if anchored:
-        return TOO_FAR_IN_PLACE if apart > skew_ms else 0.0
+        return (TOO_FAR_IN_PLACE if apart > skew_ms else 0.0) + (BY_TIME_ALONE if apart > FAR_MS else 0.0)
     return BY_TIME_ALONE * min(1.0, apart / skew_ms) + (TOO_FAR if apart > skew_ms else 0.0)
 
 
