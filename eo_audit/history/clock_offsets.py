@@ -81,18 +81,20 @@ def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> Dat
         rows: what `sequences.producer_rows` returns, for the newest leader of each log.
         clock_offsets: the table.
     """
-    told_by = ("newest_offset_ms", "spread_ms", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset")
+    told_by = ("pairs", "newest_offset_ms", "spread_ms", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset")
     ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by))
     leaders = F.broadcast(rows.groupBy("replica_log_id").agg(F.max("partition_leader_epoch").alias("leader_epoch")))
     return (
         events.join(F.broadcast(farthest(clock_offsets)), "cluster", "left")
         .join(leaders, "replica_log_id", "left")
         .join(ahead, ["replica_log_id", "coordinator_log_id"], "left")
-        # Pairs tell of the two clocks that wrote them: a leader that came later has its own.
+        # Pairs tell of the two clocks that wrote them: a leader that came later has its own. One pair alone may be a wrong one, if it says
+        # that the clocks lie far apart.
         .selectExpr(
             "*",
             """coalesce(newest_leader_epoch = leader_epoch, newest_offset_ms IS NOT NULL AND leader_epoch IS NULL)
-                AND coalesce(newest_coordinator_epoch = known_until_epoch, true) AS is_clocked""",
+                AND coalesce(newest_coordinator_epoch = known_until_epoch, true)
+                AND (pairs > 1 OR abs(newest_offset_ms) <= skew_ms) AS is_clocked""",
         )
         .selectExpr(
             *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),

@@ -82,9 +82,9 @@ def _told_beside(
 
 
 def _near(producer: Producer, stories: Sequence[Story], margin: float = MARGIN) -> list[Story]:
-    """The stories that cost about as little as the cheapest one: one that is dear itself is not sure against others as dear again, and
-    one that tells little not against those that tell far more."""
-    most = max(margin, stories[0].cost)
+    """The stories that cost about as little as the cheapest one: one that is dear itself, not only for its leaders, is not sure against
+    others as dear again, and one that tells little not against those that tell far more."""
+    most = max(margin, stories[0].cost - stories[0].by_leaders)
     return [one for one in stories if one.cost - stories[0].cost < most or _tells_far_more(producer, one, stories[0])]
 
 
@@ -188,19 +188,18 @@ def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> flo
 
 def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
     """The cheapest story; markers that a story of nearly the same price tells otherwise are doubtful, where the cheapest has a fault, or
-    where no end is anchored and it pairs fewer of them, or as many for the same price. A single pair of clocks that lie far apart, on
-    nobody else's word and not by its epoch, is no better than a fault."""
+    where no end is anchored, it leaves markers behind its last pair, and pairs fewer of them, or as many for the same price."""
     if not stories:
         return []
     cheapest, best, pairs = stories[0], stories[0].matches(), stories[0].pairs()
-    same = len({marker.epoch for marker in producer.markers} | {one.epoch for one in producer.decided}) == 1
-    far = not producer.anchored and same and pairs < 2 and cheapest.by_time > BY_TIME_ALONE
-    at_fault = cheapest.faults > LITTLE or far
+    last = -1 if cheapest.last is None else cheapest.last.offset
+    # What is held to be younger than the coordinator's log, and is not, would be late data and a marker that nobody sent.
+    behind = not producer.anchored and any(marker.closes and marker.offset > last for marker in producer.markers)
     rivals = [
         story.matches()
         for story in stories[1:]
-        if (story.cost - cheapest.cost < MARGIN and (at_fault or (not producer.anchored and story.pairs() > pairs)))
-        or (story.cost - cheapest.cost < TIE and not producer.anchored and story.pairs() == pairs)
+        if (story.cost - cheapest.cost < MARGIN and (cheapest.faults > LITTLE or (behind and story.pairs() > pairs)))
+        or (story.cost - cheapest.cost < TIE and behind and story.pairs() == pairs)
         or _tells_far_more(producer, story, cheapest)
     ]
     return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in rivals)) for at, m in enumerate(best)]

@@ -67,7 +67,7 @@ TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by mor
 @dataclass(frozen=True)
 class Story:
     """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
-    is what the first pair cost."""
+    is what the first pair cost, `by_leaders` what was paid for other leaders' clocks."""
 
     cost: float
     faults: float
@@ -79,6 +79,7 @@ class Story:
     steps: tuple[Step, ...] = field(default=())
     strained: bool = False
     by_time: float = 0.0
+    by_leaders: float = 0.0
 
     def matches(self) -> list[Match]:
         """What it says of each marker, in order."""
@@ -231,13 +232,14 @@ def _matched(
     price += OUT_OF_ORDER if not again and clock.denies(marker, one) else 0.0
     known = story.cost + price + (RETRY if again else 0.0)
 
-    def told_with(cost: float, distance: Distance, steps: tuple[Step, ...] = story.steps, by_time: float = story.by_time) -> Story:
-        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, steps, story.strained, by_time)
+    def told_with(cost: float, distance: Distance) -> Story:
+        kept = story.steps, story.strained, story.by_time, story.by_leaders
+        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, *kept)
 
     if before is None or story.last is None:
         seen = clock.around(marker, one)
         first = first_price(here, seen, skew_ms, anchored=producer.anchored)
-        yield told_with(first, as_seen(here, seen) or here, by_time=first)
+        yield replace(told_with(first, as_seen(here, seen) or here), by_time=first)
         return
     if again and of_two_clocks(one):
         yield told_with(0.0, before)
@@ -248,12 +250,13 @@ def _matched(
     if _led_by_others(story, marker, one):
         seen = clock.around(marker, one)
         agreed = as_seen(here, seen)
-        yield told_with(STEP_OF_LEADERS + (AGAINST_WITNESSES if seen and not agreed else 0.0), agreed or here)
+        change = STEP_OF_LEADERS + (AGAINST_WITNESSES if seen and not agreed else 0.0)
+        yield replace(told_with(change, agreed or here), by_leaders=story.by_leaders + STEP_OF_LEADERS)
     elif jump:
         step = Step(story.last.offset, marker.offset, here.least - before.most, here.most - before.least)
         asked = clock.price(step, before, here, leaders_of(marker, one))
         fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
-        yield told_with(STEP_LIKE_A_PERIOD if fast and asked == STEP else asked, here, (*story.steps, step))
+        yield replace(told_with(STEP_LIKE_A_PERIOD if fast and asked == STEP else asked, here), steps=(*story.steps, step))
 
 
 def _led_by_others(story: Story, marker: Marker, one: Decided) -> bool:
