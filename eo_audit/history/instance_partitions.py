@@ -170,8 +170,7 @@ def _covered() -> str:
         OR coalesce(clean_end AND coordinator_clean_end, false)
         OR coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms, false)
         OR coalesce(pair_leader_epoch = leader_epoch AND pair_coordinator_epoch <=> end_leader_epoch
-            AND greatest(IF(newest_clock_at > told_up_to_offset, newest_broker_clock_ms, NULL), dumped_at_ms) - ahead_ms
-                >= ended_ms + margin_ms, false)"""
+            AND newest_clock_at > told_up_to_offset AND newest_broker_clock_ms - ahead_ms >= ended_ms + margin_ms, false)"""
     # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
     # The clock of an older leader is not the one that the newest pairs tell of.
     older = "oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true)"

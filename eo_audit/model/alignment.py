@@ -38,7 +38,7 @@ from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, Story, stories_of
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Witness", "align", "distance_of"]
 
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
-TIE = 0.04  # below the price of anything that happens
+TIE = 0.1  # less than clocks that differ by the tolerance tell
 LITTLE_TOLD = 2  # a story that pairs so many times fewer markers than another one has told little
 
 

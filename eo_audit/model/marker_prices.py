@@ -21,6 +21,7 @@ EXTRA_BY_TOOL = 1.2  # the same, as `kafka-transactions.sh abort` writes it: an 
 ODD_EPOCH = 0.4  # a marker that stands where that of the next transaction should, with an epoch that no protocol version writes there
 EXTRA_EMPTY = 0.9  # a marker that ends nothing and belongs to no transaction
 RETRY = 0.05  # the same marker again: a coordinator that was elected sends what its predecessor may have sent
+RETRY_OF_ONE = 0.15  # by the same coordinator: a request whose answer was lost
 FOREIGN_COORDINATOR = 0.6  # right in every other way, but its coordinator epoch is that of no leader from PrepareX to CompleteX
 UNSEEN = 0.01  # at an end that the dumps may lack: next to nothing, so that stories with fewer such loose ends win
 STEP = 1.5  # a clock that was set, where no other producer of the log can tell

@@ -29,6 +29,7 @@ from eo_audit.model.marker_prices import (
     ODD_EPOCH,
     OUT_OF_ORDER,
     RETRY,
+    RETRY_OF_ONE,
     ROUNDING_MS,
     STEP,
     STEP_LIKE_A_PERIOD,
@@ -230,7 +231,8 @@ def _matched(
     here, before = distance_of(marker, one), story.distance
     told = (story, Match(at, again=again, doubtful=False))
     price += OUT_OF_ORDER if not again and clock.denies(marker, one) else 0.0
-    known = story.cost + price + (RETRY if again else 0.0)
+    same_leader = story.last is not None and story.last.coordinator_epoch == marker.coordinator_epoch
+    known = story.cost + price + ((RETRY_OF_ONE if same_leader else RETRY) if again else 0.0)
 
     def told_with(cost: float, distance: Distance) -> Story:
         kept = story.steps, story.strained, story.by_time, story.by_leaders
