@@ -24,19 +24,23 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
         matched: what `marker_match.match_markers` returns.
     """
     pair = "found.decided_at_ms IS NOT NULL AND match = 'closing' AND coordinator_log_id IS NOT NULL"
-    key, leaders = "replica_log_id, coordinator_log_id", "struct(marker.leader_epoch, found.prepare_leader_epoch)"
+    key, leaders = "replica_log_id, coordinator_log_id", "struct(leader_epoch, coordinator_epoch)"
     pairs = matched.where(pair).selectExpr(
         *("replica_log_id", "coordinator_log_id", "cluster"),
         f"IF({_ONE_CLOCK} AND found.until_ms < {NEVER_MS}L, marker.at_ms - greatest(found.until_ms, found.decided_at_ms), NULL)"
         " AS at_least",
         *("marker.at_ms - found.decided_at_ms AS at_most", "found.decided_at_offset", "found.complete_offset"),
         *("marker.leader_epoch AS leader_epoch", "found.prepare_leader_epoch AS coordinator_epoch", "place AS at_offset"),
-        f"row_number() OVER (PARTITION BY {key} ORDER BY place DESC) AS place",
-        # Each leader has a clock of its own, that of the partition and that of the coordinator.
-        f"{leaders} <=> first({leaders}) OVER (PARTITION BY {key} ORDER BY place DESC) AS of_newest_leaders",
     )
-    newest = f"place <= {NEWEST} AND of_newest_leaders"
-    told = pairs.groupBy("replica_log_id", "coordinator_log_id").agg(
+    # Each leader has a clock of its own, that of the partition and that of the coordinator. Without a completion of the same leader a
+    # marker may have come at any time: it bounds the distance from one side only.
+    bounded_first = f"OVER (PARTITION BY {key} ORDER BY at_least IS NULL, at_offset DESC)"
+    ordered = pairs.selectExpr(
+        *("*", f"row_number() {bounded_first} AS place", f"first(at_least IS NOT NULL) {bounded_first} AS is_bounded"),
+        f"{leaders} <=> first({leaders}) {bounded_first} AS of_newest_leaders",
+    )
+    newest = f"place <= {NEWEST} AND of_newest_leaders AND (at_least IS NOT NULL OR NOT is_bounded)"
+    told = ordered.groupBy("replica_log_id", "coordinator_log_id").agg(
         *_sums(
             cluster="max(cluster)",
             pairs="count(1)",
@@ -48,7 +52,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
             highest=f"percentile(IF({newest}, at_most, NULL), 0.9)",
             newest_decision_offset="max(decided_at_offset)",
             oldest_completion_offset="min(complete_offset)",
-            newest_leader_epoch="min_by(leader_epoch, place)",
+            newest_leader_epoch="min_by(IF(is_bounded, leader_epoch, NULL), place)",
             newest_coordinator_epoch="min_by(coordinator_epoch, place)",
             told_up_to_offset="max(IF(complete_offset IS NOT NULL, at_offset, NULL))",
         )
