@@ -19,11 +19,12 @@ from eo_audit.model.alignment import DRIFT, ROUNDING_MS
 _LOG = "replica_log_id, producer_id"
 _BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
-# A start that is only an upper bound (the head of the instance's run was compacted away) proves nothing, so it is left out. What is not
+# A start that is only an upper bound (the head of the instance's run was compacted away) proves nothing, nor does one behind the decision
+# (of another leader's clock, or of one that was set), so it is left out. What is not
 # completed is completed at the end of time: comparisons with it need no null.
 _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_id', instance_id, 'protocol', protocol,
     'data_epoch', data_epoch, 'marker_epoch', marker_epoch, 'decision', decision,
-    'start_ms', IF(start_source = 'upper_bound', NULL, start_ms), 'decided_at_ms', decided_at_ms,
+    'start_ms', IF(start_source = 'upper_bound' OR start_ms > decided_at_ms, NULL, start_ms), 'decided_at_ms', decided_at_ms,
     'until_ms', coalesce(completed_at_ms, next_at_ms, 4611686018427387904L),
     'prepare_leader_epoch', prepare_leader_epoch, 'complete_leader_epoch', complete_leader_epoch,
     'decided_at_offset', coalesce(prepare_offset, complete_offset), 'complete_offset', complete_offset)"""

@@ -55,11 +55,16 @@ def align(
     Returns:
         For each producer id one `Match` a marker.
     """
-    told: dict[int, Sequence[Story]] = {name: stories_of(producer, Clock(), skew_ms) for name, producer in producers.items()}
+    newest: dict[int | None, Marker] = {}
+    for marker in sorted((marker for producer in producers.values() for marker in producer.markers), key=lambda marker: marker.at_ms):
+        newest[marker.leader_epoch] = marker
+    alone = Clock(newest=newest)
+    told: dict[int, Sequence[Story]] = {name: stories_of(producer, alone, skew_ms) for name, producer in producers.items()}
     for heard in HEARD:
         # One after the other: in the last round whoever is not sure hears what the others have settled on by then.
         for name in producers:
-            told[name] = _told_beside(producers, told, name, seen, skew_ms, heard)
+            known = replace(alone, seen=seen.get(producers[name].coordinator, ()))
+            told[name] = _told_beside(producers, told, name, known, skew_ms, heard)
     return {name: _with_doubts(told[name], producer) for name, producer in producers.items()}
 
 
@@ -67,17 +72,16 @@ def _told_beside(
     producers: Mapping[int, Producer],
     told: Mapping[int, Sequence[Story]],
     name: int,
-    seen: Mapping[int | None, Sequence[Witness]],
+    known: Clock,
     skew_ms: int,
     heard: "Hearing",
 ) -> Sequence[Story]:
-    """The stories of one producer, told anew with what the others say if it is not sure itself."""
+    """The stories of one producer, told anew with what the others say if it is not sure itself; `known` needs no alignment."""
     producer, stories = producers[name], told[name]
     others = {other: found for other, found in told.items() if other != name and found}
-    told_else = seen.get(producer.coordinator, ())
-    if not (others or told_else) or not _needs_witnesses(producer, stories):
+    if not (others or known.seen) or not _needs_witnesses(producer, stories):
         return stories
-    again = stories_of(producer, _clock(producers, others, producer, stories, told_else, heard), skew_ms)
+    again = stories_of(producer, _clock(producers, others, producer, stories, known, heard), skew_ms)
     return _supported(producers, others, producer, again)
 
 
@@ -128,7 +132,7 @@ def _clock(
     others: Mapping[int, Sequence[Story]],
     own: Producer,
     stories: Sequence[Story],
-    told_else: Sequence[Witness],
+    known: Clock,
     heard: "Hearing",
 ) -> Clock:
     """What the stories of other producers say of the clock: where it stood, where it was set if one saw the same step."""
@@ -142,7 +146,7 @@ def _clock(
         for other in elsewhere
         if step.may_be(other)
     ]
-    return Clock(sorted([*seen, *told_else]), agreed)
+    return replace(known, seen=sorted([*seen, *known.seen]), set_at=agreed)
 
 
 def _supported(

@@ -5,8 +5,8 @@ very odd one.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import inf
@@ -160,7 +160,8 @@ class Witness(NamedTuple):
 class Clock:
     """What other producers saw of a log's clock.
 
-    `seen`: their matched markers in log order; `set_at`: stretches of offsets in which several saw it set.
+    `seen`: their matched markers in log order; `set_at`: stretches of offsets in which several saw it set; `newest`: of each leader epoch
+    the marker with the newest time.
 
     Order tells more: a completion stands behind all that was decided before its marker was written, so the coordinator's log tells of what
     stands before that marker (`told_up_to`, an offset of the log); and what was decided between the oldest completion and the newest
@@ -169,6 +170,7 @@ class Clock:
 
     seen: Sequence[Witness] = ()
     set_at: Sequence[tuple[int, int]] = ()
+    newest: Mapping[int | None, Marker] = field(default_factory=dict)
 
     @cached_property
     def told_up_to(self) -> int:

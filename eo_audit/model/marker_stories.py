@@ -5,7 +5,7 @@ on the last pair have the same clock and the same choices before them, so few of
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from eo_audit.model.marker_prices import (
@@ -122,7 +122,10 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     left = len(producer.decided) - story.following
     last = producer.markers[-1] if producer.markers else None
     rest = producer.decided[story.following :]
-    lost = sum(not clock.is_younger(one) or (last is not None and is_after(last, one)) for one in rest) if producer.newer_decided else left
+    goes_on = _goes_on(story, clock)
+    lost = left
+    if producer.newer_decided:
+        lost = sum(not clock.is_younger(one) or (last is not None and is_after(last, one)) or goes_on(one) for one in rest)
     price = missing(lost, producer) + UNSEEN * min(left - lost, 1)
     if story.last is None and producer.decided:
         price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
@@ -134,6 +137,18 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
     return replace(story, cost=story.cost + price + apart, faults=story.faults + price)
+
+
+def _goes_on(story: Story, clock: Clock) -> Callable[[Decided], bool]:
+    """Whether the log goes on behind the completion of a transaction that has no marker in it, by the clocks of the last pair's leaders."""
+    last, pair, distance = story.last, story.last_decided, story.distance
+    newest = clock.newest.get(last.leader_epoch) if last is not None else None
+    if last is None or pair is None or distance is None or newest is None or newest.offset <= last.offset:
+        return lambda _: False
+    shown = newest.at_ms - distance.most - ROUNDING_MS - DRIFT * abs(newest.at_ms - last.at_ms)
+    return lambda one: (
+        one.until_ms is not None and not of_two_clocks(one) and one.first_leader_epoch == pair.first_leader_epoch and one.until_ms < shown
+    )
 
 
 def _apart(story: Story, left: int) -> int:
