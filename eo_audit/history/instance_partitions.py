@@ -115,7 +115,7 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
         ),
         *(
             "coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms",
-            "coalesce(complete_offset, prepare_offset) AS ended_at_offset",
+            "complete_offset AS ended_at_offset",
             "coalesce(prepare_offset, complete_offset) AS decided_at_offset",
         ),
         "explode(partitions) AS listed",

@@ -47,6 +47,7 @@ _SCRATCH = (
     "distance_before",
     *("by_epoch", "by_rank", "nearest", "rank", "rivals", "rivals_most", "first_rank", "last_rank", "at_ms", "fits_rank", "is_older"),
     *("in_its_time", "matched", "all_fit", "all_in_time", "seen", "wanted", "may_repeat", "older"),
+    *("last_older", "first_in_time"),
 )
 # A marker that ends no data repeats the one before it, perhaps; then what is open behind the last one belongs to the last transaction.
 _MAY_REPEAT = "kind = 2 AND NOT coalesce(marker.closes, true) AND open_from IS NOT NULL"
@@ -175,6 +176,8 @@ def _paired(events: DataFrame) -> DataFrame:
             f"bool_and(kind <> 2 OR is_older OR in_its_time) OVER ({group}) AS all_in_time",
             f"count_if(in_its_time) OVER ({group}) AS matched",
             f"count_if(is_older) OVER ({group}) AS older",
+            f"max(IF(is_older, place, NULL)) OVER ({group}) AS last_older",
+            f"min(IF(in_its_time, place, NULL)) OVER ({group}) AS first_in_time",
             f"max(rivals) OVER ({group}) AS rivals_most",
             f"min(IF(in_its_time, nearest.rank, NULL)) OVER ({group}) AS first_rank",
             f"max(IF(in_its_time, nearest.rank, NULL)) OVER ({group}) AS last_rank",
@@ -212,7 +215,9 @@ def _method() -> str:
     every_one = "last_rank - first_rank + 1 = matched AND (first_rank = 1 OR older_decided) AND (last_rank = wanted OR newer_decided)"
     # So few that fit by their times may do so by chance, where as many do not overlap on both sides.
     by_chance = "matched <= least(older, wanted - last_rank)"
-    by_time = f"all_in_time AND rivals_most <= 1 AND ({every_one}) AND NOT ({by_chance})"
+    # What is older stands before the others: behind them it has the clock of another leader, or of one that was set.
+    in_order = "coalesce(last_older < first_in_time, true)"
+    by_time = f"all_in_time AND {in_order} AND rivals_most <= 1 AND ({every_one}) AND NOT ({by_chance})"
     return f"""CASE WHEN of_tv2 THEN 'epoch' WHEN seen = 0 OR wanted = 0 THEN 'nothing' WHEN {by_place} THEN 'place'
         WHEN coalesce({by_time}, false) THEN 'time' END"""
 
