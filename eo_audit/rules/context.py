@@ -119,21 +119,22 @@ class Context:
         return self.cluster(cluster).maybe("as_of_ms")
 
     def coordinator_now(self, cluster: str, log_id: int | None) -> int | None:
-        """The as-of time on the clock of a coordinator's log, in ms, and not later.
-
-        Its own newest entry tells for certain; else where the audit's now is a broker's, that clock may be ahead by as much as any two
-        here are, and where it is another machine's (the manifest's), by more than anybody can measure.
-        """
-        now, source = self.now(cluster), self.cluster(cluster).text("as_of_source")
-        if now is None or source == "argument":
+        """The as-of time on the clock of a coordinator's log, in ms: where the audit's now is another machine's, it may be ahead by as much
+        as any two brokers' clocks here are."""
+        now = self.now(cluster)
+        if now is None or self.cluster(cluster).text("as_of_source") == "argument":
             return now
         dumped = self.dumped_at_ms.get(log_id) if log_id is not None else None
-        if dumped is not None:
-            return dumped
-        apart = max(self.farthest_ms.get(cluster, 0), 0 if source == "newest_broker_clock" else OTHER_MACHINE_MS)
+        return now - self.farthest_ms.get(cluster, 0) if dumped is None else dumped
+
+    def coordinator_now_at_least(self, cluster: str, log_id: int | None) -> int | None:
+        """The same, and surely not later: its own newest entry tells for certain, but the manifest's machine may be ahead by more than
+        anybody can measure here."""
+        now = self.coordinator_now(cluster, log_id)
+        if now is None or self.cluster(cluster).text("as_of_source") != "manifest" or log_id in self.dumped_at_ms:
+            return now
         log = None if log_id is None else self.logs.get(log_id)
-        own = 0 if log is None else log.newest_ms
-        return max(now - apart, own)
+        return max(min(now, (self.now(cluster) or 0) - OTHER_MACHINE_MS), 0 if log is None else log.newest_ms)
 
     def lost_commit(self, log: Log, producer_id: int) -> bool:
         """Whether the coordinator committed what is open here, and its marker is missing in this partition (T05)."""

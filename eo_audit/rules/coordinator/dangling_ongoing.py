@@ -50,16 +50,17 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))
-    now = context.coordinator_now(row.word("cluster"), case.log.log_id if case.log else None)
+    of_log = row.word("cluster"), case.log.log_id if case.log else None
+    now, at_least = context.coordinator_now(*of_log), context.coordinator_now_at_least(*of_log)
     start, timeout = row.maybe("start_ms"), row.maybe("timeout_ms")
-    if now is None or start is None or start < 0 or timeout is None or timeout == NEVER_TIMES_OUT:
+    if now is None or at_least is None or start is None or start < 0 or timeout is None or timeout == NEVER_TIMES_OUT:
         return None
     # Two scans: one may have begun just before the timeout passed (`TransactionStateManager.timedOutTransactions`).
-    over = now - start - timeout - 2 * cluster.number("abort_scan_interval_ms", 10_000) - cluster.number("skew_ms", 2_000)
+    over = at_least - start - timeout - 2 * cluster.number("abort_scan_interval_ms", 10_000) - cluster.number("skew_ms", 2_000)
     if over <= 0:
         return None
     blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
-    stopped = 0 < context.newest_ms(row.word("cluster")) < now - over
+    stopped = 0 < context.newest_ms(row.word("cluster")) < at_least - over
     data = _Data.of(row, context, blocks=blocks)
     owner = owner_of(row.text("transactional_id") or "")
     holds_back = f": it holds back {partitions(blocks)}" if blocks else ""
