@@ -46,7 +46,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))
-    now, decided = context.coordinator_now_at_least(row.word("cluster"), case.log.log_id if case.log else None), row.maybe("decided_at_ms")
+    now, decided = context.coordinator_now(row.word("cluster"), case.log.log_id if case.log else None), row.maybe("decided_at_ms")
     waiting = None if now is None or decided is None else now - decided
     if waiting is None or waiting <= PREPARE_WARNING_MS:
         return None
