@@ -27,12 +27,14 @@ class Age:
         source: coordinator (its start), broker_clock (it is at least so old), record_time (what the client says), or None.
         at_least_ms: the age that the coordinator or a broker's clock proves; None where neither does.
         at_most_ms: the greatest age that a broker's clock allows; None where none does.
+        surely_ms: its age even if the machine that collected the dumps is ahead of the coordinator; None where `ms` does not rest on both.
     """
 
     ms: int | None = None
     source: str | None = None
     at_least_ms: int | None = None
     at_most_ms: int | None = None
+    surely_ms: int | None = None
 
 
 def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int | None, record_ms: int | None) -> Age:
@@ -51,8 +53,9 @@ def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int |
     last = context.unfinished(log.cluster, producer_id)
     start = last.maybe("start_ms") if last is not None and context.lists(log, producer_id) else None
     if start is not None and start >= 0:
-        there = context.coordinator_now(log.cluster, last.maybe("replica_log_id") if last is not None else None) or now
-        return Age(max(0, there - start), "coordinator", max(0, there - start))
+        of_log = log.cluster, last.maybe("replica_log_id") if last is not None else None
+        there, surely = context.coordinator_now(*of_log) or now, context.coordinator_now_at_least(*of_log) or now
+        return Age(max(0, there - start), "coordinator", max(0, there - start), surely_ms=max(0, surely - start))
     numbers, blocker = log.numbers, log.numbers.maybe("blocker_first_offset")
     same = blocker is not None and blocker == first_offset and numbers.maybe("blocker_producer_id") == producer_id
     after = numbers.maybe("blocker_began_after_ms") if None not in (blocker, first_offset) else None

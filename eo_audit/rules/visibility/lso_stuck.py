@@ -119,9 +119,11 @@ def _severity(log: "Log", context: "Context", producer_id: int, old: Age) -> str
     limit = cluster.number("max_transaction_timeout_ms", 900_000)
     timeout = last.number("timeout_ms", limit) if last and context.lists(log, producer_id) else limit
     grace = cluster.number("abort_scan_interval_ms", 10_000) + cluster.number("skew_ms", 2_000)
-    if old.ms is None or old.ms <= timeout + grace:
+    told = old.ms if old.surely_ms is None else old.surely_ms
+    if told is None or told <= timeout + grace:
         return "info"
-    proved = old.at_least_ms is not None and old.at_least_ms > max(limit, timeout) + GRACE_MS
+    least = old.at_least_ms if old.surely_ms is None else old.surely_ms
+    proved = least is not None and least > max(limit, timeout) + GRACE_MS
     return "critical" if proved else "warning"
 
 
