@@ -8,11 +8,10 @@ that waited for its partition does not count; the newest pairs tell where the cl
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.model.alignment import ROUNDING_MS
+from eo_audit.model.marker_prices import FAR_MS, ROUNDING_MS
 
 NEWEST = 64  # pairs that tell of the end of a log
 NEVER_MS = 2**60
-UNHEARD_MS = 60_000  # healthy clusters were seen with clocks 30 s apart
 _ONE_CLOCK = "coalesce(found.prepare_leader_epoch = found.complete_leader_epoch, true)"  # else the completion has another leader's time
 _BETWEEN = "IF(least <= 0 AND most >= 0, 0L, IF(abs(least) < abs(most), least, most))"
 
@@ -104,7 +103,7 @@ def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> Dat
             *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),
             f"IF(is_clocked, spread_ms + {ROUNDING_MS}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms",
             "IF(is_clocked, 0L, skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms",
-            f"IF(is_clocked, 0L, greatest({UNHEARD_MS}L, coalesce(farthest_ms, 0L))) AS unheard_ms",
+            f"IF(is_clocked, 0L, greatest({FAR_MS}L, coalesce(farthest_ms, 0L))) AS unheard_ms",
         )
     )
 

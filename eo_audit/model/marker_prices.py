@@ -47,7 +47,7 @@ FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
 DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
 LONG_MS = 60_000  # a marker that nothing bounds from above comes within so long
-FAR_MS = 60_000  # healthy clusters were seen with clocks 30 s apart
+FAR_MS = 60_000  # so far a clock of which nothing is known may be off: healthy clusters were seen with clocks 30 s apart
 FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD
 
 
