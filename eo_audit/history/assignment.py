@@ -97,7 +97,7 @@ def assign_instances(rows: DataFrame, events: DataFrame, instances: DataFrame) -
 def _sides(matched: DataFrame) -> DataFrame:
     """Instances and markers, as they were matched."""
     return matched.selectExpr(
-        *("replica_log_id", "producer_id", "kind", "place", "own", "marker", "found", "match", "claims", "doubtful", "ambiguous"),
+        *("replica_log_id", "producer_id", "kind", "place", "own", "marker", "found", "match", "claims", "doubtful", "ambiguous", "legal"),
         *(f"CAST(NULL AS {_SPAN_TYPE}) AS span", "CAST(NULL AS BIGINT) AS began_after_ms", "CAST(NULL AS BIGINT) AS sealed_ms"),
     )
 
@@ -119,7 +119,7 @@ def _spans(spans: DataFrame, rows: DataFrame) -> DataFrame:
     return judged.selectExpr(
         *("replica_log_id", "producer_id", "1 AS kind", f"coalesce(marker_offset, {OPEN_END}L) AS place"),
         *(f"CAST(NULL AS {INSTANCE_TYPE}) AS own", f"CAST(NULL AS {MARKER_TYPE}) AS marker", f"CAST(NULL AS {INSTANCE_TYPE}) AS found"),
-        *("CAST(NULL AS STRING) AS match", "CAST(NULL AS BIGINT) AS claims", "false AS doubtful", "false AS ambiguous"),
+        *("CAST(NULL AS STRING) AS match", "CAST(NULL AS BIGINT) AS claims", "false AS doubtful", "false AS ambiguous", "true AS legal"),
         *(f"{_SPAN} AS span", "began_after_ms", "sealed_ms"),
     )
 
@@ -135,6 +135,7 @@ def _with_candidates(events: DataFrame) -> DataFrame:
         events.selectExpr(
             "*",
             f"max(ambiguous) OVER (PARTITION BY {_LOG}) AS of_doubtful",
+            f"min(legal) OVER (PARTITION BY {_LOG}) AS all_legal",
             f"coalesce(bool_or(marker.type = 'COMMIT') OVER (PARTITION BY {_LOG}), false) AS has_commits",
             f"coalesce(last(claims, true) OVER ({backwards} {_BACK}), {OPEN_END}L) AS ends_candidate",
             f"last({ends}, true) OVER ({side} {_EARLIER}) AS before",
@@ -157,7 +158,7 @@ def _with_candidates(events: DataFrame) -> DataFrame:
             f"2 * count_if(stale) OVER (PARTITION BY {_LOG}) <= count(span) OVER (PARTITION BY {_LOG}) AS clocklike",
         )
         .where("kind > 0")
-        .drop("kind", "own", "closing", "stale", "candidate", "claims", "doubtful", "ambiguous", "own_match")
+        .drop("kind", "own", "closing", "stale", "candidate", "claims", "doubtful", "ambiguous", "legal", "own_match")
     )
 
 
@@ -201,7 +202,11 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     return events.join(F.broadcast(whole_logs), "cluster", "left").selectExpr(
         "*",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
-        f"""CASE WHEN is_ambiguous THEN 'clocks_apart' WHEN known THEN NULL
+        # Of what began before: its end may stand behind all that the coordinator's log tells.
+        f"""{dumped_behind} OR coalesce(place <= told_up_to_offset, false)
+            OR coalesce({sealed} + unsure_ms <= known_until_ms, false) AS end_is_told""",
+        f"""CASE WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL)) THEN 'clocks_apart'
+            WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted') WHEN known THEN NULL
             WHEN coalesce(has_story, false) AND before IS NULL AND NOT {begins} THEN 'coordinator_compacted'
             WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
             WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
@@ -259,7 +264,7 @@ def _with_unlisted(judged: DataFrame, instances: DataFrame) -> DataFrame:
     before = "lag(decided_at_ms) OVER (PARTITION BY cluster, producer_id ORDER BY first_entry_offset)"
     running = instances.selectExpr(
         *("cluster AS owner_cluster", "producer_id AS owner_producer", "instance_id", "protocol", "data_epoch", "decision", "start_ms"),
-        *("decided_at_ms", "partitions", f"{before} AS free_from_ms"),
+        *("decided_at_ms", f"coalesce(completed_at_ms, next_at_ms, {NEVER_MS}L) AS until_ms", "partitions", f"{before} AS free_from_ms"),
     )
     # Older than the marker before it, as its client says: then it is late data of that transaction, whoever was running.
     is_late = "coalesce(before.data_epoch = span.first_epoch AND span.first_ms <= marker_before.at_ms, false)"
@@ -269,7 +274,7 @@ def _with_unlisted(judged: DataFrame, instances: DataFrame) -> DataFrame:
     on = f"""owner_cluster = cluster AND owner_producer = IF({ownerless}, producer_id, -2 - place)
         AND data_epoch = span.first_epoch AND (protocol = 'tv2' OR ({in_time}))"""
     owner = """named_struct('instance_id', instance_id, 'protocol', protocol, 'data_epoch', data_epoch, 'decision', decision,
-        'lists', array_contains(partitions, log))"""
+        'until_ms', until_ms, 'lists', array_contains(partitions, log))"""
     joined = judged.join(running, F.expr(on), "left")
     return joined.selectExpr(*judged.columns, f"IF(owner_producer IS NULL, NULL, {owner}) AS owner")
 
@@ -283,6 +288,7 @@ def _for_rows(owned: DataFrame) -> DataFrame:
         f"""IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L AND before.until_ms < {NEVER_MS}L,
             least(closer.at_ms - instance.until_ms, marker_before.at_ms - before.until_ms), NULL) AS least_ahead_ms""",
         *("clocklike", "marker_role", "marker_instance", f"{_ENDS_CANDIDATE} AS by_marker", "size(candidates) AS listing"),
+        "IF(end_is_told, NULL, closer.type) AS untold_end",
         "span.hole_at AS hole_at",
     )
 
@@ -314,8 +320,8 @@ def _answers() -> list[str]:
 
 
 def _chosen() -> str:
-    """The owner of a data row, as (instance_id, protocol, decision)."""
-    fields = ("instance_id", "protocol", "decision")
+    """The owner of a data row, as (instance_id, protocol, decision, until_ms)."""
+    fields = ("instance_id", "protocol", "decision", "until_ms")
     of = {name: "struct(" + ", ".join(f"{name}.{field}" for field in fields) + ")" for name in ("genuine", "owner", "before")}
     return f"""CASE WHEN NOT is_assigned THEN NULL
         WHEN late = 'no' THEN CASE WHEN genuine IS NOT NULL THEN {of["genuine"]} WHEN owner IS NOT NULL THEN {of["owner"]} END
@@ -323,7 +329,9 @@ def _chosen() -> str:
 
 
 def _columns() -> list[str]:
-    doubtful = "late = 'suspected' AND NOT genuine.decision <=> chosen.decision"
+    # A PrepareX that was never acknowledged is no decision (C09): another leader goes on from the entry before it, and decides anew.
+    overtaken = f"NOT by_marker AND chosen.until_ms >= {NEVER_MS}L AND coalesce(untold_end <> chosen.decision, false)"
+    doubtful = f"(late = 'suspected' AND NOT genuine.decision <=> chosen.decision) OR ({overtaken})"
     nobody = "known AND coalesce(listing, 0) = 0 AND NOT epoch_regression"
     return [
         "CASE WHEN row_kind = 'marker' THEN marker_instance.instance_id ELSE chosen.instance_id END AS instance_id",

@@ -8,7 +8,8 @@ that waited for its partition does not count; the newest pairs tell where the cl
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.model.marker_prices import FAR_MS, ROUNDING_MS
+from eo_audit.model.marker_clocks import ROUNDING_MS
+from eo_audit.model.marker_prices import FAR_MS
 
 NEWEST = 64  # pairs that tell of the end of a log
 NEVER_MS = 2**60

@@ -34,6 +34,7 @@ def instance_partitions(
     rows: DataFrame,
     *,
     events: DataFrame,
+    matched: DataFrame,
     coverage: DataFrame,
     replica_logs: DataFrame,
     clock_offsets: DataFrame,
@@ -45,6 +46,7 @@ def instance_partitions(
         instances: the table transaction_instances.
         rows: what `assign_instances` returns (the table producer_history will do).
         events: what `judged_events` returns, for the producers whose markers can be told in more than one way.
+        matched: what `match_markers` returns, for the transactions of which one lacks its marker.
         coverage: the table.
         replica_logs: the table.
         clock_offsets: the table.
@@ -71,11 +73,14 @@ def instance_partitions(
     )
     # Markers that cannot be matched: one of them may be the one that seems to be missing.
     unsure = (
-        events.where("marker IS NOT NULL AND why_unknown = 'clocks_apart'")
-        .selectExpr("replica_log_id", "producer_id", "true AS is_doubtful")
-        .distinct()
+        events.where("marker IS NOT NULL AND is_ambiguous").selectExpr("replica_log_id", "producer_id", "true AS is_doubtful").distinct()
     )
-    found = expected.join(unsure, ["replica_log_id", "producer_id"], "left").join(seen, ["instance_id", "replica_log_id"], "left")
+    lost = matched.where("lost_among IS NOT NULL").selectExpr("own.instance_id", "replica_log_id", "lost_among")
+    found = (
+        expected.join(unsure, ["replica_log_id", "producer_id"], "left")
+        .join(seen, ["instance_id", "replica_log_id"], "left")
+        .join(F.broadcast(lost), ["instance_id", "replica_log_id"], "left")
+    )
     renamed = {name: f"{of}.{name.removeprefix(of + '_')}" for of in ("data", "marker") for name in _addresses(of)}
     marker = {"marker_offset": "base_offset", "marker_epoch": "producer_epoch", "marker_timestamp_ms": "max_timestamp_ms"}
     renamed |= {name: f"marker.{field}" for name, field in marker.items()}
@@ -138,7 +143,9 @@ def _clocks(clock_offsets: DataFrame) -> DataFrame:
 def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> DataFrame:
     """Per replica log: what bounds the offsets that can be judged."""
     gaps = coverage.groupBy("replica_log_id").agg(
-        F.expr(f"bool_or({_BROKEN}) AS broken"), F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap")
+        F.expr(f"bool_or({_BROKEN}) AS broken"),
+        F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap"),
+        F.expr(f"bool_or({_HOLE} OR state IN ('compacted', 'count_short')) AS has_gaps"),
     )
     broker_clock = "IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL)"
     ends = {
@@ -179,11 +186,13 @@ def _covered() -> str:
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'
-        WHEN coalesce(broken, false) OR coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
+        WHEN coalesce(broken, false) OR (lost_among IS NOT NULL AND last_gap IS NOT NULL) THEN 'not_judged'
+        WHEN lost_among IS NOT NULL THEN 'covered'
+        WHEN coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
         WHEN NOT (tail_intact AND ({past_end})) THEN 'tail'
         WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
         WHEN NOT coalesce({head_seen}, false) THEN 'below_start'
-        WHEN NOT coalesce(uncleaned_from = 0, false) AND data_first_offset IS NULL THEN 'compacted'
+        WHEN NOT coalesce(uncleaned_from = 0, NOT has_gaps, false) AND data_first_offset IS NULL THEN 'compacted'
         ELSE 'covered' END"""
 
 
@@ -193,5 +202,6 @@ def _match() -> str:
         WHEN manual IS NOT NULL THEN 'manual'
         WHEN closing IS NOT NULL THEN 'closing'
         WHEN is_last AND last_status NOT IN ('CompleteCommit', 'CompleteAbort') THEN 'pending'
+        WHEN lost_among IS NOT NULL AND coverage = 'covered' THEN 'missing_among'
         WHEN decision IS NOT NULL AND coverage = 'covered' THEN 'missing'
         ELSE 'unknown' END"""

@@ -79,7 +79,8 @@ def match_markers(
         replica_log_id, producer_id, cluster, kind (0 an instance, 2 a marker), place (offset of the first entry, or of the marker), own
         (the instance), marker; found (the instance of a marker, or null), match (closing, duplicate, contradictory or null), claims (the
         place of the marker that ended an instance, on both), ambiguous (the producer's markers in this log can be told in more than one
-        way).
+        way), legal (and nothing is wrong in any of them), lost_among (of an instance: at least one of so many of the producer lacks its
+        marker in this log, and nothing tells which).
     """
     named = ("replica_log_id", "cluster", "topic", "partition", "first_offset", "clean_end", "broker", "dumped_at_ms")
     logs = replica_logs.selectExpr(*named, "compacted AS cleaned")
@@ -223,9 +224,9 @@ def _method() -> str:
 
 
 def _found(paired: DataFrame, answers: DataFrame) -> DataFrame:
-    """Adds `found`, the instance of each marker, `again` and `doubtful`; `ambiguous`: some marker of the producer in this log is."""
-    mine = "replica_log_id = of_log AND kind = 2 AND place = at_marker"
-    joined = paired.join(answers.withColumnRenamed("replica_log_id", "of_log"), F.expr(mine), "left")
+    """Adds `found`, the instance of each marker, `again` and `doubtful`; `ambiguous`: some marker of the producer in this log is; `legal`:
+    nothing is wrong, whichever story is true."""
+    joined = paired.join(answers, ["replica_log_id", "producer_id", "kind", "place"], "left")
     # An instance and the marker that the law gave it meet in one window partition, and nobody else does.
     entry = "IF(kind = 0, place, coalesce(at_entry, -1 - place))"
     told = f"first(own, true) OVER (PARTITION BY {_LOG}, IF(kind = 0 OR method IS NULL, {entry}, -1 - place))"
@@ -235,6 +236,8 @@ def _found(paired: DataFrame, answers: DataFrame) -> DataFrame:
         "coalesce(again, false) AS again",
         "coalesce(doubtful, false) AS doubtful",
         f"coalesce(max(doubtful) OVER (PARTITION BY {_LOG}), false) AS ambiguous",
+        f"coalesce(bool_and(legal) OVER (PARTITION BY {_LOG}), true) AS legal",
+        "lost_among",
     )
 
 

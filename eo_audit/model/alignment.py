@@ -15,27 +15,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, as_seen, distance_of
 from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
     BY_TIME_ALONE,
-    DRIFT,
     OUT_OF_ORDER,
-    ROUNDING_MS,
     STEP,
     Clock,
-    Decided,
-    Distance,
-    Marker,
     Match,
     Producer,
+    Told,
     Witness,
-    as_seen,
-    distance_of,
     witness,
 )
 from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, Story, stories_of
 
-__all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Witness", "align", "distance_of"]
+__all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Told", "Witness", "align", "distance_of"]
 
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
 TIE = 0.1  # less than clocks that differ by the tolerance tell
@@ -44,7 +39,7 @@ LITTLE_TOLD = 2  # a story that pairs so many times fewer markers than another o
 
 def align(
     producers: Mapping[int, Producer], *, skew_ms: int, seen: Mapping[int | None, Sequence[Witness]] = MappingProxyType({})
-) -> dict[int, list[Match]]:
+) -> dict[int, Told]:
     """Match the markers of one log with the transactions of their producers.
 
     Args:
@@ -53,7 +48,7 @@ def align(
         seen: by coordinator, what pairs tell of the clocks that need no alignment (TV2).
 
     Returns:
-        For each producer id one `Match` a marker.
+        For each producer id one `Match` a marker, and what is lost.
     """
     newest: dict[int | None, Marker] = {}
     for marker in sorted((marker for producer in producers.values() for marker in producer.markers), key=lambda marker: marker.at_ms):
@@ -65,7 +60,7 @@ def align(
         for name in producers:
             known = replace(alone, seen=seen.get(producers[name].coordinator, ()))
             told[name] = _told_beside(producers, told, name, known, skew_ms, heard)
-    return {name: _with_doubts(told[name], producer) for name, producer in producers.items()}
+    return {name: _told(told[name], producer) for name, producer in producers.items()}
 
 
 def _told_beside(
@@ -124,7 +119,7 @@ def _needs_witnesses(producer: Producer, stories: Sequence[Story]) -> bool:
 
 
 def _witnesses(producer: Producer, told: Iterable[tuple[Marker, Match]]) -> list[Witness]:
-    return [witness(marker, producer.decided[at]) for marker, (at, again, _) in told if at is not None and not again]
+    return [witness(marker, producer.decided[at]) for marker, (at, again, *_) in told if at is not None and not again]
 
 
 def _clock(
@@ -144,9 +139,10 @@ def _clock(
         for story in _near(own, stories)
         for step in story.steps
         for other in elsewhere
-        if step.may_be(other)
+        if step.leaders is None and step.may_be(other)
     ]
-    return replace(known, seen=sorted([*seen, *known.seen]), set_at=agreed)
+    led_apart = [step for step in elsewhere if step.leaders is not None]
+    return replace(known, seen=sorted([*seen, *known.seen]), set_at=agreed, led_apart=led_apart)
 
 
 def _supported(
@@ -181,13 +177,23 @@ def _heard_of(producer: Producer, story: Story) -> Clock:
 def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> float:
     """What it costs to believe a story beside another producer's: for another clock, another order; one distance is paid once."""
     matches = zip(producer.markers, story.matches(), strict=True)
-    pairs = [(marker, producer.decided[at]) for marker, (at, again, _) in matches if at is not None and not again]
+    pairs = [(marker, producer.decided[at]) for marker, (at, again, *_) in matches if at is not None and not again]
     told = [(distance_of(marker, one), seen) for marker, one in pairs if (seen := clock.around(marker, one))]
     apart = [len(seen) for here, seen in told if not as_seen(here, seen)]
     price = OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0
     if not apart:
         return price - (min(story.by_time, other.by_time) if told else 0.0)
     return price + (STEP if max(apart) > 1 else AGAINST_WITNESSES)
+
+
+def _told(stories: Sequence[Story], producer: Producer) -> Told:
+    """The cheapest story with its doubts. Where the stories do not agree which transaction lacks its marker, but none is without one, not
+    even among those that cost a clock more that was set: it is one of theirs."""
+    matches = _with_doubts(stories, producer)
+    near = _near(producer, stories, FOR_LITTLE) if stories else []
+    if producer.cleaned or not any(match.doubtful for match in matches) or not all(story.lost for story in near):
+        return Told(matches)
+    return Told(matches, sorted({at for story in near if story.cost - near[0].cost < MARGIN for at in story.lost}))
 
 
 def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
@@ -200,10 +206,12 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
     # What is held to be younger than the coordinator's log, and is not, would be late data and a marker that nobody sent.
     behind = not producer.anchored and any(marker.closes and marker.offset > last for marker in producer.markers)
     rivals = [
-        story.matches()
+        story
         for story in stories[1:]
         if (story.cost - cheapest.cost < MARGIN and (cheapest.faults > LITTLE or (behind and story.pairs() > pairs)))
         or (story.cost - cheapest.cost < TIE and behind and story.pairs() == pairs)
         or _tells_far_more(producer, story, cheapest)
     ]
-    return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in rivals)) for at, m in enumerate(best)]
+    legal = all(story.faults <= LITTLE for story in (cheapest, *rivals))
+    told = [story.matches() for story in rivals]
+    return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in told), legal=legal) for at, m in enumerate(best)]

@@ -1,4 +1,4 @@
-"""What the alignment of markers is made of: both sequences, the clocks they have seen, and the price of each step of a story.
+"""What the alignment of markers is made of: both sequences, what others saw of the clocks, and the price of each step of a story.
 
 A price says how odd a step is, not how bad. Prices are compared with each other only: a story of two odd steps may beat one of a single
 very odd one.
@@ -12,6 +12,8 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
+from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, as_seen, distance_of, gap, leaders_of
+
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
 MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
 MISSING_TOO = 0.01  # and that of the next one neither: a stretch of a log is lost as one
@@ -22,6 +24,7 @@ ODD_EPOCH = 0.4  # a marker that stands where that of the next transaction shoul
 EXTRA_EMPTY = 0.9  # a marker that ends nothing and belongs to no transaction
 RETRY = 0.05  # the same marker again: a coordinator that was elected sends what its predecessor may have sent
 RETRY_OF_ONE = 0.15  # by the same coordinator: a request whose answer was lost
+BY_HAND_TOO = 1.0  # an operator's ABORT, and the coordinator's own of the same transaction is in no dump: two rare things at once
 FOREIGN_COORDINATOR = 0.6  # right in every other way, but its coordinator epoch is that of no leader from PrepareX to CompleteX
 UNSEEN = 0.01  # at an end that the dumps may lack: next to nothing, so that stories with fewer such loose ends win
 STEP = 1.5  # a clock that was set, where no other producer of the log can tell
@@ -44,44 +47,8 @@ NOTHING = 0.1  # no pair at all, though there is a marker and a transaction
 NOTHING_OF_MANY = 1.0  # the same, where there are several of both
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
-ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
-DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
-LONG_MS = 60_000  # a marker that nothing bounds from above comes within so long
 FAR_MS = 60_000  # so far a clock of which nothing is known may be off: healthy clusters were seen with clocks 30 s apart
 FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD
-
-
-@dataclass(frozen=True)
-class Decided:
-    """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed.
-    `decided_at` and `completed_at` are the offsets of those entries in the coordinator's log, None where they are not in it."""
-
-    place: int
-    epoch: int | None
-    decision: str
-    decided_ms: int
-    until_ms: int | None
-    first_leader_epoch: int | None = None
-    last_leader_epoch: int | None = None
-    decided_at: int | None = None
-    completed_at: int | None = None
-
-
-@dataclass(frozen=True)
-class Marker:
-    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `odd`: no protocol
-    version ends the data before it with that epoch; `after_hole`: offsets are missing between it and the producer's marker before."""
-
-    offset: int
-    type: str
-    epoch: int
-    at_ms: int
-    closes: bool
-    by_tool: bool = False
-    odd: bool = False
-    coordinator_epoch: int | None = None
-    leader_epoch: int | None = None
-    after_hole: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,39 +75,38 @@ class Producer:
         return not (self.older_markers or self.older_decided) or not (self.newer_markers or self.newer_decided)
 
 
-class Distance(NamedTuple):
-    """How far the partition leader's clock may be ahead of the coordinator's, in ms: from `least` to `most`, as of `at_ms`."""
-
-    least: float
-    most: float
-    at_ms: int
-
-
-Leaders = tuple[int | None, int | None]  # the leader epoch of the partition, and that of the coordinator when it decided: two clocks
-
-
 class Match(NamedTuple):
     """What became of one marker: the index of its transaction, or None; `again`: it repeats the marker before it; `doubtful`: another
-    story that gives it another transaction is as good."""
+    story that gives it another transaction is as good; `legal`: and whichever of them is true, nothing is wrong."""
 
     decided: int | None
     again: bool
     doubtful: bool
+    legal: bool = True
+
+
+class Told(NamedTuple):
+    """What is told of one producer: what became of each marker, and the transactions of which at least one lacks its marker, whichever
+    story is true; none where the matches tell which one."""
+
+    matches: Sequence[Match]
+    one_lost_of: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class Step:
     """A jump of the distance between two matched markers: after the offset of the first, up to that of the second, by `least` to `most`
-    ms."""
+    ms; `leaders`: the partition's leader epochs on both sides, where they differ."""
 
     after: int
     up_to: int
     least: float
     most: float
+    leaders: tuple[int | None, int | None] | None = None
 
     def may_be(self, other: "Step") -> bool:
-        """Both may have seen the clock set at one moment. What allows nearly any jump tells nothing."""
-        both = self.after < other.up_to and other.after < self.up_to
+        """Both may have seen the clock set at one moment, or two leaders' clocks. What allows nearly any jump tells nothing."""
+        both = self.leaders == other.leaders and (self.leaders is not None or (self.after < other.up_to and other.after < self.up_to))
         alike = self.least <= other.most + ROUNDING_MS and other.least <= self.most + ROUNDING_MS
         return both and alike and all(one.most - one.least <= min(abs(one.least), abs(one.most)) for one in (self, other))
 
@@ -160,8 +126,8 @@ class Witness(NamedTuple):
 class Clock:
     """What other producers saw of a log's clock.
 
-    `seen`: their matched markers in log order; `set_at`: stretches of offsets in which several saw it set; `newest`: of each leader epoch
-    the marker with the newest time.
+    `seen`: their matched markers in log order; `set_at`: stretches of offsets in which several saw it set; `led_apart`: how the clocks of
+    two leaders differ, as others saw them; `newest`: of each leader epoch the marker with the newest time.
 
     Order tells more: a completion stands behind all that was decided before its marker was written, so the coordinator's log tells of what
     stands before that marker (`told_up_to`, an offset of the log); and what was decided between the oldest completion and the newest
@@ -170,6 +136,7 @@ class Clock:
 
     seen: Sequence[Witness] = ()
     set_at: Sequence[tuple[int, int]] = ()
+    led_apart: Sequence[Step] = ()
     newest: Mapping[int | None, Marker] = field(default_factory=dict)
 
     @cached_property
@@ -288,42 +255,6 @@ def first_price(here: Distance, seen: Sequence[Distance], skew_ms: int, *, ancho
     return BY_TIME_ALONE * min(1.0, apart / skew_ms) + (TOO_FAR if apart > skew_ms else 0.0)
 
 
-def distance_of(marker: Marker, one: Decided) -> Distance:
-    """The distance of clocks that a pair allows: a marker is written between the decision and its completion."""
-    until = one.until_ms if one.until_ms is not None and not of_two_clocks(one) else one.decided_ms + LONG_MS
-    return Distance(marker.at_ms - max(until, one.decided_ms), marker.at_ms - one.decided_ms, marker.at_ms)
-
-
 def witness(marker: Marker, one: Decided) -> Witness:
     """What a matched pair tells the other producers of the log."""
     return Witness(marker.offset, distance_of(marker, one), leaders_of(marker, one), one.decided_at, one.completed_at)
-
-
-def leaders_of(marker: Marker, one: Decided) -> Leaders:
-    """Whose clocks a pair compares."""
-    return marker.leader_epoch, one.first_leader_epoch
-
-
-def of_two_clocks(one: Decided) -> bool:
-    """Another leader of the coordinator's partition wrote the completion: its clock says nothing of the decision's."""
-    return None not in (one.first_leader_epoch, one.last_leader_epoch) and one.first_leader_epoch != one.last_leader_epoch
-
-
-def gap(before: Distance, here: Distance) -> float:
-    """How far two distances lie apart, with its sign; 0 where rounding and drift explain it."""
-    tolerance = ROUNDING_MS + DRIFT * abs(here.at_ms - before.at_ms)
-    if here.least > before.most + tolerance:
-        return here.least - before.most
-    return here.most - before.least if here.most < before.least - tolerance else 0.0
-
-
-def as_seen(here: Distance, seen: Sequence[Distance]) -> Distance | None:
-    """The distance that a pair allows, as narrow as others saw it before or behind; None where none of them saw it so."""
-    return next((narrowed(one, here) for one in seen if not gap(one, here)), None)
-
-
-def narrowed(before: Distance, here: Distance) -> Distance:
-    """What both allow, as far as clocks may have drifted between."""
-    drift = ROUNDING_MS + DRIFT * abs(here.at_ms - before.at_ms)
-    least, most = max(here.least, before.least - drift), min(here.most, before.most + drift)
-    return Distance(least, most, here.at_ms) if least <= most else here

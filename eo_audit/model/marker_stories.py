@@ -8,11 +8,25 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from eo_audit.model.marker_clocks import (
+    DRIFT,
+    ROUNDING_MS,
+    Decided,
+    Distance,
+    Marker,
+    as_seen,
+    distance_of,
+    gap,
+    leaders_of,
+    narrowed,
+    of_two_clocks,
+    shown_jump,
+)
 from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
     APART,
+    BY_HAND_TOO,
     CONTRADICTION,
-    DRIFT,
     EXTRA,
     EXTRA_BY_TOOL,
     EXTRA_EMPTY,
@@ -30,29 +44,19 @@ from eo_audit.model.marker_prices import (
     OUT_OF_ORDER,
     RETRY,
     RETRY_OF_ONE,
-    ROUNDING_MS,
     STEP,
     STEP_LIKE_A_PERIOD,
     STEP_OF_LEADERS,
     UNSEEN,
     Clock,
-    Decided,
-    Distance,
-    Marker,
     Match,
     Producer,
     Step,
-    as_seen,
-    distance_of,
     first_price,
     foreign,
-    gap,
     is_after,
     is_before,
-    leaders_of,
     missing,
-    narrowed,
-    of_two_clocks,
     price_of,
 )
 
@@ -68,7 +72,7 @@ TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by mor
 @dataclass(frozen=True)
 class Story:
     """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
-    is what the first pair cost, `by_leaders` what was paid for other leaders' clocks."""
+    is what the first pair cost, `by_leaders` what was paid for other leaders' clocks; `lost`: the transactions that lack their marker."""
 
     cost: float
     faults: float
@@ -81,6 +85,7 @@ class Story:
     strained: bool = False
     by_time: float = 0.0
     by_leaders: float = 0.0
+    lost: tuple[int, ...] = ()
 
     def matches(self) -> list[Match]:
         """What it says of each marker, in order."""
@@ -123,20 +128,29 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     last = producer.markers[-1] if producer.markers else None
     rest = producer.decided[story.following :]
     goes_on = _goes_on(story, clock)
-    lost = left
-    if producer.newer_decided:
-        lost = sum(not clock.is_younger(one) or (last is not None and is_after(last, one)) or goes_on(one) for one in rest)
+    lacking = [
+        at
+        for at, one in enumerate(rest, start=story.following)
+        if not producer.newer_decided or not clock.is_younger(one) or (last is not None and is_after(last, one)) or goes_on(one)
+    ]
+    lost = len(lacking)
     price = missing(lost, producer) + UNSEEN * min(left - lost, 1)
     if story.last is None and producer.decided:
         price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
     if story.strained and story.last is None:
         price += FROM_BEFORE
+    if left > lost and rest[0].decision == "ABORT" and last is not None and last.by_tool and last.closes and _is_nobodys_last(story):
+        price += BY_HAND_TOO
     if producer.open_from is not None and not left:
         price += LATE_OR_NEWER if producer.newer_markers and producer.open_from >= clock.told_up_to else LATE
     apart = min(APART * _apart(story, left), MOST_APART)
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
-    return replace(story, cost=story.cost + price + apart, faults=story.faults + price)
+    return replace(story, cost=story.cost + price + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
+
+
+def _is_nobodys_last(story: Story) -> bool:
+    return story.told is not None and story.told[1].decided is None
 
 
 def _goes_on(story: Story, clock: Clock) -> Callable[[Decided], bool]:
@@ -174,13 +188,16 @@ def _continued(story: Story, marker: Marker, producer: Producer, clock: Clock, s
             free = story.told is None and producer.older_decided  # the log may begin behind them
             # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
             passed = story.last is None and story.told is not None
+            lost = range(story.following, at)
             if free:
-                lost = sum(not clock.is_older(one) or is_before(marker, one) for one in producer.decided[:at])
-                price += missing(lost, producer) + UNSEEN * min(at - lost, 1)
+                lacking = [i for i in lost if not clock.is_older(producer.decided[i]) or is_before(marker, producer.decided[i])]
+                price += missing(len(lacking), producer) + UNSEEN * min(at - len(lacking), 1)
             else:
-                price += MISSING * at if passed else missing(at - story.following, producer, after_hole=marker.after_hole)
+                lacking = [] if marker.after_hole else list(lost)
+                price += MISSING * at if passed else missing(len(lost), producer, after_hole=marker.after_hole)
             if cap is None or story.cost + price <= cap:
-                yield from _matched(story, price, marker, producer, at, clock, skew_ms)
+                without = replace(story, lost=(*story.lost, *lacking)) if lacking else story
+                yield from _matched(without, price, marker, producer, at, clock, skew_ms)
 
 
 def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -> Iterable[int]:
@@ -250,13 +267,17 @@ def _matched(
     known = story.cost + price + ((RETRY_OF_ONE if same_leader else RETRY) if again else 0.0)
 
     def told_with(cost: float, distance: Distance) -> Story:
-        kept = story.steps, story.strained, story.by_time, story.by_leaders
+        kept = story.steps, story.strained, story.by_time, story.by_leaders, story.lost
         return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, *kept)
 
     if before is None or story.last is None:
         seen = clock.around(marker, one)
         first = first_price(here, seen, skew_ms, anchored=producer.anchored)
         yield replace(told_with(first, as_seen(here, seen) or here), by_time=first)
+        return
+    if again and marker.leader_epoch != story.last.leader_epoch:
+        # Sent again because the first answer was lost with a leader: what the new one's clock says of that tells nothing.
+        yield replace(told_with(0.0, before), last=story.last)
         return
     if again and of_two_clocks(one):
         yield told_with(0.0, before)
@@ -267,13 +288,35 @@ def _matched(
     if _led_by_others(story, marker, one):
         seen = clock.around(marker, one)
         agreed = as_seen(here, seen)
-        change = STEP_OF_LEADERS + (AGAINST_WITNESSES if seen and not agreed else 0.0)
-        yield replace(told_with(change, agreed or here), by_leaders=story.by_leaders + STEP_OF_LEADERS)
+        step = _of_leaders(story, marker, one, here)
+        change = 0.0 if step is not None and any(step.may_be(other) for other in clock.led_apart) else STEP_OF_LEADERS
+        paid = told_with(change + (AGAINST_WITNESSES if seen and not agreed else 0.0), agreed or here)
+        yield replace(paid, by_leaders=story.by_leaders + change, steps=story.steps if step is None else (*story.steps, step))
     elif jump:
         step = Step(story.last.offset, marker.offset, here.least - before.most, here.most - before.least)
-        asked = clock.price(step, before, here, leaders_of(marker, one))
-        fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
-        yield replace(told_with(STEP_LIKE_A_PERIOD if fast and asked == STEP else asked, here), steps=(*story.steps, step))
+        yield replace(told_with(_price_of_step(story, step, marker, producer, at, clock), here), steps=(*story.steps, step))
+
+
+def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer, at: int, clock: Clock) -> float:
+    """What it costs that one leader's clock was set between the last pair and this one."""
+    one, last, before = producer.decided[at], story.last, story.last_decided
+    if last is None or before is None or story.distance is None:
+        return 0.0
+    here = distance_of(marker, one)
+    if shown_jump(last, marker, before, one, gap(story.distance, here)):
+        return 0.0
+    asked = clock.price(step, story.distance, here, leaders_of(marker, one))
+    fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
+    return STEP_LIKE_A_PERIOD if fast and asked == STEP else asked
+
+
+def _of_leaders(story: Story, marker: Marker, one: Decided, here: Distance) -> Step | None:
+    """How the clocks of two leaders of the partition differ, where the coordinator's is one and the same."""
+    last, decided, before = story.last, story.last_decided, story.distance
+    if last is None or decided is None or before is None or decided.first_leader_epoch != one.first_leader_epoch:
+        return None
+    leaders = last.leader_epoch, marker.leader_epoch
+    return Step(last.offset, marker.offset, here.least - before.most, here.most - before.least, leaders)
 
 
 def _led_by_others(story: Story, marker: Marker, one: Decided) -> bool:

@@ -69,6 +69,7 @@ class Judged:
     """Markers and spans beside the coordinator's decisions, and how far the clocks lie apart."""
 
     events: "DataFrame"
+    matched: "DataFrame"
     clocks: "DataFrame"
 
 
@@ -159,7 +160,7 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     events = warehouse.materialise(events)
     warehouse.overwrite("open_transactions", open_transactions(events))
     warehouse.overwrite("unmatched", unmatched(events))
-    return Judged(events, clocks)
+    return Judged(events, matched, clocks)
 
 
 def _instance_partitions(
@@ -169,6 +170,7 @@ def _instance_partitions(
         instances,
         assigned,
         events=judged.events,
+        matched=judged.matched,
         coverage=covered,
         replica_logs=frame.logs,
         clock_offsets=judged.clocks,

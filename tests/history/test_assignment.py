@@ -494,13 +494,14 @@ def partitions(
     assigned: DataFrame,
     events: DataFrame,
     *,
+    matched: DataFrame,
     replica_logs: DataFrame,
     clocks: DataFrame,
     clusters: DataFrame,
 ) -> dict[str, Row]:
     covered = table(spark, "coverage", [])
     logs = {"replica_logs": replica_logs, "clock_offsets": clocks, "clusters": clusters}
-    found = instance_partitions(instances, assigned, events=events, coverage=covered, **logs)
+    found = instance_partitions(instances, assigned, events=events, matched=matched, coverage=covered, **logs)
     rows = found.where(f"topic = '{TOPIC}'").collect()
     here = [row for row in rows if row.partition == PARTITION or row.replica_log_id is None]
     return {row.instance_id: row for row in sorted(here, key=lambda row: row.partition, reverse=True)}

@@ -3,7 +3,8 @@
 Proves: The coordinator completed a transaction, the partition was registered in it, the dump reaches past its completion, and there is no
 marker.
 
-Bad history: CompleteCommit lists orders-1; orders-1 has the data and no COMMIT.
+Bad history: CompleteCommit lists orders-1; orders-1 has the data and no COMMIT. Two transactions of one type, and one marker that either
+of them may have written: one of them has none.
 
 Legal look-alike: A transaction whose last entry is PrepareCommit (C02); a partition whose topic was deleted; a removed log head; a cleaned
 marker.
@@ -25,8 +26,8 @@ RULE = Rule(
     subject="transactional_batch registered_partition",
     needs=("order", "past", "end", "matched", "coordinator", "dumped"),
     # `covered`: the dump reaches past the time at which the coordinator had all markers acknowledged (CompleteX).
-    where="coverage = 'covered' AND marker_match = 'missing'",
-    columns="marker_epoch",
+    where="coverage = 'covered' AND marker_match IN ('missing', 'missing_among')",
+    columns="marker_epoch marker_match",
     asks=("unmarked",),  # for T01 and L01, which ask whether the marker of what is open was lost
     caused_by=("T06", "T15", "T01", "T10"),
     cause=(
@@ -52,14 +53,21 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         else "no data of it is in the log either"
     )
     done = some(sorted(decision or "undecided" for decision in decisions))
+    among = any(example.row.text("marker_match") == "missing_among" for example in case.examples)
+    lacking = (
+        "at least one of them has no marker in the partition, and the dumps do not tell which"
+        if among
+        else (f"the partition has no marker of {'it' if case.hits == 1 else 'them'}: {data}")
+    )
     message = (
         f"The coordinator completed {count(case.hits, 'transaction')} of {shown(row.text('transactional_id'))} (producer "
-        f"{row.maybe('producer_id')}, {done}), but the partition has no marker of {'it' if case.hits == 1 else 'them'}: {data}"
+        f"{row.maybe('producer_id')}, {done}), but {lacking}"
     )
     return Explanation(
         message,
         severity="critical" if commit else "error",
-        remedy=_missing_remedy(case, commit=commit),
+        certainty="likely" if among else "definite",
+        remedy=_REMEDY_AMONG if among else _missing_remedy(case, commit=commit),
         details={
             "transactions": case.hits,
             "decisions": sorted(d or "undecided" for d in decisions),
@@ -68,6 +76,12 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         },
         transactional_id=row.text("transactional_id"),
     )
+
+
+_REMEDY_AMONG = (
+    "Do not abort. Read the partition around the markers of this producer: data of two transactions that one marker ended was ended by the "
+    "wrong one. Dump the other replicas of the partition; one of them may still have the marker."
+)
 
 
 def _missing_remedy(case: Case, *, commit: bool) -> str:

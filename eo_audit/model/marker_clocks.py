@@ -1,0 +1,102 @@
+"""How far the clocks of two leaders lie apart, as a marker and its transaction tell: an interval, as exact as drift allows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
+DRIFT = 5e-4  # NTP slews a clock by 500 ppm at most
+LONG_MS = 60_000  # a marker that nothing bounds from above comes within so long
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed.
+    `decided_at` and `completed_at` are the offsets of those entries in the coordinator's log, None where they are not in it."""
+
+    place: int
+    epoch: int | None
+    decision: str
+    decided_ms: int
+    until_ms: int | None
+    first_leader_epoch: int | None = None
+    last_leader_epoch: int | None = None
+    decided_at: int | None = None
+    completed_at: int | None = None
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `odd`: no protocol
+    version ends the data before it with that epoch; `after_hole`: offsets are missing between it and the producer's marker before."""
+
+    offset: int
+    type: str
+    epoch: int
+    at_ms: int
+    closes: bool
+    by_tool: bool = False
+    odd: bool = False
+    coordinator_epoch: int | None = None
+    leader_epoch: int | None = None
+    after_hole: bool = False
+
+
+class Distance(NamedTuple):
+    """How far the partition leader's clock may be ahead of the coordinator's, in ms: from `least` to `most`, as of `at_ms`."""
+
+    least: float
+    most: float
+    at_ms: int
+
+
+Leaders = tuple[int | None, int | None]  # the leader epoch of the partition, and that of the coordinator when it decided: two clocks
+
+
+def distance_of(marker: Marker, one: Decided) -> Distance:
+    """The distance of clocks that a pair allows: a marker is written between the decision and its completion."""
+    until = one.until_ms if one.until_ms is not None and not of_two_clocks(one) else one.decided_ms + LONG_MS
+    return Distance(marker.at_ms - max(until, one.decided_ms), marker.at_ms - one.decided_ms, marker.at_ms)
+
+
+def leaders_of(marker: Marker, one: Decided) -> Leaders:
+    """Whose clocks a pair compares."""
+    return marker.leader_epoch, one.first_leader_epoch
+
+
+def of_two_clocks(one: Decided) -> bool:
+    """Another leader of the coordinator's partition wrote the completion, or the clock was set back before it: it says nothing of the
+    decision's clock."""
+    led_anew = None not in (one.first_leader_epoch, one.last_leader_epoch) and one.first_leader_epoch != one.last_leader_epoch
+    return led_anew or (one.until_ms is not None and one.until_ms < one.decided_ms - ROUNDING_MS)
+
+
+def shown_jump(last: Marker, marker: Marker, before: Decided, one: Decided, jump: float) -> bool:
+    """Whether the logs themselves show the clock set that makes the distance jump: times of one leader go back where offsets go on.
+
+    The distance falls where the partition's clock is set back, and grows where the coordinator's is, by at least as much as the log shows.
+    """
+    back_here = last.at_ms - marker.at_ms if last.leader_epoch == marker.leader_epoch else 0
+    newest = max(before.decided_ms, before.until_ms or 0)
+    back_there = newest - one.decided_ms if before.first_leader_epoch == one.first_leader_epoch else 0
+    return ROUNDING_MS < back_here <= -jump + ROUNDING_MS or ROUNDING_MS < back_there <= jump + ROUNDING_MS
+
+
+def gap(before: Distance, here: Distance) -> float:
+    """How far two distances lie apart, with its sign; 0 where rounding and drift explain it."""
+    tolerance = ROUNDING_MS + DRIFT * abs(here.at_ms - before.at_ms)
+    if here.least > before.most + tolerance:
+        return here.least - before.most
+    return here.most - before.least if here.most < before.least - tolerance else 0.0
+
+
+def as_seen(here: Distance, seen: Sequence[Distance]) -> Distance | None:
+    """The distance that a pair allows, as narrow as others saw it before or behind; None where none of them saw it so."""
+    return next((narrowed(one, here) for one in seen if not gap(one, here)), None)
+
+
+def narrowed(before: Distance, here: Distance) -> Distance:
+    """What both allow, as far as clocks may have drifted between."""
+    drift = ROUNDING_MS + DRIFT * abs(here.at_ms - before.at_ms)
+    least, most = max(here.least, before.least - drift), min(here.most, before.most + drift)
+    return Distance(least, most, here.at_ms) if least <= most else here
