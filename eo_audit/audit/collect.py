@@ -131,9 +131,11 @@ class _Clocks:
 
 def _clocks(tables: Tables) -> _Clocks:
     farthest: dict[str, int] = defaultdict(int)
+    by_brokers = {row["cluster"] for row in tables.arrow("clusters").to_pylist() if row["as_of_source"] == "newest_broker_clock"}
     for row in tables.arrow("clock_offsets").to_pylist():
-        # As they stood at the end of the log: clocks that were mended count as mended.
-        farthest[row["cluster"]] = max(farthest[row["cluster"]], abs(row["newest_offset_ms"]))
+        # As they stood at the end of the log: clocks that were mended count as mended, unless the audit's own time may be of before.
+        of_any = row["farthest_offset_ms"] if row["cluster"] in by_brokers else 0
+        farthest[row["cluster"]] = max(farthest[row["cluster"]], abs(row["newest_offset_ms"]), of_any)
     logs = tables.arrow("replica_logs").to_pylist()
     stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
     return _Clocks(farthest, stopped, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None})

@@ -208,7 +208,8 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         f"""CASE WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL)) THEN 'clocks_apart'
             WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted') WHEN known THEN NULL
             WHEN coalesce(has_story, false) AND before IS NULL AND NOT {begins} THEN 'coordinator_compacted'
-            WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
+            WHEN NOT coalesce(has_story, false) AND NOT whole
+                THEN IF(only_cleaned AND coalesce(marker, closer) IS NOT NULL, 'coordinator_compacted', 'no_coordinator')
             WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
             WHEN {_is_young(sealed)} THEN 'live_tail' ELSE 'dumped_apart' END AS why_unknown""",
         # An older transaction, of which the coordinator's log tells no more, would have ended what is open here.

@@ -50,6 +50,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
             most=f"median(IF({newest}, at_most, NULL))",
             lowest=f"percentile(IF({newest}, at_most, NULL), 0.1)",
             highest=f"percentile(IF({newest}, at_most, NULL), 0.9)",
+            farthest_offset_ms="max(greatest(at_least, -at_most, 0L))",
             newest_decision_offset="max(decided_at_offset)",
             oldest_completion_offset="min(complete_offset)",
             newest_leader_epoch="min_by(IF(is_bounded, leader_epoch, NULL), place)",
@@ -60,7 +61,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
     every = _BETWEEN.replace("least", "all_least").replace("most", "all_most")
     return told.selectExpr(
         *("cluster", "replica_log_id", "coordinator_log_id", "pairs", f"CAST({every} AS BIGINT) AS offset_ms"),
-        f"CAST({_BETWEEN} AS BIGINT) AS newest_offset_ms",
+        *(f"CAST({_BETWEEN} AS BIGINT) AS newest_offset_ms", "farthest_offset_ms"),
         "CAST(ceil(greatest(most - least, (highest - lowest) / 2)) AS BIGINT) AS spread_ms",
         *("newest_decision_offset", "oldest_completion_offset", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset"),
     )

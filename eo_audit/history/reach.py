@@ -89,9 +89,12 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
     The partitions of one broker are dumped one right after the other; the newest entry of any of them tells of all.
 
     Returns:
-        cluster, whole, whole_until_ms, whole_clean_end (all coordinator logs ended with their brokers).
+        cluster, whole, whole_until_ms, whole_clean_end (all coordinator logs ended with their brokers), only_cleaned (nothing is missing
+        but what the cleaner took: it leaves the newest entry of each id).
     """
-    contiguous = coordinator_history.groupBy("cluster").agg(F.expr("bool_and(log_contiguous AND tail_known) AS contiguous"))
+    contiguous = coordinator_history.groupBy("cluster").agg(
+        F.expr("bool_and(log_contiguous AND tail_known) AS contiguous"), F.expr("bool_and(tail_known) AS to_the_end")
+    )
     of_broker = (
         coordinator_logs(replica_logs, clusters)
         .groupBy("cluster", "coordinator_broker")
@@ -104,4 +107,5 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
     return known.selectExpr(
         *("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole", "whole_until_ms"),
         "coalesce(whole_clean_end, false) AS whole_clean_end",
+        "coordinator_complete AND NOT coalesce(contiguous, true) AND to_the_end AS only_cleaned",
     )

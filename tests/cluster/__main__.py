@@ -136,8 +136,10 @@ def _figures(results: Sequence[Result], seconds: float) -> None:
         left_open = sum(result.open for result in decidable)
         found = sum(not any(line.startswith("missed") for line in result.wrong) for result in decidable) - left_open
         beside = sum(any(not line.startswith("missed") for line in result.wrong) for result in mine)
-        told = f"{found} of {len(decidable)} that can be decided found, {left_open} unknown in dumps that are not complete"
+        told = f"{found} of {len(decidable)} that can be decided found, {left_open} unknown where dumps or clocks leave it open"
         _say(f"  {kind}: {planted} planted, {told}, {beside} with something beside")
+    left_open = sum(result.open and result.truth is None for result in results)
+    _say(f"  healthy, and unknown because a clock moved between the markers of a log: {left_open}")
     rules = Counter(rule for result in failed for rule in {line.split()[0] for line in result.wrong if not result.truth})
     if rules:
         _say("  said of healthy clusters: " + ", ".join(f"{rule} in {count}" for rule, count in rules.most_common()))

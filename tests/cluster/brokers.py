@@ -8,6 +8,7 @@ from tests.cluster.shape import Shape
 
 Place = tuple[str, int]
 COORDINATOR = "__transaction_state"
+MOVED_MS = 50  # more than a clock drifts while a cluster of ours lives
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,11 @@ class World:
     def clock(self, place: Place, at: int) -> int:
         """The clock of the leader of a partition."""
         return self.clocks[self.logs[place].leadership.term(at).broker].read(at)
+
+    def clock_moved(self, log: Log) -> bool:
+        """Whether the clock that wrote a log is not the same from its first write to its last: it was set, or another broker leads."""
+        ahead = [write.broker_ms - write.at for write in log.writes]
+        return bool(ahead) and max(ahead) - min(ahead) > MOVED_MS
 
     @property
     def data_logs(self) -> list[Log]:
