@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.audit.clocks import Clocks, clocks
 from eo_audit.audit.outages import outage_ms
 from eo_audit.audit.unlisted_aborts import unlisted_aborts
 from eo_audit.rules.cases import cases
@@ -92,7 +93,9 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
     asked = _asked(collected, of_code)
     return Collected(
         cases=collected,
-        context=_context(histories, collected, logs, asked=asked, clusters=_by_name(tables), fates=_fates(tables), clocks=_clocks(tables)),
+        context=_context(
+            histories, collected, logs, asked=asked, clusters=_by_name(tables), fates=_fates(tables), clocks=clocks(tables.arrow)
+        ),
         crashed=crashed,
         paths={section["section_id"]: section["path"] for section in sections},
         not_dumped=tuple(sorted(_place(row.not_dumped) for row in bits if row.not_dumped)),
@@ -118,27 +121,6 @@ def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[l
     half = len(rules) // 2
     first, second = _cases(histories, rules[:half]), _cases(histories, rules[half:])
     return [*first[0], *second[0]], {**first[1], **second[1]}
-
-
-@dataclass(frozen=True)
-class _Clocks:
-    """What explanations know of clocks and moments: how far clocks lie apart, which clusters had stopped, and when each log was dumped."""
-
-    farthest_ms: Mapping[str, int]
-    stopped: frozenset[str]
-    dumped_at_ms: Mapping[int, int]
-
-
-def _clocks(tables: Tables) -> _Clocks:
-    farthest: dict[str, int] = defaultdict(int)
-    by_brokers = {row["cluster"] for row in tables.arrow("clusters").to_pylist() if row["as_of_source"] == "newest_broker_clock"}
-    for row in tables.arrow("clock_offsets").to_pylist():
-        # As they stood at the end of the log: clocks that were mended count as mended, unless the audit's own time may be of before.
-        of_any = row["farthest_offset_ms"] if row["cluster"] in by_brokers else 0
-        farthest[row["cluster"]] = max(farthest[row["cluster"]], abs(row["newest_offset_ms"]), of_any)
-    logs = tables.arrow("replica_logs").to_pylist()
-    stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
-    return _Clocks(farthest, stopped, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None})
 
 
 def _fates(tables: Tables) -> Fates:
@@ -254,7 +236,7 @@ def _context(
     asked: _Asked,
     clusters: Mapping[str, Row],
     fates: Fates,
-    clocks: _Clocks,
+    clocks: Clocks,
 ) -> Context:
     """The context of these cases, with what they ask for by id."""
     # Few rows at most: a sound broker writes no entry that a look-up misses.

@@ -24,6 +24,8 @@ _SEEN = {
     "manual": f"min_by({_MARKER}, IF(marker_role = 'manual', base_offset, NULL))",
     "duplicate_markers": "CAST(count_if(marker_role = 'duplicate') AS INT)",
 }
+# The first data of a producer has sequence 0 (`ProducerAppendInfo.checkSequence`), so no older data of it was here.
+_BEGUN = "coalesce(min_by(span.first_sequence, span.span_id) = 0, false)"
 # Where nothing can be said of the log at all, and offsets of which nothing is known.
 _BROKEN = "state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow')"
 _HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'truncated')"
@@ -73,7 +75,9 @@ def instance_partitions(
     )
     # Markers that cannot be matched: one of them may be the one that seems to be missing.
     unsure = (
-        events.where("marker IS NOT NULL AND is_ambiguous").selectExpr("replica_log_id", "producer_id", "true AS is_doubtful").distinct()
+        events.groupBy("replica_log_id", "producer_id")
+        .agg(F.expr("bool_or(marker IS NOT NULL AND is_ambiguous) AS is_doubtful"), F.expr(f"{_BEGUN} AS begun_here"))
+        .where("is_doubtful")
     )
     lost = matched.where("lost_among IS NOT NULL").selectExpr("own.instance_id", "replica_log_id", "lost_among")
     found = (
@@ -87,7 +91,12 @@ def instance_partitions(
     renamed |= {name: f"marker.{name}" for name in ("marker_type", "marker_coordinator_epoch")}
     renamed |= {"duplicate_markers": "coalesce(duplicate_markers, 0)"}
     return (
-        found.withColumn("marker", F.coalesce("contradictory", "manual", "closing"))
+        found.withColumn("head_seen", F.expr(_head_seen()))
+        # One of them lacks its marker, but only where the log told of all of them.
+        .withColumn(
+            "lost_among", F.expr("IF(min(head_seen) OVER (PARTITION BY replica_log_id, producer_id, lost_among), lost_among, NULL)")
+        )
+        .withColumn("marker", F.coalesce("contradictory", "manual", "closing"))
         .withColumn("coverage", F.expr(_covered()))
         .withColumn("marker_match", F.expr(_match()))
         .selectExpr(*(f"{renamed.get(name, name)} AS {name}" for name in schema("instance_partitions").columns))
@@ -164,6 +173,16 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
     )
 
 
+def _head_seen() -> str:
+    """Whether the log goes back to the decision: it may have been made anew since."""
+    # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
+    # The clock of an older leader is not the one that the newest pairs tell of.
+    older = "oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true)"
+    since_birth = f"first_offset = 0 AND (({older}) OR first_leader_epoch > 0)"
+    by_data = "data_first_offset IS NOT NULL OR (lost_among IS NOT NULL AND begun_here)"
+    return f"coalesce(({since_birth}) OR {by_data} OR oldest_completion_offset < decided_at_offset, false)"
+
+
 def _covered() -> str:
     """Whether the place of the marker was dumped.
 
@@ -178,11 +197,6 @@ def _covered() -> str:
         OR coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms, false)
         OR coalesce(pair_leader_epoch = leader_epoch AND pair_coordinator_epoch <=> end_leader_epoch
             AND newest_clock_at > told_up_to_offset AND newest_broker_clock_ms - ahead_ms >= ended_ms + margin_ms, false)"""
-    # A log from offset 0 on that is younger than the decision: its topic was deleted and created again (leader epoch 0), or all was lost.
-    # The clock of an older leader is not the one that the newest pairs tell of.
-    older = "oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true)"
-    since_birth = f"first_offset = 0 AND (({older}) OR first_leader_epoch > 0)"
-    head_seen = f"({since_birth}) OR data_first_offset IS NOT NULL OR oldest_completion_offset < decided_at_offset"
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'
@@ -191,7 +205,7 @@ def _covered() -> str:
         WHEN coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
         WHEN NOT (tail_intact AND ({past_end})) THEN 'tail'
         WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
-        WHEN NOT coalesce({head_seen}, false) THEN 'below_start'
+        WHEN NOT head_seen THEN 'below_start'
         WHEN NOT coalesce(uncleaned_from = 0, NOT has_gaps, false) AND data_first_offset IS NULL THEN 'compacted'
         ELSE 'covered' END"""
 

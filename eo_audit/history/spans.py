@@ -10,7 +10,7 @@ from eo_audit.store.schemas import schema
 
 _IS_DATA = "row_kind = 'data'"
 _ADDRESS = "section_id, byte_offset, length"
-_FIRST = f"struct(base_offset, producer_epoch, max_timestamp_ms, {_ADDRESS})"
+_FIRST = f"struct(base_offset, base_sequence, producer_epoch, max_timestamp_ms, {_ADDRESS})"
 _MARKER = f"struct(base_offset, marker_type, producer_epoch, marker_coordinator_epoch, max_timestamp_ms, {_ADDRESS})"
 _SUMS = {
     "data": f"min_by(IF({_IS_DATA}, {_FIRST}, NULL), IF({_IS_DATA}, base_offset, NULL))",
@@ -26,6 +26,7 @@ _SUMS = {
 }
 _RENAMED = {
     "first_offset": "data.base_offset",
+    "first_sequence": "data.base_sequence",
     "first_epoch": "data.producer_epoch",
     "last_epoch": "last.producer_epoch",
     "first_timestamp_ms": "data.max_timestamp_ms",

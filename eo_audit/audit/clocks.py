@@ -1,0 +1,35 @@
+"""What explanations know of clocks and moments, out of the tables clock_offsets, clusters and replica_logs."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How far clocks lie apart in each cluster, which clusters had stopped, and when each log was dumped."""
+
+    farthest_ms: Mapping[str, int]
+    stopped: frozenset[str]
+    dumped_at_ms: Mapping[int, int]
+
+
+def clocks(read: "Callable[[str], pa.Table]") -> Clocks:
+    """Clocks and moments of all clusters.
+
+    Args:
+        read: a table by its name.
+    """
+    by_brokers = {row["cluster"] for row in read("clusters").to_pylist() if row["as_of_source"] == "newest_broker_clock"}
+    farthest: dict[str, int] = defaultdict(int)
+    for row in read("clock_offsets").to_pylist():
+        # As they stood at the end of the log: clocks that were mended count as mended, unless the audit's own time may be of before.
+        apart = max(abs(row["newest_offset_ms"]), row["farthest_offset_ms"] if row["cluster"] in by_brokers else 0)
+        farthest[row["cluster"]] = max(farthest[row["cluster"]], apart)
+    logs = read("replica_logs").to_pylist()
+    stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
+    return Clocks(farthest, stopped, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None})
