@@ -84,7 +84,13 @@ def _near(producer: Producer, stories: Sequence[Story], margin: float = MARGIN) 
     """The stories that cost about as little as the cheapest one: one that is dear itself, not only for its leaders, is not sure against
     others as dear again, and one that tells little not against those that tell far more."""
     most = max(margin, stories[0].cost - stories[0].by_leaders)
-    return [one for one in stories if one.cost - stories[0].cost < most or _tells_far_more(producer, one, stories[0])]
+    # Where nothing is anchored, that clocks agree is likely and no proof: others may have seen them apart.
+    apart = [0.0 if producer.anchored else max(0.0, one.by_time - stories[0].by_time) for one in stories]
+    return [
+        one
+        for one, by_time in zip(stories, apart, strict=True)
+        if one.cost - by_time - stories[0].cost < most or _tells_far_more(producer, one, stories[0])
+    ]
 
 
 def _tells_far_more(producer: Producer, story: Story, cheapest: Story) -> bool:
