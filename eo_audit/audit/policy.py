@@ -56,6 +56,7 @@ class HeldBack:
             seconds: how long it has been held back; None where nobody knows.
             offsets: how many offsets lie between its last stable offset and its high watermark.
         """
+        # The graver level first: what fails a run is not also a warning.
         for level, minutes, most in (
             ("fail", self.fail_after_minutes, self.fail_after_offsets),
             ("warning", self.warn_after_minutes, self.warn_after_offsets),

@@ -205,6 +205,7 @@ def _listed(line: bytes, facts: SidecarFacts) -> Row | None:
 
 
 def _listed_file(line: bytes) -> tuple[str, int] | None:
+    # What does not fit into a long is no size of a file, and no time.
     found = _LISTED_ROW.fullmatch(line)
     if found is None or int(found["number"]) >= 1 << 63:
         return None
@@ -227,6 +228,7 @@ def rolled_segments(content: bytes) -> dict[str, int]:
         content: as for `dump_times`.
     """
     listed = dump_times(content)  # lines of the same form
+    # Names have 20 digits, so by name is by offset; the last one of a folder is still written to.
     segments = sorted(path for path in listed if path.endswith(".log") and parse_path(path).kind == "log")
     return {path: listed[path] for path, behind in pairwise(segments) if path.rpartition("/")[0] == behind.rpartition("/")[0]}
 
