@@ -83,7 +83,6 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
     with ThreadPoolExecutor(1) as beside:  # planning the query of the cases keeps one core busy
         finding = beside.submit(_cases, histories, rules)
         bits = subjects(histories).collect()
-        # Meanwhile: these two are small, and the cases take seconds to plan.
         transactions = _transactions(histories["transaction_instances"])
         found, crashed = finding.result()
     # Small tables are read by the Delta reader in this process: a Spark job costs a tenth of a second before its first row.
@@ -234,7 +233,6 @@ class _Asked:
 
 
 def _asked(found: Sequence[Case], rules: Mapping[str, Rule]) -> _Asked:
-    # Nothing is looked up that no rule asked for: most of these tables are as long as the logs.
     of_part = {name: tuple(case for case in found if name in rules[case.rule].asks) for name in ASKED}
     producers = {
         name: frozenset((case.log.log_id, case.row.number(column)) for case in cases if case.log for column in rules[case.rule].producers)

@@ -23,6 +23,7 @@ CHECKPOINT_KINDS = (*BROKER_WIDE, LEADER_EPOCH)
 DUMP_TIMES = "dump_times"
 SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", DUMP_TIMES, "tool_messages")
 
+# `OffsetCheckpointFile`: topic, partition, offset. `LeaderEpochCheckpointFile`: leader epoch, its first offset.
 _OFFSET_ROW = re.compile(rb"(?P<topic>[\w.-]{1,249}) (?P<partition>\d{1,10}) (?P<offset>-?\d{1,19})")
 _EPOCH_ROW = re.compile(rb"(?P<leader_epoch>-?\d{1,10}) (?P<offset>-?\d{1,19})")
 _LISTED_ROW = re.compile(rb"(?P<number>\d{1,19})[ \t]+(?P<path>\S.*)")

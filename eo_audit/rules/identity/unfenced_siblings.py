@@ -33,6 +33,7 @@ RULE = Rule(
     code="I06",
     slug="unfenced-siblings",
     severity="info",
+    # Spans say whether both were open at one time; edges, whether they wrote the same keys.
     reads=("producer_edges", "transaction_spans", "transaction_instances"),
     subject="producer_edge",
     needs=("payload",),
