@@ -155,6 +155,7 @@ def prune(
         _options(None, None, None, config, break_lock=break_lock) as options,
         pipeline.writing(out, options, after="rebuild", keeps_verdict=True) as warehouse,
     ):
+        # What would go is said in any case, and goes only with --yes.
         files = upkeep.superseded(warehouse, keep_ms=keep_ms)
         for file in files:
             sys.stdout.write(f"{visible(file.path)}  dumped {moment(file.dumped_at_ms)}, {in_bytes(file.text_bytes)} of text\n")
