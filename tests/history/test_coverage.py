@@ -122,6 +122,7 @@ OUT_OF_ORDER = {
     "all stand later": ([(3, 5), (6, 9), (13, 14)], []),
     "in another order": ([(7, 9), (3, 6)], []),
     "some stand later": ([(5, 6), (8, 8), (13, 14)], [(3, 4), (7, 7), (9, 9)]),
+    "one within another": ([(3, 8), (4, 5), (13, 14)], [(9, 9)]),
     "the break is elsewhere": ([(11, 12), (13, 14)], [(3, 9)]),
     "it starts earlier and ends in the hole": ([(1, 4), (13, 14)], [(5, 9)]),
     "no disorder": ([(13, 14)], [(3, 9)]),
