@@ -190,6 +190,7 @@ def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
     if dialect.crlf:  # a CRLF inside a payload may stand for two bytes or for one: the exact reader decides
         plain &= _line_ends(text, starts) == end
     plain &= line.ok
+    # Only lines that are no data record are looked at: of millions some are markers.
     marks, marker, epoch = _markers(text, close, line.ok & (headers == 0) & ~plain, dialect, end)
     records = RecordColumns(
         starts, line.ok, offset, timestamp, key_size, value_size, sequence, headers, key, value, end, plain, marks, marker, epoch
@@ -249,6 +250,7 @@ def _payloads(text: Octets, close: Ints, key_size: Ints, value_size: Ints, diale
         spans.append(np.where(there, start, NO_SPAN))
         # A size inside a payload may be anything: the cursor stays within the text, where the comparison fails.
         at = np.minimum(np.where(there, start + size, at), text.size)
+    # The sizes must lead to a line end, or the record ended elsewhere.
     fits &= (at < text.size) & text.stands(dialect.line_end, at)
     return spans[0], spans[1], at + len(dialect.line_end), fits
 

@@ -19,6 +19,7 @@ def warm_up() -> threading.Thread:
     Returns:
         The thread; nobody has to wait for it.
     """
+    # A daemon: a run that fails meanwhile must not wait for a chart library.
     thread = threading.Thread(target=_load, name="eo-audit-charts", daemon=True)
     thread.start()
     return thread
