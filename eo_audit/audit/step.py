@@ -45,8 +45,8 @@ def audit_histories(
     """
     # Before any query: a slip in a file is said in a second, not after minutes.
     chosen, known = policies.load(policy), accepted_findings.load(accepted) if accepted else ()
-    # From here on nothing asks Spark: what is left are some hundred rows in memory.
     collected = collect(warehouse)
+    # From here on nothing asks Spark: what is left are cases, in memory.
     found, crashed = findings(collected)
     verdict = build(
         collected,
