@@ -140,7 +140,6 @@ class Reader(Progress):
         section, here = self.section, self.base + at
         assert section is not None
         reason = self.unread_reason or "unknown_line"
-        # Looked for once, and believed up to there: without that, damage costs a search at each line.
         if damage.held is not None and here < damage.held:
             until = min(damage.held - self.base, self._stop)
             return self._skip(at, reason, until=until)
@@ -223,7 +222,6 @@ class Reader(Progress):
         group = read_group(self.window, at, line, profile(section, line))
         group.keep_what_is_sure()
         self.unproven |= group.unproven
-        # Where an earlier group may have ended further on, this one may be part of its payload: no hash of it is kept.
         group.verified = group.verified and not self.unproven
         self._close_unread(at)
         self.facts.group(group, section)
