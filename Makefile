@@ -72,7 +72,7 @@ lock: $(PACKAGES) ## write requirements.lock anew: pins and hashes, no addresses
 	  --no-annotate --no-header --no-emit-index-url --upgrade --quiet -o requirements.lock
 
 clean: ## remove what runs and tests leave behind (not .venv, not the jars)
-	@rm -rf out build .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	@rm -rf out build .pytest_cache .mypy_cache .ruff_cache spark-warehouse metastore_db derby.log
 
 # Java first: nobody wants to wait for the packages to hear that it is missing.
 java:

@@ -112,4 +112,5 @@ def record_size(value_size: int, headers: int = 0) -> int:
 
 
 def varint(value: int) -> int:
+    """Bytes of an unsigned varint."""
     return max(1, (value.bit_length() + 6) // 7)

@@ -155,6 +155,7 @@ def prune(
         _options(None, None, None, config, break_lock=break_lock) as options,
         pipeline.writing(out, options, after="rebuild", keeps_verdict=True) as warehouse,
     ):
+        # What would go is said in any case, and goes only with --yes.
         files = upkeep.superseded(warehouse, keep_ms=keep_ms)
         for file in files:
             sys.stdout.write(f"{visible(file.path)}  dumped {moment(file.dumped_at_ms)}, {in_bytes(file.text_bytes)} of text\n")
@@ -192,6 +193,7 @@ def _options(
     # A reader of the table that goes away must not take the run with it.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     with watched() as progress:
+        # The default need not be there; a file that somebody names must.
         if accepted != DEFAULT_ACCEPTED and not accepted.is_file():
             raise ArgumentError(f"--accepted {accepted} is not there")
         told = Options(load(config), cluster, parse_moment(as_of), policy, progress, notice=complain, accepted=accepted)
@@ -230,6 +232,7 @@ def run_command(arguments: Sequence[str]) -> int:
         if code == INTERRUPTED:  # Typer makes this of Ctrl-C, and says nothing
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
+    # Typer would end the process with 2, which is `unknown` here.
     except TyperException as error:
         complain(f"{error.format_message()} ('eo-audit --help' tells more)")
         return BAD_ARGUMENTS
@@ -259,5 +262,6 @@ def _own_frames(error: Exception) -> str:
 def main() -> None:
     """The `eo-audit` program."""
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs the stack of the call that Ctrl-C interrupts
+    # `eo-audit export ... | head` ends like any other program of a pipe.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(run_command(sys.argv[1:]))

@@ -86,6 +86,7 @@ def _fill(kind: type[T], path: Path, values: object) -> T:
     if unknown:
         raise ConfigurationError(f"the configuration {path} names settings that do not exist: {', '.join(unknown)}")
     for known in fields(kind):  # type: ignore[arg-type]
+        # What is not named keeps its default, nested profiles too.
         if known.name in values:
             _check(path, known.name, values[known.name], known.type)
     return kind(**values)

@@ -78,6 +78,7 @@ def run(out: Path, inputs: Sequence[Path], options: Options, *, spark: "Callable
         options: what a person may set.
         spark: a session that is there already; else one is started while the dumps are read.
     """
+    # Only to hear that they cannot be used: before an hour of reading, not behind it.
     options.policy_and_accepted()
     dumps = discover(inputs, options, out=out)
     with writing(out, options, input_bytes=stored_bytes(dumps), spark=spark) as warehouse:
@@ -116,6 +117,7 @@ def ingest(warehouse: Warehouse, dumps: Discovery, options: Options) -> None:
     Raises:
         InputError: as `ingest_files`, or nothing in the tables is text of kafka-dump-log.
     """
+    # Up to this size the dumps are read before Java has started.
     here = stored_bytes(dumps) <= options.config.ingest_here_bytes
     tasks = Tasks(None if here else warehouse.session, options.progress)
     ingest_files(warehouse, dumps.files, range_bytes=options.config.range_bytes, tasks=tasks)
@@ -130,6 +132,7 @@ def rebuild(warehouse: Warehouse, options: Options) -> None:
     """Facts to histories."""
     from eo_audit.rebuild.step import rebuild_histories
 
+    # pyspark and the plans of the histories are imported only here: commands that read results start without them.
     _need(warehouse, "ingest")
     rebuild_histories(warehouse, as_of_ms=options.as_of_ms, small=warehouse.small, progress=options.progress)
     publish(warehouse, "rebuild", options)
@@ -142,6 +145,7 @@ def audit(warehouse: Warehouse, options: Options) -> None:
     from eo_audit.report import build
 
     _need(warehouse, "rebuild")
+    # Beside the queries, which keep Java busy and not this process.
     build.warm_up()
     options.progress("auditing the histories", 0, 1)
     audited = audit_histories(
@@ -153,6 +157,7 @@ def audit(warehouse: Warehouse, options: Options) -> None:
         code_version=__version__,
     )
     warehouse.overwrite_arrow("findings", findings.table(audited.findings))
+    # For people and programs in the order in which they may believe it: findings, the pinned tables, the report, the verdict.
     findings.write(warehouse.out, audited.findings)
     publish(warehouse, "audit", options, rule_set=str(audited.verdict["rule_set"]), verdict=str(audited.verdict["verdict"]))
     build.write_report(warehouse.out, audited.verdict)
@@ -203,6 +208,7 @@ def writing(
         _need(Warehouse(out), after)
     make_folder(out)
     keys = Keys(forget=options.forget_key or options.config.forget_key, notice=options.notice)
+    # Histories are made of all facts, so what lies there already counts as well.
     size = input_bytes + Warehouse(out).text_bytes()
     starting = spark or Starting(options.config, input_bytes=size, notice=options.notice)
     warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes, keys=keys)
@@ -230,6 +236,7 @@ def inputs_of(warehouse: Warehouse) -> list[dict[str, object]]:
     inputs = []
     for path in sorted({row["input_path"] for row in files}):
         own = [row for row in files if row["input_path"] == path]
+        # Ids hold path and content: the digest changes with either, and not with the order in which files were found.
         content = json.dumps(sorted(row["dump_file_id"] for row in own))
         sizes = {"bytes": sum(row["text_bytes"] for row in own), "unread_bytes": sum(row["bytes_unread"] for row in own)}
         inputs.append({"path": path, "digest": hashlib.sha256(content.encode()).hexdigest(), **sizes})
@@ -260,6 +267,7 @@ def publish(warehouse: Warehouse, step: str, options: Options, *, rule_set: str 
 
 def _need(warehouse: Warehouse, step: str) -> None:
     """The step before must have finished, and after the one before it."""
+    # The last of the two counts: an ingest behind a rebuild has made the histories old.
     done = [run["step"] for run in warehouse.runs() if run["step"] in ("ingest", step)]
     command = f"run `eo-audit {step} --out {warehouse.out}` first"
     if step not in done:

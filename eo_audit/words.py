@@ -40,6 +40,7 @@ def shell(name: str) -> str:
     """A name as one word of a bash command, whatever it holds; without a back quote, which ends a command in a remedy."""
     if all(_is_plain(c) for c in name):
         return shlex.quote(name)
+    # ANSI-C quoting of bash: the only one that can write a line feed or an escape so that a person sees it.
     return f"$'{''.join(c if _is_plain(c) and c not in _QUOTED else _bytes(c) for c in name)}'"
 
 
@@ -94,6 +95,7 @@ def duration(ms: int | None) -> str:
         return f"{ms} ms"
     if abs(ms) < 60_000:
         return f"{round(ms / 1_000, 1):g} s"
+    # Cut off, not rounded: who is told 15 min may rely on it that a timeout of 15 min is over.
     minutes = ms // 60_000
     if minutes < 60:
         return f"{minutes} min"

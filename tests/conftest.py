@@ -52,17 +52,8 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def hanging_example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One audit of the example with a hanging transaction, for all who look at it; who changes something copies the folder."""
-    return _audited(spark, tmp_path_factory.mktemp("example"), TESTS.parent / "examples" / "hanging-transaction" / "dumps")
-
-
-@pytest.fixture(scope="session")
-def hanging_k39(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same of its dumps in the corpus, which were printed with payloads."""
-    return _audited(spark, tmp_path_factory.mktemp("hanging"), TESTS / "data" / "corpus" / "dumps" / "hanging_txn_k39")
-
-
-def _audited(spark: SparkSession, out: Path, dumps: Path) -> Path:
-    pipeline.run(out, [dumps], pipeline.Options(), spark=lambda: spark)
+    out = tmp_path_factory.mktemp("example")
+    pipeline.run(out, [TESTS.parent / "examples" / "hanging-transaction" / "dumps"], pipeline.Options(), spark=lambda: spark)
     return out
 
 

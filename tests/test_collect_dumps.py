@@ -3,6 +3,7 @@
 import gzip
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -292,7 +293,9 @@ def test_an_interrupted_run_says_so_and_goes_on(log_dir: Path, tool: Path, tmp_p
 def test_ctrl_c_is_one_sentence(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     (tmp_path / "calls.hook").write_text("import os, signal\nos.kill(os.getppid(), 0)\nos.killpg(0, signal.SIGINT)")
     command = ["sh", ROOT / "collect-dumps.sh", "--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]}, start_new_session=True)
+    # Who starts the tests in the background hands down that interrupts are ignored, and a shell cannot take that back.
+    heeds = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]}, **heeds)
     assert done.returncode == 130
     assert "interrupted: unfinished; the same command goes on where it stopped" in done.stderr
     assert (tmp_path / "out/broker-1/unfinished.txt").exists()

@@ -64,6 +64,7 @@ def _accepted(row: object, path: Path, number: int) -> Accepted:
         raise ConfigurationError(f"{path}: entry {number} must have exactly {', '.join(_FIELDS)}")
     if type(row["until"]) is not date:  # nor a moment, which is a date to Python
         raise ConfigurationError(f"{path}: until of entry {number} is not a day such as 2026-12-31")
+    # YAML makes a number of an id that has digits only.
     texts = {name: str(row[name] or "").strip() for name in _FIELDS[:-1]}
     if not all(texts.values()):
         raise ConfigurationError(f"{path}: entry {number} must say finding_id, what, who and why")
@@ -111,6 +112,7 @@ def _day(text: str) -> date:
 
 def of_same_incidents(findings: Sequence[Row], accepted: Sequence[Accepted]) -> list[str]:
     """Short ids of findings above information that nobody accepted, of incidents of which another finding is accepted."""
+    # Who accepts the cause mostly means what follows from it, too; that is told and not done.
     known = {entry.finding_id for entry in accepted}
     incidents = {row["incident_id"] for row in findings if row["finding_id"] in known}
     left = [row for row in findings if row["incident_id"] in incidents and row["finding_id"] not in known and row["severity"] != "info"]

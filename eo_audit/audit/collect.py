@@ -34,6 +34,7 @@ HISTORIES = (
     *("producer_history", "transaction_spans", "coordinator_history", "transaction_instances", "instance_partitions"),
     *("visibility", "coverage", "aborted_index", "producer_edges"),
 )
+# The other states of `coverage` are breaks: behind them a rule may have missed something.
 COVERED = frozenset({"covered", "compacted"})
 
 Fates = Mapping[tuple[int, int], Row]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from eo_audit.audit.sentences import GRAVEST_FIRST, headline, is_paper, is_waiting, waiting_for
 from eo_audit.words import Row, place
 
+# By what rules say of themselves (`Rule.waiting`): no code of a rule stands here.
 _BLOCKS = frozenset({"for_ever", "overdue", "stuck"})  # nothing behind these reaches a read_committed consumer
 
 
@@ -79,6 +80,7 @@ def _waiting(partitions: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
     told = {(finding.get("cluster"), place(finding)) for finding in findings if _holds_back(finding)}
     found: dict[tuple[object, str], Row] = {}
     for row in filter(is_waiting, partitions):
+        # Of a partition that a finding already calls stuck there is nothing more to say.
         if (row.get("cluster"), place(row)) not in told:
             found.setdefault((row.get("cluster"), place(row)), row)
     return sorted(found.values(), key=lambda row: -_seconds(row))
@@ -130,6 +132,7 @@ def _order(finding: Row, muted: Collection[object], held: Collection[object], wh
 
 def _stuck(partitions: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
     """Partitions whose LSO is known and held back by a finding above information, in the order of the incidents they belong to."""
+    # Findings are in order already: a partition comes where its incident does.
     first: dict[object, int] = {}
     for finding in findings:
         first.setdefault(finding["incident_id"], len(first))

@@ -56,6 +56,7 @@ class HeldBack:
             seconds: how long it has been held back; None where nobody knows.
             offsets: how many offsets lie between its last stable offset and its high watermark.
         """
+        # The graver level first: what fails a run is not also a warning.
         for level, minutes, most in (
             ("fail", self.fail_after_minutes, self.fail_after_offsets),
             ("warning", self.warn_after_minutes, self.warn_after_offsets),
@@ -109,6 +110,7 @@ class Policy:
 
     def fails(self, rule: str, severity: str) -> bool:
         """Whether a finding fails the run."""
+        # Always found: the last line of each list fits everything (`_lines`).
         return next(line.decides for line in self.findings if line.fits(rule, severity))
 
     def leaves_open(self, rule: str, because: str) -> bool:
@@ -221,6 +223,7 @@ def _unread_lines(content: object, source: str) -> tuple[UnreadLine, ...]:
     if not isinstance(content, list) or not content:
         raise ConfigurationError(f"{source}: must be a list of lines")
     lines = tuple(_unread_line(item, f"{source}, line {at}") for at, item in enumerate(content, 1))
+    # As in `_lines`: every text is minded or not, by a line that somebody wrote.
     if lines[-1].because or lines[-1].kinds or lines[-1].up_to_bytes is not None:
         raise ConfigurationError(f"{source}: the last line must fit everything (no because, no kind, no up_to_bytes)")
     return lines
@@ -247,6 +250,7 @@ def _names(content: object, source: str, allowed: Sequence[str] | Mapping[str, o
 
 
 def _mapping(content: object, source: str, allowed: set[str]) -> Mapping[str, object]:
+    # A name that is misspelled would decide nothing, in silence.
     if not isinstance(content, dict):
         raise ConfigurationError(f"{source}: must be names with values")
     unknown = sorted(str(name) for name in content if name not in allowed)

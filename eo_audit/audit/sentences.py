@@ -99,6 +99,7 @@ def stuck_sentence(partition: Row, findings: Sequence[Row], *, as_of_ms: object 
     blocker = partition.get("blocker")
     told = blocker if isinstance(blocker, Mapping) else {}
     here = [f for f in findings if place(f) == place(partition) and f.get("cluster") == partition.get("cluster")]
+    # A finding that nobody will end it outweighs what the coordinator says: it does not know of the data.
     hanging = next((f for f in here if waiting_for(f) == "for_ever"), None)
     since = f" since {moment(hanging.get('timestamp_ms'))}" if hanging and hanging.get("timestamp_ms") else ""
     ending = "; they go on when that transaction ends"
@@ -180,6 +181,7 @@ def _failed(verdict: Row, findings: Sequence[Row], waits: str, *, many: bool) ->
     worst = next(iter(findings), None)
     if worst is None:
         return "Delivery was not exactly once."
+    # Broken rules of the coordinator's log are no proof that a record was lost: the headline must not claim it.
     only_paper = bool(grave) and all(is_paper(finding) for finding in grave)
     what = "Delivery was not exactly once"
     if only_paper:

@@ -46,6 +46,7 @@ def audit_histories(
     # Before any query: a slip in a file is said in a second, not after minutes.
     chosen, known = policies.load(policy), accepted_findings.load(accepted) if accepted else ()
     collected = collect(warehouse)
+    # From here on nothing asks Spark: what is left are cases, in memory.
     found, crashed = findings(collected)
     verdict = build(
         collected,

@@ -98,6 +98,7 @@ def build(
         "rule_set": fingerprint(rules),
         "policy": policy.name,
         "rules": of_rule,
+        # Left out where empty: verdict.json is read by people, too.
         **({"unknowns": unknowns} if unknowns else {}),
         **({"accepted": entries} if entries else {}),
         "counts": _counts(findings),
@@ -199,6 +200,7 @@ def _judge(rule: Rule, collected: Collected, crash: str | None) -> Judged:
     # anything.
     logs = [log for log in context.logs.values() if log.subjects.intersection(rule.subject.split()) or _is_unread(log)]
     unknowns = {log.log_id: unknown(rule, log, context) for log in logs}
+    # Partitions, not replicas: one replica that was judged answers for the partition.
     seen = frozenset(log.place for log in logs if unknowns[log.log_id] is None)
     missing = {item for item in unknowns.values() if item is not None}
     missing |= _undumped(rule, collected)
@@ -216,6 +218,7 @@ def _is_unread(log: Log) -> bool:
 def _undumped(rule: Rule, collected: Collected) -> set[Unknown]:
     if "dumped" not in rule.needs:
         return set()
+    # The coordinator lists it, so a marker is due there: without a dump nobody can say whether it came.
     return {Unknown("partition_not_dumped", f"{topic}-{partition}") for _, topic, partition in collected.not_dumped}
 
 
@@ -227,6 +230,7 @@ def _missing_coordinators(collected: Collected) -> set[Unknown]:
 
 
 def _rule(rule: Rule, judged: Judged, found: Sequence[Finding], policy: Policy, *, muted: frozenset[object]) -> dict[str, object]:
+    # An accepted finding is counted and shown, and fails nothing: it is accepted until a day, not gone.
     failing = sum(policy.fails(rule.code, finding.severity) for finding in found if finding.finding_id not in muted)
     why, bring = (judged.crash, "Nothing: this is a fault of eo-audit; please report it.") if judged.crash else (None, None)
     # Unknown on one partition is unknown as a whole, though others were judged: the run answers for all of them.

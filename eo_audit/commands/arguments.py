@@ -30,4 +30,5 @@ BreakLock = Annotated[bool, typer.Option("--break-lock", help="Take the lock fro
 
 def complain(text: str) -> None:
     """One line on standard error, without control characters."""
+    # Names in it may come out of a dump, and a terminal obeys control characters.
     sys.stderr.write(f"eo-audit: {visible(text)}\n")

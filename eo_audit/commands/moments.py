@@ -25,6 +25,7 @@ def parse_moment(text: str | None) -> int | None:
 
 def _milliseconds(text: str) -> int:
     """Milliseconds of our days (2001 to 2286) have 13 digits, seconds have 10."""
+    # A slip of units is a moment too, in 1970 or in the year 50000, and every transaction would be overdue or in the future.
     number = int(text)
     if 10**12 <= number < 10**13:
         return number

@@ -35,6 +35,7 @@ def export(
     from eo_audit.report.export import export as exported
     from eo_audit.store.tables import Warehouse
 
+    # Line by line: a table may be larger than memory, and `head` may have heard enough.
     for line in exported(table, Warehouse(out)):
         sys.stdout.write(line + "\n")
 
@@ -95,6 +96,7 @@ def accept(
 
     if not file.absolute().parent.is_dir():
         raise InputError(f"--file {file} cannot be written: there is no folder {file.parent}")
+    # The finding is looked up in the results: an id with a slip in it would accept nothing, in silence.
     results = eo_audit.open(out)
     as_of_ms = maybe(results.verdict, "as_of_ms")
     for finding in [results.finding(name) for name in finding_ids]:  # all of them, or none

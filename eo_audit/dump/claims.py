@@ -62,6 +62,7 @@ def check_claims(made: Iterable[SegmentClaim]) -> list[str]:
     """
     first: dict[tuple[object, ...], SegmentClaim] = {}
     paths: defaultdict[str, set[str]] = defaultdict(set)
+    # In a fixed order: the same inputs give the same sentence.
     for claim in sorted(made, key=lambda claim: (claim.cluster, claim.path)):
         paths[claim.cluster].add(claim.path)
         other = first.setdefault((claim.segment, claim.printed_as), claim)

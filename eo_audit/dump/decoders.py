@@ -27,6 +27,7 @@ _ID_PREFIX = re.compile(rb" key: (?:transaction_metadata::)?transactionalId=")
 _VALUE_START = re.compile(rb" payload: (?=<DELETE>\r?\n|producerId:-?\d)")
 _LOOKAHEAD = 32
 _TOMBSTONE = re.compile(rb" payload: <DELETE>\r?\n")
+# Scala printed the partitions as a Set up to 2.4, `[a-0,b-1]` since.
 _VALUE = re.compile(
     rb" payload: producerId:(?P<producer_id>-?\d+),producerEpoch:(?P<producer_epoch>-?\d+),state=(?P<status>[A-Za-z]+),"
     rb"partitions=(?:\[(?P<list>[\w.,-]*)\]|(?:Hash)?Set\((?P<set>[\w., -]*)\)),"

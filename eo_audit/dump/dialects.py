@@ -43,6 +43,7 @@ _RECORD = re.compile(
     rb"(?: (key)[sS]ize: (-?\d{1,10}) value[sS]ize: (-?\d{1,10}))?"
     rb"(?: sequence: (-?\d{1,10}) headerKeys: (?=\[)| crc: \d{1,10} isvalid: (?:true|false)| isValid: (?:true|false) crc: \d{1,10}\}?)"
 )
+# Named to the user, and not read: a tool of 2.2 or later prints the same segments.
 OLD_LINE = re.compile(
     rb"baseOffset: -?\d+ lastOffset: -?\d+ (?:count: -?\d+ )?baseSequence: [^\n]{1,400} isvalid: (?:true|false) size: "
     rb"|offset: -?\d+ position: \d+ (?:CreateTime|LogAppendTime|NoTimestampType): -?\d+ isvalid: (?:true|false) (?:key)?size: "
@@ -60,6 +61,7 @@ CONTROL = re.compile(
     rb"|(?P<name>SnapshotHeader|SnapshotFooter|KRaftVersion|KRaftVoters|LeaderChange):? \{[^\n]*\}"
     rb"|controlType: (?P<type>\w{1,40})\(-?\d{1,10}\))\r?(?=\n|\Z)"
 )
+# The names of `ControlRecordType`; the tool prints those of its own Java classes.
 CONTROL_TYPES = {
     b"SnapshotHeader": "SNAPSHOT_HEADER",
     b"SnapshotFooter": "SNAPSHOT_FOOTER",
@@ -117,6 +119,7 @@ class RecordLine(NamedTuple):
 
 def _in_range(line: BatchLine) -> bool:
     """Do all numbers fit the fields of Kafka's batch header?"""
+    # The regular expressions bound digits, not values: 19 digits may be more than a long.
     longs = (line.base_offset, line.last_offset, line.producer_id or 0, line.delete_horizon_ms or 0, line.position, line.max_timestamp_ms)
     ints = (line.record_count or 0, line.base_sequence or 0, line.last_sequence or 0, line.partition_leader_epoch or 0, line.size_bytes)
     return _all_fit(longs, _LONG) and _all_fit(ints, _INT) and _all_fit((line.producer_epoch or 0,), _SHORT) and line.crc < _U32
@@ -207,6 +210,7 @@ def record_line(text: bytes, at: int) -> RecordLine | None:
     number = None if sequence is None else int(sequence)
     if not (_all_fit((int(offset), int(timestamp)), _LONG) and _all_fit((*sizes, number or 0), _INT)):
         return None
+    # The spelling of `keysize` is the one thing in which the record lines of 2.2 and 3.0 differ.
     style = "2.8" if super_key is not None else "2.2" if match.group(0).find(b" keysize: ") > 0 else "3.0"
     return RecordLine(int(offset), kind.decode(), int(timestamp), sizes[0], sizes[1], number, style, match.end() + (sequence is not None))
 

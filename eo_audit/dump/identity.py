@@ -13,10 +13,12 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
+# `Topic.MAX_NAME_LENGTH` is 249; its characters are those of `Topic.LEGAL_CHARS`.
 _PARTITION_DIR = re.compile(
     r"(?P<topic>[\w.-]{1,249})-(?P<partition>0|[1-9]\d{0,9})(?:\.[\w-]{8,36}-(?P<suffix>future|delete|stray))?", re.ASCII
 )
 _BROKER_DIR = re.compile(r"(?:broker-|kafka-log)(\d{1,10})", re.ASCII)  # kafka-log<N> is how Strimzi names a broker's log directory
+# Kafka pads offsets to 20 digits; `RemoteIndexCache` does not, and adds the id of the remote segment.
 _SEGMENT_FILE = re.compile(r"(?P<base>\d{1,20})(?:_[\w-]{22})?\.(?P<suffix>log|snapshot|txnindex|index|timeindex)(?![\w-])", re.ASCII)
 # Dumps are printed on Windows, too.
 _ABSOLUTE = re.compile(r"[\\/]|[A-Za-z]:[\\/]")
@@ -25,6 +27,7 @@ _MAX_INT = 2**31 - 1
 
 
 def _stable_id(*parts: str | int | None) -> int:
+    # As JSON: joined by a separator, two lists of parts could be the same text. 63 bits, because a Delta long has a sign.
     digest = hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).digest()
     return int.from_bytes(digest[:8], "big") & _MAX_LONG
 

@@ -8,6 +8,7 @@ from eo_audit.dump.printed import LONG, number, text
 
 Json = Mapping[str, object]
 
+# A Jackson tree on one line: a line feed inside a value is printed as an escape.
 JSON_RECORD = re.compile(rb' key: (\{"type":[^\n]*)\n')
 
 

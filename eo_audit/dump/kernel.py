@@ -37,6 +37,7 @@ class Stretch:
         self.groups = Groups(self.text, lines, self.batches, self.records, deep=deep)
         self.groups.judge(window, start, dialect)
         self.taken: list[tuple[int, int]] = []
+        # A run of sure groups is taken in one step, whatever its length: where each ends is found once, not group by group.
         follows = self.groups.next == np.arange(len(self.groups.sure)) + 1
         self._breaks: list[int] = np.append(np.flatnonzero(~(self.groups.sure & follows)), len(follows)).tolist()
 
@@ -47,6 +48,7 @@ class Stretch:
             Where they end, and what position the batch line there must print; None when not even the first group is sure.
         """
         groups = self.groups
+        # Elements belong to the range they begin in, so the last one may end behind `stop`.
         limit = int(np.searchsorted(self.batches.start, stop - self.start))
         current, last = self._batch_at(at - self.start), NONE
         while NONE != current < limit:
@@ -77,6 +79,7 @@ class Stretch:
         """The records of some batches, by index, and for each its batch."""
         groups, count = self.groups, self.groups.count[batches]
         begins = np.cumsum(count) - count
+        # Nearly always the records of a batch are the lines that follow it; the few others were looked for, and are put in afterwards.
         records = np.arange(int(count.sum())) + np.repeat(groups.first[batches] - begins, count)
         for place in np.flatnonzero(np.isin(batches, list(groups.found))).tolist():
             found = groups.found[int(batches[place])]

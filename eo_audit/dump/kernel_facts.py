@@ -33,6 +33,7 @@ def tables_of(stretch: Stretch, section: Section, *, base: int, salt: bytes) -> 
     batches = stretch.taken_batches()
     tables = {"batches": _batches(stretch, section, batches, base)}
     records, batch_of = stretch.records_of(batches)
+    # The record of a marker is part of its batch's row.
     data = ~stretch.batches.control[batch_of]
     if data.any():
         tables["records"] = _records(stretch, section, records[data], batch_of[data], base=base, salt=salt)
@@ -47,6 +48,7 @@ def _batches(stretch: Stretch, section: Section, chosen: Ints, base: int) -> pa.
     lines, count = stretch.batches, len(chosen)
     columns = {name: numeric(lines.numbers[name][chosen], arrow_schema("batches").field(name).type) for name in _PRINTED}
     start, end, marks, marker, epoch = _marker_columns(stretch, chosen)
+    # Without record lines nothing says COMMIT or ABORT: then the column is null, whatever number stands in it.
     some_marker = stretch.deep and bool(marks.any())
     columns |= {
         "section_id": numeric(_same(section.section_id, count), pa.int64()),
@@ -57,6 +59,7 @@ def _batches(stretch: Stretch, section: Section, chosen: Ints, base: int) -> pa.
         "is_transactional": boolean(lines.transactional[chosen]),
         "is_control": boolean(lines.control[chosen]),
         "marker_type": vocabulary(marker if some_marker else marker * 0, MARKERS, marks),
+        # Other control records (KRaft's) are left to the exact reader: of those taken here none has one.
         "control_type": vocabulary(np.zeros(count, dtype=np.int32), MARKERS, np.zeros(count, dtype=bool)),
         "coordinator_epoch": numeric(epoch, pa.int32(), marks),
         "timestamp_type": vocabulary(lines.timestamp_type[chosen], TIMESTAMP_TYPES),
@@ -72,6 +75,7 @@ def _batches(stretch: Stretch, section: Section, chosen: Ints, base: int) -> pa.
 def _marker_columns(stretch: Stretch, chosen: Ints) -> tuple[Ints, Ints, Bits, NDArray[np.int32], Ints]:
     """Start and end of each batch's text, its marker's line included; whether it has a marker, which, and its coordinator epoch."""
     lines, records = stretch.batches, stretch.records
+    # A control batch that was emptied (its marker cleaned away) has no record line.
     marks = lines.control[chosen] & (stretch.groups.count[chosen] > 0)
     end, marker, epoch = lines.end[chosen], np.zeros(len(chosen), dtype=np.int32), np.zeros(len(chosen), dtype=np.int64)
     if marks.any():
@@ -103,6 +107,7 @@ def _records(stretch: Stretch, section: Section, chosen: Ints, batch_of: Ints, *
 def _hashes(stretch: Stretch, start: Ints, size: Ints, salt: bytes) -> pa.Array:
     there = start != NO_SPAN
     hashes = np.zeros(len(start), dtype=np.int64)
+    # All texts of a column in one call: one by one, hashing would cost more than all parsing.
     hashes[there] = keyed_hashes(stretch.text.bytes, start[there], size[there], salt)
     return numeric(hashes, pa.int64(), there)
 
@@ -116,9 +121,11 @@ def in_text_order(tables: Sequence[pa.Table]) -> pa.Table:
     """Rows of several tables as one table, by their place in the file."""
     if len(tables) == 1:
         return tables[0]
+    # The fast path and the exact one each give their rows in order; the file's order is that of both together.
     whole = pa.concat_tables(tables)
     places = pa.concat_arrays(whole.column("byte_offset").chunks)
     order = np.argsort(np.frombuffer(places.buffers()[1], dtype=np.int64, count=len(whole), offset=8 * places.offset), kind="stable")
+    # Where few runs alternate they are put behind each other: no row is copied alone.
     begins = np.flatnonzero(np.diff(order, prepend=-2) != 1)
     if len(begins) > _MOST_RUNS:
         return whole.combine_chunks().take(numeric(order, pa.int64()))

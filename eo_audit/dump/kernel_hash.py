@@ -20,12 +20,14 @@ Words = NDArray[np.uint64]
 
 PADDING = 4096  # bytes that must be readable behind the last text
 _SHORT = 16
+# Few lengths, so that thousands of texts are rows of one array; NH takes whole words in any case.
 _CLASSES = (*range(64, 513, 64), *range(1024, PADDING + 1, 512))  # a text is padded with zeros to the next of these lengths
 _ROWS_BYTES = 1 << 19  # bytes of texts that are hashed in one go: they should stay in a core's cache
 _LANES = 1 << 14  # messages in one go
 _U64 = np.uint64
 _LOW = _U64(0xFFFFFFFF)
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
+# The constants of SipHash: the ASCII text `somepseudorandomlygeneratedbytes`.
 _SIP = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
 
 
@@ -38,6 +40,7 @@ class _Keys(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _keys(salt: bytes) -> _Keys:
+    # SHAKE-256 draws as much out of the salt as is needed, and no part of it is used for two purposes.
     material = hashlib.shake_256(b"eo-audit payload hashes" + salt).digest(2 * PADDING + 32 + 64)
     words = np.frombuffer(material[: 2 * PADDING], dtype="<u4")
     sip = np.frombuffer(material[2 * PADDING : 2 * PADDING + 16], dtype="<u8")
@@ -64,6 +67,7 @@ def keyed_hashes(text: Bytes, starts: Ints, lengths: Ints, salt: bytes) -> NDArr
             _universal(text, starts, lengths, chosen, _CLASSES[number - 1], keys, low, high)
         else:
             _long(text, starts, lengths, chosen, keys, low, high)
+    # The length goes in as well: a text and the same text with zeros behind it are one after padding.
     return siphash(keys.sip, low, high, lengths.astype(np.uint64)).view(np.int64)
 
 

@@ -119,6 +119,7 @@ def read_batches(text: Octets, starts: Ints, dialect: Dialect) -> BatchColumns:
     rows = np.arange(len(starts)) * _BATCH_WIDTH
     line = Cursors(text.beginnings(starts, _BATCH_WIDTH), rows + len("baseOffset: "))
     numbers: dict[str, Ints] = {}
+    # In the order of print (`DumpLogSegments.printBatchLevel`), each with the width of its field.
     for literal, name, digits, bits in (
         (b"", "base_offset", 19, 63),
         (b" lastOffset: ", "last_offset", 19, 63),
@@ -189,6 +190,7 @@ def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
     if dialect.crlf:  # a CRLF inside a payload may stand for two bytes or for one: the exact reader decides
         plain &= _line_ends(text, starts) == end
     plain &= line.ok
+    # Only lines that are no data record are looked at: of millions some are markers.
     marks, marker, epoch = _markers(text, close, line.ok & (headers == 0) & ~plain, dialect, end)
     records = RecordColumns(
         starts, line.ok, offset, timestamp, key_size, value_size, sequence, headers, key, value, end, plain, marks, marker, epoch
@@ -231,6 +233,7 @@ def _header_ends(text: Octets, begin: Ints, ok: Bits) -> Ints:
         close[odd] += near.argmax(axis=1)
         far = odd[~near.any(axis=1)]
         if len(far):
+            # One search through the whole stretch, for lines that are rare.
             brackets = np.append(np.flatnonzero(text.bytes[: text.size] == ord("]")), text.size)
             close[far] = brackets[np.searchsorted(brackets[:-1], begin[far])] + 1
     return close
@@ -245,7 +248,9 @@ def _payloads(text: Octets, close: Ints, key_size: Ints, value_size: Ints, diale
         start = at + len(separator)
         fits &= ~there | text.stands(separator, at)
         spans.append(np.where(there, start, NO_SPAN))
+        # A size inside a payload may be anything: the cursor stays within the text, where the comparison fails.
         at = np.minimum(np.where(there, start + size, at), text.size)
+    # The sizes must lead to a line end, or the record ended elsewhere.
     fits &= (at < text.size) & text.stands(dialect.line_end, at)
     return spans[0], spans[1], at + len(dialect.line_end), fits
 

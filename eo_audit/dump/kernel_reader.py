@@ -10,6 +10,7 @@ from eo_audit.dump.log_sections import profile
 from eo_audit.dump.log_state import FileContext, Section
 from eo_audit.dump.log_text import Window
 
+# Long enough that the fixed cost of some hundred numpy calls is none, short enough for its columns to stay small.
 STRETCH_BYTES = 4 << 20
 AHEAD_BYTES = HEADERS_SEARCHED + (64 << 10)  # bytes read beyond the last group, to know what it could collide with
 LEAST_BYTES = 1 << 14  # less text is left to the exact reader
@@ -17,8 +18,10 @@ LEAST_BYTES = 1 << 14  # less text is left to the exact reader
 
 def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
     """How the lines of a section are printed, where it has shown all that matters and is of a kind the fast path knows."""
+    # The superset record line of 2.8, and the records of topic decoders, have grammars of their own: the exact reader has them.
     if section.deep is None or section.dialect not in ("2.2", "3.0", "3.2", "3.3"):
         return None
+    # What a decoder printed is as long as it likes: no size says where it ends.
     if section.payload_printed and section.decoder != "plain":
         return None
     if section.deep and (section.payload_printed is None or profile(section).decoder is not None):
@@ -42,6 +45,7 @@ class FastPath:
         if self._covers(at, section):
             assert self._stretch is not None
             taken = self._stretch.take(at, stop)
+            # Near the end of a stretch its last groups are unsure for want of text behind them: there another stretch begins.
             if taken is not None or self._stretch.start == at or at < self._stretch.stop - AHEAD_BYTES:
                 return taken
         if not self._begin(at, stop, section):

@@ -18,7 +18,9 @@ Bits = NDArray[np.bool_]
 
 
 _U64 = np.uint64
+# Eight bytes are judged as one number: ASCII digits are 0x30 to 0x39.
 _NIBBLES, _ZEROS, _SIXES = _U64(0xF0F0F0F0F0F0F0F0), _U64(0x3030303030303030), _U64(0x0606060606060606)
+# Of the second word at most eight digits are added behind those of the first.
 _TENS = np.array([10**n for n in range(9)], dtype=np.int64)
 
 
@@ -34,6 +36,7 @@ class Octets:
         if start + self.size + PADDING > len(text):
             text, start = bytes(text[start:]) + bytes(PADDING), 0
         self.bytes: NDArray[np.uint8] = np.frombuffer(text, dtype=np.uint8, count=self.size + PADDING, offset=start)
+        # Words that overlap, one for each byte: no copy, and Kafka's lines keep nothing on a boundary of eight.
         self._words: Words = np.ndarray((self.size + PADDING - 7,), dtype="<u8", buffer=text, offset=start, strides=(1,))
 
     def beginnings(self, starts: Ints, width: int) -> "Octets":
@@ -59,6 +62,7 @@ class Octets:
         """Does the literal stand at each offset?"""
         found = self._piece(literal[:8], at)
         for begin in range(8, len(literal), 8):
+            # The last piece reaches back into the one before, and is a whole word like the others.
             begin = min(begin, len(literal) - 8)
             found &= self._piece(literal[begin : begin + 8], at + begin)
         return found
@@ -96,6 +100,7 @@ class Cursors:
             chosen[others[found]] = number
             others = others[~found]
         self.ok &= chosen >= 0
+        # A line without any of them moves on by the last one's length: it is marked, and where it stands means nothing.
         self.at += np.array([len(literal) for literal in words], dtype=np.int64)[chosen]
         return chosen
 
@@ -116,6 +121,7 @@ class Cursors:
             more = np.where(length == 8, more, 0)
             value = np.where(length == 8, value * _TENS[more] + np.where(more > 0, low, 0), value)
             length = length + more
+        # Sixteen digits fill both words, and more may follow that nobody saw.
         self.ok &= (length > 0) & (length <= min(digits, 15)) & (value < (1 << bits if bits < 63 else 10**15))
         self.at += length
         return value if negative is None else np.where(negative, -value, value)
@@ -127,10 +133,12 @@ def _leading_number(words: Words) -> tuple[Ints, Ints]:
     A byte is a digit when its upper nibble is 3 and stays 3 with 6 added. The digits are moved to the top of the word and summed pairwise.
     """
     others = ((words & _NIBBLES) ^ _ZEROS) | (((words + _SIXES) & _NIBBLES) ^ _ZEROS)
+    # The lowest bit set belongs to the first byte that is no digit; bits below it, by eight, are the digits.
     lowest = others & (~others + _U64(1))
     length = (np.bitwise_count(lowest - _U64(1)) >> 3).astype(np.int64)
     length[others == 0] = 8
     shift = ((8 - length) << 3).astype(np.uint64)
+    # numpy leaves a shift by 64 undefined, so a word without digits is set to nothing by hand.
     moved = np.where(length == 0, _U64(0), words << np.minimum(shift, _U64(63))) & _U64(0x0F0F0F0F0F0F0F0F)
     pairs = (moved * _U64(10) + (moved >> _U64(8))) & _U64(0x00FF00FF00FF00FF)
     fours = (pairs * _U64(100) + (pairs >> _U64(16))) & _U64(0x0000FFFF0000FFFF)

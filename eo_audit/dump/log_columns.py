@@ -34,9 +34,11 @@ def fact_table(table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
 
 def column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     """Values, None for null, as an array of this type (a type that occurs in a schema)."""
+    # Nearly every column is whole: then it needs no second pass and no bitmap.
     whole = None not in values
     valid = np.ones(len(values), dtype=bool) if whole else np.array([value is not None for value in values], dtype=bool)
     if kind in _NUMPY:
+        # A null needs some value in the buffer; the bitmap says that nobody reads it.
         return numeric(np.array(values if whole else [value or 0 for value in values]).astype(np.int64), kind, valid)
     if pa.types.is_boolean(kind):
         return boolean(np.array([value is True for value in values], dtype=bool), valid)
@@ -52,6 +54,7 @@ def _bitmap(bits: NDArray[np.bool_]) -> pa.Buffer:
 
 
 def _validity(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
+    # Arrow takes a missing bitmap for: nothing is null.
     return None if valid is None or valid.all() else _bitmap(valid)
 
 

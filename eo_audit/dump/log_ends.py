@@ -155,6 +155,7 @@ def _many(marks: Marks, line: RecordLine, form: Form, at: Ints, parts: Ints, tex
     """The places of `texts` that are reached, each with one way there: the first header end of several."""
     with_key, with_value = form
     stages: list[Stage] = []
+    # Numbers of ways, not the ways: forged separators can make more of them than memory holds.
     ways = np.ones(len(at), dtype=np.int64)
     if with_key:
         stages.append(_stage(marks, at + _KEY, line.key_size, parts if with_value else texts, ways))

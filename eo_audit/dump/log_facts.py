@@ -27,6 +27,7 @@ def batch_row(group: Group, section: Section, base: int) -> Row:
     """
     line = group.line
     marker = next((record.ending.marker for record in group.records if record.ending.marker), None)
+    # A marker is one row of `batches`, with the line of its record: no row of `records` stands for it.
     end = group.records[-1].ending.end if group.records and line.is_control else group.line_end
     return {
         "section_id": section.section_id,
@@ -136,6 +137,7 @@ class FactRows:
 
     def section(self, section: Section, end: int, end_reason: str) -> None:
         """A section that ends at `end`."""
+        # Only now: what its text has shown (dialect, decoder, how it ended) is known at its end.
         self.rows["dump_sections"].append(section_row(section, self._context, end=self._base + end, end_reason=end_reason))
 
     def unread(self, start: int, end: int, *, section: Section, reason: str) -> None:
@@ -157,6 +159,7 @@ class FactRows:
         self.own("facts", group.start, group.end)
         for start, end, message in group.messages:
             self.message(start, end, section=section, message=message, among_records=True)
+            # The message stands within the bytes of the group, and each byte has one owner: taken back, as start and end are exchanged.
             self.own("facts", end, start)
         for record in () if group.line.is_control else group.records:
             self.rows["records"].append(record_row(record, group, section, self._base))

@@ -60,6 +60,7 @@ class Marks:
             self.places = Places()
         while self._end < stop:
             end = min(max(self._end + self._chunk, stop), len(window.text))
+            # Most questions are about the next few lines, some about megabytes: doubling serves both.
             self._chunk = min(2 * self._chunk, LARGEST_CHUNK)
             found = _places(window, self._end, end)
             self.places = Places(*(np.concatenate(pair) for pair in zip(self.places, found, strict=True)))

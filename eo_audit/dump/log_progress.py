@@ -84,6 +84,7 @@ class Progress:
             self.section = replace(self.section, end_reason=self.section.end_reason or "truncated")
         behind = newline + 1 if newline >= 0 else len(text)
         if self.damage is not None and self.damage.held is None and self.section is not None:
+            # What was unread stands for bytes of the segment: no believed line may print a position before them.
             least = least_bytes(self.window, at, behind, profile(self.section), mid_line=self.mid_line)
             self.damage = replace(self.damage, least=self.damage.least + least)
         self._unread(at, behind, reason)
@@ -108,6 +109,7 @@ class Progress:
         self._turn()
         self._unread(at, at, reason)
         found = damage or Damage(self.position or 0)
+        # What stands at the damage may be the rest of a batch that is counted already.
         self.damage = replace(found, least=-fragment(self.window, at))
 
     def _cut(self, at: int, reason: str) -> int:

@@ -59,15 +59,18 @@ class Reader(Progress):
                     at, self._before_turn = reached, None
         except NeedMore:
             self._take_back()
+        # Only the end of the file ends a section: another window may go on with it.
         if self.window.final and at >= len(self.window.text):
             self._close_section(at, "eof")
         return at
 
     def _step(self, at: int) -> int:
         """Read the element at `at`; where the next one begins."""
+        # The rest of a line that was too long to skip at once: what it begins with is no beginning.
         if self.mid_line:
             return self._skip(at, self.unread_reason or "unknown_line")
         section = self.section
+        # Once known, the whole section is left unread: its lines would be taken for others.
         if section is not None and section.dialect == UNSUPPORTED:
             return self._skip(at, "unsupported_dialect")
         if self.damage is not None:
@@ -99,6 +102,7 @@ class Reader(Progress):
             self.section = self.section or self._begin(at)
             return self._cut(at, "truncated_line")
         self.window.reach(behind + 1)
+        # A path that says nothing (a file that was renamed) leaves it to the text.
         kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
         self._open(at, new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind))
         self.window.lines_end(crlf=self.window.text.startswith(b"\r\n", behind - 2))
@@ -181,6 +185,7 @@ class Reader(Progress):
             if not self.window.is_within(line.position):
                 self._lose(at, Failure.AMBIGUOUS.value)
                 return at
+            # Batches lie one behind the other in a segment: where the position is another one, text is missing or forged.
             if self.position is None or line.position == self.position:
                 return self._group(at, line, section)
             self._lose(at, "unknown_line")
@@ -188,6 +193,7 @@ class Reader(Progress):
         if found := PREAMBLE.match(text, at):
             return self._preamble(at, section, found["log"] is not None if b"tarting offset" in found[0] else None)
         if text.startswith(b"| offset: ", at):
+            # Records stand behind their batch line: this one's is missing, or it is in a payload.
             self._lose(at, "orphan_record")
             return at
         if section.dialect is None and OLD_LINE.match(text, at):
@@ -242,6 +248,7 @@ class Reader(Progress):
         behind = self.window.after_line(at)
         if not self.window.ends_line(behind):
             return self._cut(at, "truncated_line")
+        # An empty line puts nothing into doubt.
         if not self.window.text[at:behind].strip(b"\r\n"):
             self._unread(at, behind, reason)
             return behind

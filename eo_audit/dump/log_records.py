@@ -102,6 +102,7 @@ def endings(window: Window, line: RecordLine, rules: Rules) -> Iterator[Ending]:
     if rules.control:
         yield from _control(window, line)
         return
+    # More than the batch can hold: a forged line, or one of another batch.
     if max(line.key_size, 0) + max(line.value_size, 0) > rules.size_limit:
         return
     if rules.decoder is not None and rules.printed is not False:
@@ -156,6 +157,7 @@ def forms(line: RecordLine, rules: Rules) -> list[Form]:
     full = (line.key_size >= 0, line.value_size >= 0)
     if rules.printed is False or not any(full):
         return [(False, False)]
+    # Until a record of the section has shown it nobody knows whether --print-data-log was given.
     bare = rules.printed is None or (rules.hides_keys and not full[1])
     return [full, (False, False)] if bare else [full]
 

@@ -30,6 +30,7 @@ def may_begin(window: Window, at: int) -> bool:
     window.reach(at + _LONGEST_BEGINNING)
     if window.text.startswith(b"Dumping ", at):
         return starts_section(window, at)
+    # A line that the window cuts might look like another one.
     window.structural(at)
     return batch_line(window.text, at) is not None
 
@@ -37,6 +38,7 @@ def may_begin(window: Window, at: int) -> bool:
 def read_up_to(group: Group) -> tuple[int, bool]:
     """The position up to which a batch was read that could be read in part, and whether it is compressed."""
     line = group.line
+    # Record lines print sizes before compression: how far they reach into the segment does not follow from them.
     if line.codec != "none" or line.magic < 2:
         return line.position, line.codec != "none"
     used = sum(least_size(record.line, line, None) for record in group.records)

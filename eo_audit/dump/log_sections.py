@@ -30,6 +30,7 @@ def metadata_records(dump: bytes, start: int, *, key_size: int, value_size: int)
 _DECODERS: dict[str, Decoder] = {
     "__transaction_state": coordinator_records,
     "__consumer_offsets": offset_records,
+    # Its records are of no interest, but their text must end somewhere.
     "__cluster_metadata": metadata_records,
 }
 
@@ -83,8 +84,10 @@ def learned_section(section: Section, group: Group, *, at_end: bool) -> Section:
     """The section after one more group; `at_end`: the file ends with it."""
     changes: dict[str, bool | str | None] = {}
     if section.deep is None:
+        # The last group of a file may have lost its record lines with the end of the text: it says nothing of --deep-iteration.
         changes["deep"] = True if group.records else False if group.shallow and not at_end else None
     style = group.records[0].line.style if group.records else None
+    # Tools from 2.2 to 2.8 print the same batch line; the first record line tells them apart.
     if section.dialect is None or (section.dialect == "2.2" and style == "2.8"):
         changes["dialect"] = dialect(group.line, style=style, log_starting=section.log_starting)
     if section.payload_printed is None:
@@ -113,8 +116,10 @@ def unsupported(section: Section) -> Section:
 
 def heard(section: Section, message: Message) -> Section:
     """The section after a message of the tool."""
+    # `DumpLogSegments` dies with its first exception: what stood behind in the segment was not printed.
     if message.text_kind == "exception":
         return replace(section, end_reason="exception")
+    # Dumps of several files in one run have their summaries at the end, behind the last section.
     if message.invalid_bytes is not None and speaks_of(message, section):
         return replace(section, invalid_tail_bytes=message.invalid_bytes)
     return section

@@ -58,6 +58,7 @@ class Window:
         Raises:
             NeedMore: it may go on behind the window.
         """
+        # Half a line might look like a whole one of another kind.
         if at + LONGEST_LINE > len(self.text) and self.text.find(b"\n", at) < 0:
             self.reach(at + LONGEST_LINE)
 
@@ -97,6 +98,7 @@ class Window:
             return at if at == len(text) else None
         if text[at] == _LF:
             return at + 1
+        # Elsewhere a carriage return is somebody's data.
         if self.crlf and text[at] == _CR:
             self.reach(at + 2)
             return at + 2 if text.startswith(b"\n", at + 1) else None

@@ -11,6 +11,7 @@ import yaml
 from eo_audit.dump.identity import ManifestHint
 from eo_audit.dump.printed import INT, number, text
 
+# A person writes some lines; what is larger was not meant to be one.
 MAX_BYTES = 1 << 20
 # Names are joined by dots; ten levels are more than anybody reads, and less than Python's stack.
 _MAX_DEPTH = 10
@@ -133,6 +134,7 @@ def _text(value: object) -> str | None:
 
 def hint(manifest: Manifest) -> ManifestHint:
     """What a manifest says of the files beside and below it; a value of the wrong kind says nothing."""
+    # An unknown name is no error: manifests are written for people, too.
     values = manifest.values
     return ManifestHint(
         cluster=values.get("cluster") or None,

@@ -53,6 +53,7 @@ def _commits(dump: bytes, group_start: int, tail_form: re.Pattern[bytes], *, key
     names_size = key_size - 10
     found = tail_form.finditer(dump, group_start, group_start + longest_printed(names_size) + _LOOKAHEAD)
     fitting = [tail for tail in found if exact_or_lossy(dump[group_start : tail.start()], names_size - len(tail["topic"]))]
+    # Lengths that fit exactly come first; the others fit only if printing lost bytes.
     for tail in sorted(fitting, key=lambda tail: abs(tail.start() - group_start + len(tail["topic"]) - names_size)):
         fields = _commit_fields(tail, dump[group_start : tail.start()], value_size)
         for end in _commit_ends(dump, tail, value_size) if fields else []:
@@ -83,6 +84,7 @@ def _commit_ends(dump: bytes, tail: re.Match[bytes], value_size: int) -> list[in
     sizes = _metadata_sizes(value_size)
     start, limit = separator.end(), separator.end() + longest_printed(max(sizes, default=0)) + len("\r\n")
     ends = [end.end() for end in islice(_LINE_END.finditer(dump, start, limit), _MOST_LINES)]
+    # With and without a carriage return: it is part of the line end, or of the metadata.
     printed = {end: {dump[start : end - 1], dump[start : end - 1].removesuffix(b"\r")} for end in ends}
     exact = [end for end in ends if any(len(metadata) in sizes for metadata in printed[end])]
     lossy = [end for end in ends if any(exact_or_lossy(metadata, size) for metadata in printed[end] for size in sizes)]

@@ -59,6 +59,7 @@ def parse_range(
         fast: read regular stretches at once; the result is the same without, only later.
     """
     text = window if isinstance(window, bytes) else bytes(window)
+    # Small, and without an element that could be entered in the middle.
     if context.kind_hint in SIDECAR_KINDS:
         return _whole_file(text, context, base=base, final=final)
     if state is None:

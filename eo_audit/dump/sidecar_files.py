@@ -23,6 +23,7 @@ CHECKPOINT_KINDS = (*BROKER_WIDE, LEADER_EPOCH)
 DUMP_TIMES = "dump_times"
 SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", DUMP_TIMES, "tool_messages")
 
+# `OffsetCheckpointFile`: topic, partition, offset. `LeaderEpochCheckpointFile`: leader epoch, its first offset.
 _OFFSET_ROW = re.compile(rb"(?P<topic>[\w.-]{1,249}) (?P<partition>\d{1,10}) (?P<offset>-?\d{1,19})")
 _EPOCH_ROW = re.compile(rb"(?P<leader_epoch>-?\d{1,10}) (?P<offset>-?\d{1,19})")
 _LISTED_ROW = re.compile(rb"(?P<number>\d{1,19})[ \t]+(?P<path>\S.*)")
@@ -205,6 +206,7 @@ def _listed(line: bytes, facts: SidecarFacts) -> Row | None:
 
 
 def _listed_file(line: bytes) -> tuple[str, int] | None:
+    # What does not fit into a long is no size of a file, and no time.
     found = _LISTED_ROW.fullmatch(line)
     if found is None or int(found["number"]) >= 1 << 63:
         return None
@@ -227,6 +229,7 @@ def rolled_segments(content: bytes) -> dict[str, int]:
         content: as for `dump_times`.
     """
     listed = dump_times(content)  # lines of the same form
+    # Names have 20 digits, so by name is by offset; the last one of a folder is still written to.
     segments = sorted(path for path in listed if path.endswith(".log") and parse_path(path).kind == "log")
     return {path: listed[path] for path, behind in pairwise(segments) if path.rpartition("/")[0] == behind.rpartition("/")[0]}
 

@@ -11,6 +11,7 @@ Row = dict[str, str | int | None]
 
 # Scala's `Some(n)` and `None` up to 3.4, Java's `OptionalLong` since 3.5.
 _OPTIONAL_OFFSET = rb"(?:None|OptionalLong\.empty|Some\((?P<open>-?\d+)\)|OptionalLong\[(?P<open_java>-?\d+)\])"
+# The newest form first: nearly all dumps are of it. The second is that of 0.11, the third that of 1.0.0 (`ProducerStateEntry`).
 _SNAPSHOT_LINES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -37,6 +38,7 @@ _TXNINDEX_LINE = re.compile(
     rb"version: (?P<version>-?\d+) producerId: (?P<producer_id>-?\d+) firstOffset: (?P<first_offset>-?\d+) "
     rb"lastOffset: (?P<last_offset>-?\d+) lastStableOffset: (?P<last_stable_offset>-?\d+)"
 )
+# Offset and time indexes are rebuilt from the log whenever a broker misses one: nothing of them is judged.
 _INDEX_LINES = {"index": re.compile(rb"offset: -?\d+ position: -?\d+"), "timeindex": re.compile(rb"timestamp: -?\d+ offset: -?\d+")}
 
 

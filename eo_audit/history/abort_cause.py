@@ -43,11 +43,13 @@ def _cause(*words: str) -> Column:
 
 def _old_protocol() -> Column:
     own = F.col("epochs_raised") == 0
+    # KIP-360: a client that met an error it can recover from aborts, and asks for the next epoch at once.
     bumped = own & F.col("restarted") & (F.col("next_epoch") == F.col("prepare_epoch") + 1)
     return (
         F.when(bumped, _cause(why.CLIENT_ABORT_WITH_EPOCH_BUMP, why.LIKELY, why.CLIENT_ABORT))
         .when(own, _cause(why.CLIENT_ABORT, why.DEFINITE))
         .when(F.col("over_ms").isNull(), _cause(why.TIMEOUT_OR_FENCE, why.OPEN, *_SERVER))
+        # Both times are the coordinator's, so no clocks are compared: before the deadline only InitProducerId raises the epoch.
         .when(F.col("over_ms") < 0, _cause(why.FENCED_BY_INIT, why.DEFINITE))
         .otherwise(_after_deadline())
     )
@@ -56,6 +58,7 @@ def _old_protocol() -> Column:
 def _new_protocol() -> Column:
     over, raised = F.col("over_ms"), F.col("epochs_raised")
     by_server = raised == 2
+    # A client that ended its transaction itself got the raised epoch with the answer, and begins the next with it.
     goes_on = (F.col("next_status") == law.ONGOING) & (F.col("next_epoch") == F.col("prepare_epoch"))
     return (
         F.when(F.col("server_adds_two") & (raised == 1), _cause(why.CLIENT_ABORT, why.DEFINITE))
@@ -83,11 +86,14 @@ def _either_protocol() -> Column:
 def _after_deadline(*client: str) -> Column:
     """At or after the deadline; `client` names the client's abort where the epoch does not rule it out."""
     over = F.col("over_ms")
+    # Timeouts are found by a scan: late only where nobody was there to scan. The id's partition had moved to another leader, or wrote
+    # nothing since the deadline.
     moved = F.col("ongoing_leader_epoch") != F.coalesce("abort_leader_epoch", F.lit(-1))
     quiet = F.col("log_previous_batch_ms") <= F.col("prepared_ms") - over
     either = _cause(why.TIMEOUT_OR_FENCE, why.OPEN, why.COORDINATOR_TIMEOUT, why.FENCED_BY_INIT, *client)
     return (
         F.when(F.col("restarted"), either)
+        # transaction.abort.timed.out.transaction.cleanup.interval.ms: the scan comes by within that time.
         .when(over <= F.col("abort_scan_interval_ms"), _cause(why.COORDINATOR_TIMEOUT, why.LIKELY if client else why.DEFINITE, *client))
         .when(moved | quiet, _cause(why.COORDINATOR_TIMEOUT, why.LIKELY, why.FENCED_BY_INIT, *client))
         .otherwise(either)

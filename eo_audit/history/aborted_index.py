@@ -90,12 +90,14 @@ def aborted_index(
         section_status: the table, for the index sections that are read.
     """
     columns = [*_KEYS, *_MARKER]
+    # Spans first: their marker closed data, and so must have an entry.
     closing = spans.where("marker_offset IS NOT NULL").selectExpr(*[f"{_CLOSING.get(name, name)} AS {name}" for name in columns])
     empty = rows.where("row_kind = 'marker' AND span_id IS NULL").selectExpr(*[f"{_EMPTY.get(name, name)} AS {name}" for name in columns])
     walked = Window.partitionBy("replica_log_id").orderBy("segment_base_offset", "entry_index").rowsBetween(Window.unboundedPreceding, -1)
     highest = F.max(F.struct("last_stable_offset", "last_offset")).over(walked)
     found = index_entries(aborted_transactions, section_status).withColumn("highest", highest)
     entries = found.selectExpr(*_KEYS[:2], *named(_ENTRY))
+    # A full join: an entry without a marker is a fault (S03), as is a marker without an entry (S02).
     told = closing.union(empty).join(entries, _KEYS, "full").where(_TELLS)
     ends = F.broadcast(found.groupBy("replica_log_id").agg(F.max("last_offset").alias("newest_entry")))
     known = told.join(F.broadcast(visibility.select("replica_log_id", *_OF_LOG)), "replica_log_id").join(ends, "replica_log_id", "left")

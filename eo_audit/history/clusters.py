@@ -15,13 +15,17 @@ from eo_audit.history.replica_logs import said
 from eo_audit.history.sql import columns_of, expressions, named
 
 COORDINATOR_TOPIC = "__transaction_state"
+# transaction.state.log.num.partitions.
 DEFAULT_PARTITIONS = 50
+# Some entries in a wrong partition are what C06 is there to find: they must not hide the count that all others tell.
 NEARLY_ALL = 0.9
+# How far clocks lie apart that NTP keeps. What pairs of a decision and its marker tell of two brokers is added to it.
 SKEW_MS = 2_000
 
 
 def java_hash(text: str) -> str:
     """SQL of Java's `String.hashCode` of a text: over UTF-16 code units, 32 bits with sign, as a long."""
+    # Java's char is a UTF-16 code unit: a character outside the first plane counts as two.
     unit = "CAST(conv(substring(digits, 4 * i + 1, 4), 16, 10) AS BIGINT)"
     units = f"transform(slice(sequence(0, length(digits) DIV 4), 1, length(digits) DIV 4), i -> {unit})"
     hashed = f"aggregate({units}, 0L, (h, unit) -> pmod(h * 31 + unit, 4294967296L), h -> IF(h < 2147483648, h, h - 4294967296L))"
@@ -89,6 +93,7 @@ _STEPS = (
         "max_transaction_timeout_ms": _setting("transaction.max.timeout.ms", "900000"),
         # Before 3.4 producer ids lived as long as transactional ids.
         "producer_id_expiration_ms": _setting("producer.id.expiration.ms", "IF(release < 304, transactional_id_expiration_ms, 86400000)"),
+        # Up to 2.4 the coordinator looked for timeouts each minute, since then every ten seconds.
         "abort_scan_interval_ms": _setting(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms", "IF(release <= 204, 60000, 10000)"
         ),

@@ -63,11 +63,14 @@ def _with_place(entries: DataFrame, section_status: DataFrame) -> DataFrame:
         "cluster",
         F.col("partition").alias("coordinator_partition"),
         "segment_base_offset",
+        # Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed.
         F.col("end_reason").isin("truncated", "exception").alias("cut_off"),
     )
     return entries.join(F.broadcast(sections), "section_id").select(
         *(column for column in entries.columns if column not in ("value_version", "size_identity_ok")),
         *(column for column in sections.columns if column != "section_id"),
+        # An expired id is written without a value (`TransactionStateManager.removeExpiredTransactionalIds`); here that is a state of its
+        # own.
         F.when(F.col("tombstone"), law.TOMBSTONE).otherwise(F.coalesce("status", F.lit("Unknown"))).alias("state"),
         F.coalesce("partitions", F.expr(_NO_PARTITIONS)).alias("listed"),
     )
@@ -85,9 +88,11 @@ def _authority(placed: DataFrame) -> DataFrame:
     cleaned = F.coalesce(F.max("hole").over(_before(in_log)), F.lit(False))
     skipped = F.when(begins_section & (base > before + 1) & ~cleaned, base - before - 1).otherwise(0)
     covered = F.max("entry_offset").over(log) - F.min("entry_offset").over(log) - F.sum("skipped").over(log)
+    # The last field decides nothing but ties, so that every run chooses the same replica.
     rank = F.struct(covered, F.count("*").over(log), -F.col("replica_log_id"))
     last_of_log = F.max_by("cut_off", "entry_offset").over(log)
     return (
+        # One shuffle: every window from here on is partitioned by these columns, and more.
         placed.repartition(*_PARTITION)
         .select(
             "*",
@@ -99,6 +104,7 @@ def _authority(placed: DataFrame) -> DataFrame:
         .select("*", skipped.alias("skipped"))
         .select(
             "*",
+            # Behind a missing segment a new stretch begins: a step across it is none, and is not judged.
             F.sum(F.signum("skipped")).over(_up_to_here(in_log)).alias("stretch"),
             rank.alias("rank"),
             (F.max("entry_offset").over(log) + 1 == F.count("*").over(log)).alias("log_contiguous"),
@@ -118,6 +124,7 @@ def _with_predecessor(entries: DataFrame) -> DataFrame:
         "*",
         F.lag(F.struct(*coordinator_law.PREVIOUS)).over(in_id).alias("entry_before"),
         F.lead(F.lit(False), 1, True).over(in_id).alias("is_last"),
+        # Where the append of a tombstone failed the id is still in memory, and goes on from here.
         F.last(with_value, ignorenulls=True).over(_before(in_id)).alias("value_before"),
         *(F.when(F.col(f"{raw}.stretch") == F.col("stretch"), F.col(raw)).alias(name) for name, raw in same_stretch.items()),
         *(feature.alias(name) for name, feature in coordinator_law.features().items()),
@@ -129,11 +136,15 @@ def _with_predecessor(entries: DataFrame) -> DataFrame:
 def _judged(entries: DataFrame) -> DataFrame:
     """Adds the protocol, and what each entry is beside its neighbour."""
     in_id = _ordered(*_LOG, "transactional_id")
+    # A client is upgraded between two transactions: what an entry tells counts from there on, and the first that tells anything counts for
+    # those before it.
     earlier = F.last("evidence", ignorenulls=True).over(_up_to_here(in_id))
     later = F.first("evidence", ignorenulls=True).over(in_id.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
     version = F.col("transaction_version")
     assumed = F.when(version < 2, law.TV0).when(version == 2, law.TV2).otherwise(law.UNKNOWN)
+    # `TransactionCoordinator.handleInitProducerId`: an id that it does not know begins Empty, with a new producer id and epoch 0.
     born = (F.col("state") == law.EMPTY) & (F.col("producer_epoch") == 0)
+    # Every offset from 0 to here holds an entry: no cleaner has taken one of this id.
     whole = F.col("entry_offset") == F.col("place") - 1
     fine = (F.col("judged") == "legal") & F.col("epoch_step").isin("ok", "not_judged")
     return entries.select(

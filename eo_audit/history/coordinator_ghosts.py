@@ -33,6 +33,7 @@ def with_origin(judged: DataFrame, in_id: WindowSpec) -> DataFrame:
     fine = "judged = 'legal' AND epoch_step IN ('ok', 'not_judged') AND field_change IS NULL"
     entry = F.struct(*_ENTRY)
     odd = F.expr(f"previous IS NOT NULL AND NOT (judged = 'first' OR ({fine}))").alias("odd")
+    # Arrays of entries only in ids that have an odd one: they would be the largest column of all.
     in_sight = F.collect_list(F.when(F.max("odd").over(whole_id), entry)).over(in_id.rowsBetween(-law.GHOSTS_IN_SIGHT, 0))
     found = f"IF(odd AND NOT {_written_again()}, {_origin()}, NULL) AS found"
     return (
@@ -77,6 +78,8 @@ def _written_again() -> str:
 def _origin() -> str:
     """The newest entry in sight, the neighbour apart, from which all behind it can have come."""
     rest = "slice(chain, i + 2, size(chain))"
+    # `TransactionStateManager.appendTransactionToLog` changes memory when the append was acknowledged. One that timed out, or had too few
+    # replicas, leaves its record in the log, and the next record is made from the state before.
     follows = f"{_expired('c')} AND forall({rest}, x -> {_follows('c', 'x')})"
     return f"try_element_at(filter(slice(chain, 1, size(chain) - 2), (c, i) -> {follows}), -1)"
 
@@ -91,6 +94,7 @@ def _from_unseen() -> str:
     """All in sight can have come from one entry that was compacted away: an open transaction, or none."""
     one = f"coalesce(get(filter(chain, x -> {_in('x.state', (law.ONGOING, *law.PREPARED))}), 0), get(chain, 0))"
     lowest = "coalesce(array_min(transform(chain, x -> x.producer_epoch)), 0)"
+    # AddPartitionsToTxn only adds, so what they all went on from listed no more than all of them have.
     common = "aggregate(chain, get(chain, 0).listed, (kept, x) -> array_intersect(kept, x.listed))"
     raised = f"filter(sequence(0, {max(law.LARGEST_EPOCH_STEP.values())}), r -> r <= {lowest})"
     kept = ", ".join(f"'{name}', one.{name}" for name in ("producer_id", "timeout_ms", "start_ms"))
@@ -113,6 +117,7 @@ def _follows(start: str, entry: str) -> str:
     of_one = f"{raised} >= 0 AND ({burned} OR {allowed})"
     epoch = f"CASE WHEN {raised} IS NULL THEN true WHEN NOT {same} THEN {entry}.producer_epoch = 0 ELSE {of_one} END"
     legal = [f"{protocol}>{pair}" for protocol, table in law.VALID_PREVIOUS.items() for pair in pairs(table)]
+    # `TransactionMetadata.prepareAddPartitions`: the entry that begins a transaction has one time as its start and its last update.
     begins = f"{_in(f'{start}.state', law.EXPIRABLE)} AND {_in(f'{entry}.state', (law.ONGOING, law.PREPARE_ABORT))}"
     return " AND ".join(
         [

@@ -39,12 +39,14 @@ def features() -> dict[str, Column]:
 def protocol_evidence() -> Column:
     """What an entry itself tells about its protocol: tv0, tv2 or null."""
     state, version = F.col("state"), F.col("transaction_version")
+    # A tool that prints the start prints every field: without clientTransactionVersion the value is of version 0, which no TV2 client gets.
     printed = F.col("start_ms").isNotNull() & ~state.isin(law.EMPTY, law.TOMBSTONE)
     ended = (F.col("previous.state") == law.ONGOING) & among(state, law.PREPARED)
     return (
         F.when(F.col("client_transaction_version") >= 2, law.TV2)
         .when((version < 2) | printed, law.TV0)
         .when(ended & (F.col("raised") == 0), law.TV0)
+        # An abort with one more may be a fence or a timeout of the old protocol, a commit is KIP-890.
         .when(ended & (F.col("raised") == 1) & (state == law.PREPARE_COMMIT), law.TV2)
     )
 
@@ -76,7 +78,9 @@ def step() -> Column:
         .when((before == law.TOMBSTONE) & (state != law.TOMBSTONE), _after_tombstone())
         .when(_is_ghost(), _GHOST)
         .when(_is_legal(F.col("pair")), _LEGAL)
+        # `TransactionState.isExpirationAllowed`: only Empty, CompleteCommit and CompleteAbort expire.
         .when(state == law.TOMBSTONE, f"{_ILLEGAL} tombstone_while_open")
+        # KAFKA-10080 wrote a completion twice; written again unchanged it is a retry, and was a ghost above.
         .when(among(F.col("pair"), [f"{name}>{name}" for name in law.COMPLETE]), f"{_ILLEGAL} double_complete")
         .otherwise(f"{_ILLEGAL} not_in_table")
     )
@@ -121,6 +125,7 @@ def _is_ghost() -> Column:
 def epoch_step() -> Column:
     """The step of the epoch: ok, regression, jump, pid_change_epoch_not_zero or not_judged."""
     protocol, raised = F.col("protocol"), F.col("raised")
+    # KAFKA-9666 (before 2.6): every fence that failed raised the epoch in memory once more.
     burned = F.col("may_jump") & (protocol != law.TV2) & (F.col("state") == law.PREPARE_ABORT)
     allowed = [f"{name}>{raised}" for name, most in law.LARGEST_EPOCH_STEP.items() for raised in range(most + 1)]
     return (

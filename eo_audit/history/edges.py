@@ -52,6 +52,7 @@ def producer_edges(rows: DataFrame, records: DataFrame, replica_logs: DataFrame,
         *_KEYS, "section_id", "base_offset", "returned", f"shiftright(base_offset, {_BLOCK_BITS}) AS block"
     )
     if chunked:
+        # What is at an edge of the whole is at an edge of its block.
         batches = _at_the_edges(batches, [*_KEYS, "block"])
     edges = _edges(_at_the_edges(batches, _KEYS), records)
     columns = [f"{_COLUMNS.get(name, name)} AS {name}" for name in schema("producer_edges").columns]
@@ -71,6 +72,7 @@ def _edges(batches: DataFrame, records: DataFrame) -> DataFrame:
     """The first and the last records of the batches, as two arrays."""
     read = batches.join(records.drop("replica_log_id", "byte_offset", "length"), ["section_id", "base_offset"])
     collected = read.groupBy(*_KEYS).agg(
+        # By offset, which is the first field; the batches come in no order.
         F.expr(f"sort_array(collect_list(IF(at_start, {_RECORD}, NULL))) AS head"),
         F.expr(f"sort_array(collect_list(IF(at_end, {_RECORD}, NULL))) AS tail"),
     )

@@ -24,6 +24,8 @@ _FETCHES = """
 # An entry lies in the fetch's file or a later one, and its transaction reaches into what the fetch covers.
 _REACHES = "f.base_offset <= segment_base_offset AND first_offset < f.end AND last_offset >= f.start"
 # The walk from the fetch's file gets as far as the entry, which begins below the upper bound.
+# `TransactionIndex.collectAbortedTxns` ends the walk at the first entry whose lastStableOffset is at or beyond the upper bound: one that is
+# too high hides all behind it.
 _FINDS = """
     first_offset < {upper} AND NOT coalesce(stable_before >= {upper}, false)
     AND NOT exists(files, x -> x.file >= fetch.base_offset AND x.file < segment_base_offset AND x.highest >= {upper})"""
@@ -62,12 +64,14 @@ _OF_ROW = _events(
     (_IN_DOUBT, _event("base_offset")),
 )
 # Where a fetch starts to drop a producer, and where it ends. The consumer met a marker in a hole, though the dumps do not show it.
+# `CompletedFetch`: each response brings its own aborted transactions, and its set of aborted producer ids begins empty.
 _OF_ENTRY = _events(
     ("true", _event("greatest(first_offset, fetch.start)", until="fetch.end", bounded="bounded", unbounded="unbounded")),
     ("true", _event("fetch.end")),
     ("exists(holes, h -> last_offset BETWEEN h.first_offset AND h.last_offset)", _event("last_offset", clears="true")),
 )
 _IN_ORDER = "(PARTITION BY replica_log_id, producer_id ORDER BY at)"
+# By range: all that happens at one offset has happened there, in whatever order the rows come.
 _UP_TO_HERE = "(PARTITION BY replica_log_id, producer_id ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
 _SO_FAR = {
     "cleared": f"coalesce(max(IF(clears, at, NULL)) OVER {_UP_TO_HERE}, -1L)",
@@ -120,6 +124,7 @@ def view_differences(rows: DataFrame, aborted_transactions: DataFrame, visibilit
     of_rows = told.selectExpr(*_KEYS, _OF_ROW)
     events = of_rows.union(_walked(entries).join(logs, "replica_log_id").transform(_found))
     told = events.selectExpr("*", *named(_SO_FAR)).selectExpr("replica_log_id", "producer_id", "to_offset", *named(_DIFFERENCE))
+    # Of a sound index nothing is left here: the join with all batches is then one with an empty table.
     differing = told.where("(bounded OR unbounded OR unsure) AND from_offset < to_offset")
     buckets = f"explode(sequence(shiftright(from_offset, {BUCKET_BITS}), shiftright(to_offset - 1, {BUCKET_BITS}))) AS bucket"
     return differing.selectExpr("*", buckets)
@@ -138,6 +143,7 @@ def with_difference(rows: DataFrame, differences: DataFrame) -> DataFrame:
 
 def _walked(entries: DataFrame) -> DataFrame:
     """Entries with what the walk meets before them: in their own file (stable_before), and at most in each file (files)."""
+    # In the order of the file, not of offsets: so the broker reads it, and a damaged index is out of order.
     before = "max(last_stable_offset) OVER (PARTITION BY section_id ORDER BY entry_index ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     highest = entries.groupBy("replica_log_id", F.col("segment_base_offset").alias("file")).agg(
         F.max("last_stable_offset").alias("highest")

@@ -27,6 +27,7 @@ def transaction_instances(coordinator_history: DataFrame, clusters: DataFrame) -
     Returns:
         Rows of the table `transaction_instances`.
     """
+    # KAFKA-19367: under TV2 this release raises the epoch by two where it fences or times out.
     adds_two = F.coalesce(F.col("kafka_version").startswith("4.0.0"), F.lit(False)).alias("server_adds_two")
     known = clusters.select("cluster", "abort_scan_interval_ms", adds_two)
     runs = _runs(_linked(coordinator_history)).join(F.broadcast(known), "cluster", "left")
@@ -41,6 +42,7 @@ def _linked(history: DataFrame) -> DataFrame:
     before = F.when(F.col("origin_status").isNotNull(), F.col("origin_partitions")).otherwise(F.col("previous_partitions"))
     added = F.size(F.array_except("partitions", before))
     kept = F.size(F.array_except(before, "partitions")) == 0
+    # An Ongoing that only adds partitions (AddPartitionsToTxn) goes on; the time counts from the one that added to nothing.
     extends = (went_on_from == law.ONGOING) & (added > 0) & kept
     return history.select(
         "*",
@@ -66,6 +68,7 @@ def _runs(linked: DataFrame) -> DataFrame:
         F.max_by(entry, offset).alias("last"),
         F.max_by(entry, at["ongoing"]).alias("ongoing"),
         F.max_by(F.struct("state", "producer_epoch", "partitions"), at["prepare"]).alias("last_prepare"),
+        # A PrepareX that was written again (its append seemed to fail) was decided when it was first written.
         F.min_by(entry, at["commit"]).alias("commit"),
         F.min_by(entry, at["abort"]).alias("abort"),
         F.min_by(entry, at["complete"]).alias("complete"),
@@ -127,6 +130,7 @@ def _computed() -> list[Column]:
 
 def _listing() -> Column:
     """The list that counted: that of the last PrepareX, or while Ongoing, of the last entry; null where neither survived."""
+    # CompleteX lists no partitions (`TransactionMetadata.prepareComplete`): where the cleaner took PrepareX, nobody knows them.
     entries = ("last_prepare", "ongoing")
     return F.coalesce(*(F.when(F.col(name).isNotNull(), F.struct(f"{name}.partitions")) for name in entries))
 
@@ -142,6 +146,7 @@ def _data_epoch() -> Column:
     committed = F.col("end.state").isin(law.PREPARE_COMMIT, law.COMPLETE_COMMIT)
     return (
         F.when(F.col("ongoing").isNotNull(), F.col("ongoing.producer_epoch"))
+        # KIP-890: every EndTxn raises the epoch by one. Before, a commit keeps it, and an abort may be a fence: nothing tells.
         .when((protocol == law.TV2) & (end > 0), end - 1)
         .when((protocol == law.TV0) & committed, end)
     )

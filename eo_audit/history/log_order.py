@@ -35,6 +35,8 @@ _GAP = """
 _BASE = "IF(base_unknown, least(coalesce(previous_last_offset + 1, segment_base_offset), base_offset), base_offset)"
 _DISORDER = "coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset"
 _CRC_INVALID = "coalesce(NOT crc_valid, false)"
+# The cleaner keeps a batch's first and last offset and takes records between them (`MemoryRecords.filterTo`); elsewhere a producer leaves
+# no gaps.
 _COUNT_SHORT = "coalesce(last_offset >= cleaned_below, true) AND coalesce(count < last_offset - base_offset + 1, false)"
 _SO_FAR = {
     "broken": f"max(({_DISORDER}) OR {_CRC_INVALID})",
@@ -132,6 +134,7 @@ def _inherited(placed: DataFrame) -> DataFrame:
 
     The chunks are summed up as if each were a log of its own; then each chunk's first batch is held against the end of the one before.
     """
+    # The rows are read twice: the price for no task that has all of one huge log.
     rows = _checked(_starting_from_nothing(placed), chunked=True)
     edge = "struct(base_offset, last_offset, segment_base_offset, cleaned_below, base_unknown, behind_removal)"
     first = F.expr(f"min_by({edge}, position_in_log) AS first")

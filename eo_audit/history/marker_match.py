@@ -28,6 +28,8 @@ _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_
     'until_ms', coalesce(completed_at_ms, next_at_ms, 4611686018427387904L),
     'prepare_leader_epoch', prepare_leader_epoch, 'complete_leader_epoch', complete_leader_epoch,
     'decided_at_offset', coalesce(prepare_offset, complete_offset), 'complete_offset', complete_offset)"""
+# An instance and a marker are one struct each, null in rows of the other kind: a window copies every column of its rows, and one column is
+# quickly copied.
 INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, marker_epoch: int,
     decision: string, start_ms: bigint, decided_at_ms: bigint, until_ms: bigint, prepare_leader_epoch: int, complete_leader_epoch: int,
     decided_at_offset: bigint, complete_offset: bigint>"""
@@ -41,8 +43,11 @@ _DISTANCE = """named_struct('least', marker.at_ms - greatest(by_rank.until_ms, b
     'most', marker.at_ms - by_rank.decided_at_ms, 'at_ms', marker.at_ms)"""
 # NTP slews a clock and does not set it: two distances differ by no more than that, and by what rounding takes.
 _TOLERANCE = f"{ROUNDING_MS} + {DRIFT} * abs(marker.at_ms - distance_before.at_ms)"
+# Types and epochs of a producer repeat for ever, so the n-th marker fits the n-th instance also where one is missing on each side; the
+# distance between the two clocks then jumps. The first marker has none before it.
 _STEADY = f"""coalesce(({_DISTANCE}).least <= distance_before.most + ({_TOLERANCE})
     AND ({_DISTANCE}).most >= distance_before.least - ({_TOLERANCE}), true)"""
+# What the steps of `_paired` leave to each other; rows are kept behind them, and would carry it.
 _SCRATCH = (
     "distance_before",
     *("by_epoch", "by_rank", "nearest", "rank", "rivals", "rivals_most", "first_rank", "last_rank", "at_ms", "fits_rank", "is_older"),
@@ -51,6 +56,7 @@ _SCRATCH = (
 )
 # A marker that ends no data repeats the one before it, perhaps; then what is open behind the last one belongs to the last transaction.
 _MAY_REPEAT = "kind = 2 AND NOT coalesce(marker.closes, true) AND open_from IS NOT NULL"
+# A marker is sent when PrepareX is replicated (`TransactionCoordinator.endTransaction`): what is not decided yet waits for none.
 DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL)"
 
 
@@ -103,6 +109,7 @@ def match_markers(
 
 def _expected(instances: DataFrame, logs: DataFrame) -> DataFrame:
     """Instance x partition x replica log: each must see one marker there once it is decided."""
+    # `TransactionMarkerChannelManager.addTxnMarkersToSend` sends one to every partition of the list, also where no data was written.
     listed = instances.selectExpr(
         *("cluster", "producer_id", "marker_epoch AS epoch", "first_entry_offset AS place", f"{_INSTANCE} AS own"),
         "explode(partitions) AS listed",
@@ -115,6 +122,7 @@ def _expected(instances: DataFrame, logs: DataFrame) -> DataFrame:
 
 
 def _markers(rows: DataFrame, spans: DataFrame) -> DataFrame:
+    # A control batch without a type (a dump without --deep-iteration) may be either marker: it matches nothing.
     markers = rows.where("row_kind = 'marker' AND judged AND marker_type IS NOT NULL")
     holes = F.broadcast(spans.where("hole_at IS NOT NULL").selectExpr("replica_log_id", "marker_offset AS base_offset", "hole_at"))
     return markers.join(holes, ["replica_log_id", "base_offset"], "left").selectExpr(
@@ -131,7 +139,10 @@ def _ends() -> list[str]:
     stopped = "coalesce(clean_end AND coordinator_clean_end, false)"
     one_clock = "broker <=> coordinator_broker"
     return [
+        # `__transaction_state` is compacted: of each id only the newest entries are sure to be left, of older markers the decisions are
+        # gone.
         "known_from_ms IS NOT NULL AS older_markers",
+        # Retention and the cleaner take markers from the head of the data log whose decisions are still there.
         "first_offset > 0 OR cleaned AS older_decided",
         f"NOT ({stopped} OR coalesce({one_clock} AND coordinator_dumped_at_ms >= dumped_at_ms, false)) AS newer_markers",
         f"NOT ({stopped} OR coalesce({one_clock} AND dumped_at_ms > coordinator_dumped_at_ms, false)) AS newer_decided",
@@ -158,6 +169,7 @@ def _paired(events: DataFrame) -> DataFrame:
         )
         .selectExpr(
             *("*", f"IF(kind = 2, first(own, true) OVER ({group}, rank), NULL) AS by_rank"),
+            # The newest decision at or before the marker: at equal times the instance comes first, and no later one can have sent it.
             f"IF(kind = 2, last(IF({DECIDED}, struct(own AS one, rank AS rank), NULL), true) OVER ({in_time}), NULL) AS nearest",
         )
     )
@@ -195,6 +207,8 @@ def _agrees(partner: str) -> str:
 
 def _in_range(found: str) -> str:
     """The coordinator epoch of a marker lies between the leader epochs of PrepareX and CompleteX."""
+    # Both are one counter: `EndTransactionMarker.coordinatorEpoch` is the leader epoch of the `__transaction_state` partition, which the
+    # batches of PrepareX and CompleteX print as partitionLeaderEpoch.
     return f"""coalesce(marker.coordinator_epoch >= {found}.prepare_leader_epoch, true)
         AND coalesce(marker.coordinator_epoch <= {found}.complete_leader_epoch, true)"""
 
@@ -213,6 +227,8 @@ def _method() -> str:
     # Fewer markers than decisions, right from the first one on: the others were decided after the data log was dumped.
     each = "(seen = wanted AND NOT may_repeat) OR (seen < wanted AND newer_decided)"
     by_place = f"all_fit AND NOT (older_markers OR older_decided) AND ({each})"
+    # Of the decided instances none is left out between the first and the last one met; those at the ends are left out only where a dump may
+    # lack their markers.
     every_one = "last_rank - first_rank + 1 = matched AND (first_rank = 1 OR older_decided) AND (last_rank = wanted OR newer_decided)"
     # So few that fit by their times may do so by chance, where as many do not overlap on both sides.
     by_chance = "matched <= least(older, wanted - last_rank)"

@@ -26,12 +26,14 @@ from pyspark.sql import functions as F
 from eo_audit.history.sections import IS_INTERNAL
 from eo_audit.history.sql import columns_of, expressions, named
 
+# Brokers create them compacted, whatever log.cleanup.policy says (`AutoTopicCreationManager`).
 COMPACTED_INTERNAL = ("__transaction_state", "__consumer_offsets", "__share_group_state")
 
 _KEY = ("cluster", "broker", "replica_log_id", "topic", "partition")
 _WAS_DUMPED = "kind = 'log' AND coalesce(dir_kind, 'normal') = 'normal' AND replica_log_id IS NOT NULL"
 _IS_LOG = f"{_WAS_DUMPED} AND superseded_by IS NULL"
 _SEGMENT = "struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder)"
+# Every running broker keeps these three; cleaner-offset-checkpoint is what is asked about, so it proves nothing here.
 _CHECKPOINT_FILE = r"(?:\\A|/)(?:replication|recovery-point|log-start)-offset-checkpoint[^/]*\\z"
 _OF_SECTION = {
     "is_log": _IS_LOG,
@@ -66,6 +68,7 @@ _OF_LISTED_FILE = {
     "listed_snapshot": f"IF(file_name LIKE '%.snapshot' AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
     "listed_index": f"IF(file_name LIKE '%.txnindex' AND file_bytes > 0, {_LISTED_BASE}, NULL)",
 }
+# `LocalLog` names directories so that are being deleted, copied to another disk, or were found without an owner.
 _IN_PLACE = r"replica_log_id IS NOT NULL AND NOT folder RLIKE '-(?:delete|future|stray)\\z'"
 _OF_ENTRY = {**dict.fromkeys(_KEY[1:], "NULL"), "said": "struct(name, value)"}
 # Everything said of one log in one row; what is said of no log (a broker's checkpoint files) in one row of the broker.
@@ -128,6 +131,7 @@ _CLEAN_END = "tail_intact AND coalesce(snapshot.offset = leo OR recovery_row > l
 _STEPS = (
     {
         "bases": "transform(read, s -> s.base_offset)",
+        # A segment without a batch still says that the log had reached its base.
         "leo": "coalesce(greatest(array_max(transform(read, s -> s.end)), array_max(transform(read, s -> s.base_offset))), 0L)",
         "supported": "size(read) > 0",
         "cleanup_policy": f"""coalesce({_POLICY}, IF(topic IN {COMPACTED_INTERNAL}, 'compact', NULL),

@@ -83,6 +83,7 @@ def _producer_states(rows: DataFrame, log: list[str], *, inherits: bool) -> Data
 
 def _frames(keys: list[str]) -> tuple[WindowSpec, WindowSpec, WindowSpec]:
     """Within the keys, in order of the log: bare (for lag), before this row, up to this row."""
+    # By place in the text, not by offset: a log out of order is judged as it stands.
     bare = Window.partitionBy(*keys).orderBy("position_in_log")
     start = Window.unboundedPreceding
     return bare, bare.rowsBetween(start, -1), bare.rowsBetween(start, Window.currentRow)
@@ -101,6 +102,7 @@ def _with_producer_before(rows: DataFrame, keys: list[str], *, inherits: bool) -
     }
     if inherits:
         known = {name: F.coalesce(found, F.col(f"inherited.{name}")) for name, found in known.items()}
+        # `coalesce` would take what the chunk itself has seen for all there is.
         known["max_epoch"] = F.greatest(known["max_epoch"], F.col("inherited.max_epoch"))
     span_start = "coalesce(newest_start.offset, inherited.span_start)" if inherits else "newest_start.offset"
     return rows.withColumns(known).withColumn("newest_start", newest_start).withColumn("span_start", F.expr(span_start))

@@ -18,9 +18,11 @@ _SUMS = {
     "last_offset": f"max(IF({_IS_DATA}, last_offset, NULL))",
     "batches": f"CAST(count_if({_IS_DATA}) AS INT)",
     "records": f"coalesce(sum(IF({_IS_DATA}, count, NULL)), 0L)",
+    # One at most: whatever its epoch, the next marker of the producer id closes what is open (`ProducerStateManager.completeTxn`).
     "marker": f"max(IF({_IS_DATA}, NULL, {_MARKER}))",
     "outcome": "max(span_outcome)",
     "judged": "bool_and(judged)",
+    # Behind a hole the first batches, or a marker between, may be unseen.
     "complete_past": "bool_and(predecessor IN ('observed', 'not_observed'))",
     "hole_at": "max(IF(predecessor = 'hole' AND base_offset > span_id, base_offset, NULL))",
 }

@@ -48,6 +48,7 @@ def _sums(states: DataFrame) -> DataFrame:
         "cycles_inside": f"shiftright(max_by(first_unwrapped - sequences.base, {_SEQUENCED_AT}), {CIRCLE_BITS})",
         "front_inside": "max(IF(is_front, struct(last_unwrapped AS last, -position_in_log AS order, row.base_offset AS offset), NULL))",
     }
+    # A row without a producer is a group of its own, and inherits nothing.
     return states.where("actor >= 0").groupBy(*_KEYS).agg(*[F.expr(f"{sql} AS {name}") for name, sql in sums.items()])
 
 
@@ -73,6 +74,7 @@ def _of_producers(sums: DataFrame) -> DataFrame:
 def _of_epochs(sums: DataFrame) -> DataFrame:
     """Add what a producer id and epoch inherit."""
     by_chunk = Window.partitionBy("replica_log_id", "actor", "producer_epoch").orderBy("chunk")
+    # One row a chunk here, so by rows; a producer above has one for each of its epochs.
     earlier = by_chunk.rowsBetween(Window.unboundedPreceding, -1)
     so_far = by_chunk.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     cycles_before = f"(cycles_after - cycles_inside) * {CIRCLE}"

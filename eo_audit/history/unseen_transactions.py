@@ -8,8 +8,10 @@ the oldest marker of the dump would have its data in the dump, too.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+# Until CompleteX is written its markers may still be on their way, so PrepareX counts as open.
 _OPEN = "is_last AND last_status IN ('Ongoing', 'PrepareCommit', 'PrepareAbort')"
 _SAME = "producer_id = open_producer_id"
+# Seen: the coordinator's instance owns a row here, or its producer id has something open, or a marker that is younger than its start.
 _IS_SEEN = f"""base_offset >= log_first_offset AND (instance_id <=> open_instance_id
     OR ({_SAME} AND (span_outcome <=> 'open' OR (row_kind = 'marker' AND max_timestamp_ms + skew_ms >= start_ms))))"""
 _OF_LOG = {
@@ -34,6 +36,7 @@ def unseen_transactions(instances: DataFrame, rows: DataFrame, replica_logs: Dat
     listed = instances.where(_OPEN).selectExpr(
         "cluster", "instance_id AS open_instance_id", "producer_id AS open_producer_id", "start_ms", "explode(partitions) AS listed"
     )
+    # A log from offset 0 on hides nothing, and a snapshot in the dumped part lists all that was open there.
     headless = replica_logs.where("first_offset > 0 AND NOT coalesce(snapshot_offset >= first_offset, false)").selectExpr(
         "replica_log_id", "first_offset AS log_first_offset", "cluster", "topic", "partition"
     )

@@ -20,6 +20,7 @@ _READS = (
     ("truth_committed", "log_start", "last_offset < hw AND truth IN ('committed', 'plain')"),
     ("read_committed", "segment", f"coalesce(returned_from_segment, {_SOUND})"),
 )
+# Bits, so that neighbours that the same readers see are found by comparing one number.
 _SEEN = " + ".join(f"IF({sees}, {1 << bit}, 0)" for bit, (_, _, sees) in enumerate(_READS))
 _READ = ", ".join(f"IF(seen & {1 << bit} > 0, {bit}, NULL)" for bit in range(len(_READS)))
 _VIEWS, _READERS = (", ".join(f"'{names[place]}'" for names in _READS) for place in (0, 1))
@@ -66,6 +67,7 @@ def _pieces(rows: DataFrame, records: DataFrame, visibility: DataFrame, section_
     )
     cleaned = F.broadcast(section_status.where("shows_cleaning AND is_read").select("section_id"))
     left = records.join(cleaned, "section_id", "left_semi").select("section_id", "base_offset", "offset")
+    # Records of a batch that the cleaner thinned stand one by one; where its record lines were not printed it counts as whole.
     short = kept.where(f"NOT {_IS_COMPLETE}").join(left, ["section_id", "base_offset"], "left").where("coalesce(offset >= log_start, true)")
     return whole.union(
         short.selectExpr(
@@ -85,6 +87,7 @@ def _merged(pieces: DataFrame, within: list[str], *, same: str | None = None) ->
     if same is not None:
         continues = f"{continues} AND lag({same}) OVER ({in_order}) = {same}"
     starts = pieces.selectExpr("*", f"IF(coalesce({continues}, false), 0, 1) AS starts")
+    # The number of starts so far names the run.
     runs = starts.selectExpr("*", f"sum(starts) OVER ({in_order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS run")
     keys = [*within, *([same] if same else []), "run"]
     return runs.groupBy(*keys).agg(F.min("first").alias("first"), F.max("last").alias("last"))

@@ -103,6 +103,7 @@ def _ingest_id(new: Sequence[Surveyed], again: Sequence[tuple[int, Surveyed]]) -
 
 def _read_files(warehouse: Warehouse, new: Sequence[Surveyed], ingest_id: str, *, range_bytes: int, tasks: Tasks) -> _Files:
     """Parquet files with all facts of some dump files, by table."""
+    # Made with the first dumps of a warehouse, and kept: hashes of one record under two keys never meet.
     salt = warehouse.salt()
     planned = [_pieces(file, _context(file, salt, ingest_id)) for file in new]
     whole = [pieces[0] for pieces in planned if len(pieces) == 1]
@@ -163,6 +164,7 @@ def _folded(first: _Piece, read: Sequence[_Read], folder: Path, tasks: Tasks) ->
 
 def _remove(read: _Read, folder: Path) -> None:
     for name, file in read.files.items():
+        # Not committed yet, so no reader knows of it.
         (folder / name / file.path).unlink()
 
 

@@ -88,6 +88,7 @@ class ProducerEntry:
     def find_duplicate(self, batch: Batch) -> CachedBatch | None:
         """The cached batch with the same epoch and sequences."""
         wanted = (batch.base_sequence, batch.last_sequence)
+        # By first and last sequence of whole batches (`ProducerStateEntry.findDuplicateBatch`): a batch that was cut anew is none of these.
         same = (known for known in self.cached if (known.base_sequence, known.last_sequence) == wanted)
         return next(same, None) if batch.producer_epoch == self.epoch else None
 
@@ -111,6 +112,7 @@ class ProducerEntry:
         return Answer.APPENDED
 
     def _enter(self, epoch: int) -> None:
+        # `ProducerStateEntry.maybeUpdateProducerEpoch`: sequences start anew with an epoch; what is open stays open.
         if epoch != self.epoch:
             self.cached.clear()
             self.epoch = epoch
@@ -186,6 +188,7 @@ class Partition:
 
     def forget(self, producer_id: int) -> None:
         """Lose a producer's state, as by expiry, or by a leader that never had it."""
+        # producer.id.expiration.ms goes by the timestamps that clients set: one that writes old records is forgotten while it writes.
         self.entries.pop(producer_id, None)
 
     def _append(self, entry: ProducerEntry, batch: Batch) -> Answer:

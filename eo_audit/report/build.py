@@ -19,6 +19,7 @@ def warm_up() -> threading.Thread:
     Returns:
         The thread; nobody has to wait for it.
     """
+    # A daemon: a run that fails meanwhile must not wait for a chart library.
     thread = threading.Thread(target=_load, name="eo-audit-charts", daemon=True)
     thread.start()
     return thread
@@ -48,6 +49,7 @@ def write_report(out: Path, verdict: Mapping[str, object] | None = None) -> Path
     content = build_content(verdict or results.verdict, results.findings, _quotes(results))
     page = render(with_pictures(content, results.findings, results), {rule.code: rule.slug for rule in RULES})
     path = out / FILE
+    # Aside first: who has the old page open and reloads it gets the old one or the new one.
     waiting = path.with_suffix(".html.new")
     waiting.write_text(page, encoding="utf-8", errors="backslashreplace")
     return waiting.replace(path)
@@ -55,6 +57,7 @@ def write_report(out: Path, verdict: Mapping[str, object] | None = None) -> Path
 
 def _quotes(results: Results) -> Quote:
     """All quotes of a report, read in one pass over the dumps."""
+    # All at once, because a packed dump can only be read from its start.
     wanted = [(str(f["cluster"]), item) for f in results.findings for item in evidence_of(f)[:MAX_EVIDENCE]]
     texts = results.quotes(wanted)
 

@@ -68,11 +68,13 @@ def new_axes(*, height: float, left: float = 0.6, right: float = RIGHT, below: f
 def to_svg(figure: Figure, *, title: str, description: str) -> str:
     """The figure as an `<svg>` element that names itself to a screen reader and scales with the page."""
     buffer = io.StringIO()
+    # Without date and version of matplotlib: the same rows give the same page.
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
+    # The page gives the width; the viewBox keeps the proportions.
     svg = re.sub(r'\b(width|height)="[0-9.]+pt"', "", svg, count=2)
     # A page may have an id only once: those of groups go, those that are referred to get the chart's own name.
     own = hashlib.sha256((title + svg).encode()).hexdigest()[:8]

@@ -65,6 +65,7 @@ def partition_chart(rows: Sequence[Row], log: Row, concerns: Sequence[Concern]) 
     """
     lanes = _lanes(rows)
     names = _lane_names(lanes)
+    # Room for the longest name: matplotlib would cut it off.
     left = max(0.6, 0.15 + max(map(len, names.values())) * INCHES_PER_LETTER)
     first, end = whole(rows[0], "base_offset"), max(whole(row, "last_offset") for row in rows) + 1
     window = Window(first, end, INCHES_WIDE - left - RIGHT)
@@ -76,6 +77,7 @@ def partition_chart(rows: Sequence[Row], log: Row, concerns: Sequence[Concern]) 
     bottom = max(names) + 0.62 + LABEL_ROW * (max(labels.values(), default=-1) + 1)
     with chart_style():
         figure, axes = new_axes(height=LANE_INCHES * (bottom - top), left=left)
+        # A little paper on both sides, so that a batch at the edge has its outline.
         axes.set_xlim(first - 0.012 * (end - first), end + 0.012 * (end - first))
         axes.set_ylim(bottom, top)
         _draw_concerns(axes, here, labels, window=window, below=max(names) + 0.62)
@@ -123,6 +125,7 @@ def _label_rows(concerns: Sequence[Concern], window: Window) -> dict[int, int]:
     rows = {}
     for index in sorted(range(len(concerns)), key=lambda index: concerns[index].first):
         start = max(concerns[index].first, window.first)
+        # A name without room is left out, its shade stays; the page lists all findings.
         row = next((row for row in range(MAX_LABEL_ROWS) if free[row] <= start), None)
         if row is not None:
             rows[index] = row
@@ -157,6 +160,7 @@ def _draw_spans(axes: Axes, rows: Sequence[Row], lanes: Mapping[int, int], windo
         start, end = max(begin, window.first), max(whole(row, "last_offset") for row in members) + 1
         y = lanes[producer] + 0.42
         axes.plot([start, window.end if role == "open" else end], [y, y], color=colour(role), lw=2.2, solid_capstyle="butt")
+        # No marker ends it: the line leaves the picture.
         if role == "open":
             axes.plot([window.end], [y], marker=">", ms=6, color=colour(role), clip_on=False)
 
@@ -181,6 +185,7 @@ def _draw_batches(axes: Axes, rows: Sequence[Row], lanes: Mapping[int, int], win
         opaque = role in _OPAQUE
         edge, style = colour("paper" if opaque else role), _LINE_STYLE.get(role, "-")
         face = colour(role) if opaque else "none"
+        # Fill and outline apart: one collection has one transparency, and outlines should stay sharp.
         if not opaque:
             axes.add_collection(PolyCollection(corners, facecolors=colour(role), alpha=0.16, linewidths=0), autolim=False)
         axes.add_collection(PolyCollection(corners, facecolors=face, edgecolors=edge, linewidths=1.0, linestyles=[style]), autolim=False)
@@ -224,6 +229,7 @@ def overview_chart(shares: Mapping[str, Counts], log: Row, *, drawn: Sequence[tu
     start, end = whole(log, "log_start"), max(whole(log, "leo"), whole(log, "log_start") + 1)
     stretches = max((len(counts) for counts in shares.values()), default=1)
     edges = np.linspace(start, end, stretches + 1)
+    # A stretch without records is divided by one, and stays empty.
     total = np.maximum(sum((shares[role] for role in shares), np.zeros(stretches, np.int64)), 1)
     with chart_style():
         figure, axes = new_axes(height=0.78)

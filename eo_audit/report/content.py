@@ -157,6 +157,7 @@ def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Conten
 
 
 def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, Row], *, briefly: Collection[object]) -> tuple[Incident, ...]:
+    # Findings come in the order of the report, and a dictionary keeps it: the gravest finding places its incident.
     groups: dict[str, list[Shown]] = defaultdict(list)
     for finding in ordered:
         most = 1 if finding["finding_id"] in briefly else MAX_EVIDENCE
@@ -171,6 +172,7 @@ def _incident(incident_id: str, members: Sequence[Shown]) -> Incident:
     return Incident(
         cause=cause,
         effects=tuple(shown for shown in members if shown is not cause),
+        # That of the gravest of them: a cause may itself be only information.
         severity=min((str(row["severity"]) for row in rows), key=GRAVEST_FIRST.index),
         topics=tuple(sorted({str(row["topic"]) for row in rows if row.get("topic")})),
         rules=tuple(sorted({str(row["rule"]) for row in rows})),

@@ -49,6 +49,7 @@ def sorted_rows(batches: Iterable[pa.RecordBatch], key: tuple[str, ...], *, in_m
         key: names of the columns to sort by.
         in_memory: rows of one part.
     """
+    # Rows without payloads: the tables hold none.
     with tempfile.TemporaryDirectory(prefix="eo-audit-export-") as folder:
         parts: list[Path] = []
         part: pa.Table | None = None
@@ -56,6 +57,7 @@ def sorted_rows(batches: Iterable[pa.RecordBatch], key: tuple[str, ...], *, in_m
             if part is not None:
                 parts.append(_put_aside(part, Path(folder, f"{len(parts)}.arrow")))
             part = rows.sort_by([(column, "ascending") for column in key])
+        # The last part is in memory already; a small table is never written.
         streams = [_read_back(path) for path in parts] + ([_rows(part.to_batches())] if part is not None else [])
         yield from streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_order(key))
 

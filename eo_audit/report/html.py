@@ -65,6 +65,7 @@ class Anchors:
 
 def anchor(*names: object) -> str:
     """A page anchor for anything that has a name, whatever characters the name holds."""
+    # A transactional id may hold anything, blanks and quotes as well: its hash is a good anchor.
     return "at-" + hashlib.sha256(json.dumps(names, default=str).encode()).hexdigest()[:12]
 
 
@@ -135,6 +136,7 @@ def _remedy(text: object) -> Markup:
         if number % 2:
             parts.append((_BOX if " " in piece else _WORD).format(piece))
         else:
+            # The box ends the line, so a full stop behind it would stand alone on the next one.
             behind_box = number > 0 and " " in pieces[number - 1]
             parts.append(escape(piece.lstrip(".;,: ") if behind_box else piece))
     return Markup("").join(parts)
@@ -153,6 +155,7 @@ def _partition_order(row: Row, anchors: Anchors) -> tuple[bool, bool, str, str, 
 
 
 def _anchors(content: Content) -> Anchors:
+    # Dictionaries for sets that keep their order.
     findings: dict[str, dict[Link, None]] = defaultdict(dict)
     others: dict[str, dict[Link, None]] = defaultdict(dict)
     known = {*content.partition_charts, *content.id_charts, *map(partition_anchor, content.partitions[:MOST_PARTITIONS])}

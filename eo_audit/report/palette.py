@@ -13,6 +13,7 @@ _ALONE = {
     **{"finding": "#d1242f", "lso": "#8f55c8", "hw": "#7a858e"},
 }
 OUTCOMES = ("committed", "aborted", "open", "plain", "unknown")
+# Nearly black greys that differ by one step: no chart draws with them by itself.
 _STAND_INS = {role: f"#{number:02x}{number:02x}{number:02x}" for number, role in enumerate(_ALONE, start=1)}
 _ROLES = {colour: role for role, colour in _STAND_INS.items()}
 _COLOUR = re.compile("|".join(_ROLES))

@@ -23,6 +23,7 @@ MAX_BATCHES = 80  # that stay readable across one page
 AROUND = 24  # batches drawn on either side of a finding in a long log
 MAX_STRETCHES = 4  # of one partition
 STRETCHES_OF_STRIP = 180
+# Nobody knows how many batches lie in so many offsets: ten times as far until there are enough.
 _REACHES = (200, 2_000, 20_000, 200_000, 2_000_000)
 
 
@@ -76,6 +77,7 @@ def picture_of_partition(log: Row, findings: Sequence[Row], reader: Reader) -> P
         reader: where its history is read.
     """
     concerns = _concerns(findings)
+    # Without a finding the end of what consumers read is the place that people ask about.
     middles = [concern.first for concern in concerns] or [whole(log, "lso" if maybe(log, "lso") is not None else "leo")]
     stretches, left_out = _stretches(log, middles, reader)
     drawn = [(whole(rows[0], "base_offset"), whole(rows[-1], "last_offset")) for rows in stretches]

@@ -33,6 +33,7 @@ def address_of(cluster: str, evidence: Row) -> Address:
 
 def dump_path(dump_file: Mapping[str, object]) -> Path:
     """Where a row of `dump_files` lies: below its input, or the input itself."""
+    # An input may be one file; then its path is that of the file.
     given = Path(str(dump_file["input_path"]))
     return given if given.is_file() else given / str(dump_file["path"])
 

@@ -138,6 +138,7 @@ class Results:
             for outcome in pc.unique(rows["truth"].drop_null()).to_pylist():
                 batches = rows.filter(pc.field("truth") == outcome)
                 first, last = batches["base_offset"].to_numpy(), batches["last_offset"].to_numpy()
+                # A batch counts where it begins: at this scale a stretch is wider than a pixel, and a batch seldom as wide.
                 stretch = np.clip((first - start) * stretches // max(end - start, 1), 0, stretches - 1)
                 counts = np.bincount(stretch, weights=last - first + 1, minlength=stretches).astype(np.int64)
                 found[outcome] = found.get(outcome, np.zeros(stretches, np.int64)) + counts
@@ -186,6 +187,7 @@ class Results:
         Returns:
             `address_of` each item -> the text, or None.
         """
+        # By file, then by offset: gzip can only be read forward.
         places = sorted({address_of(cluster, item): whole(item, "length") for cluster, item in wanted}.items())
         found: dict[Address, str | None] = {}
         for (cluster, dump_file), here in groupby(places, key=lambda place: place[0][:2]):
@@ -259,6 +261,7 @@ class Results:
         return self.warehouse.scan(table, (), **numbers)
 
     def _selected(self, table: str, equal: Mapping[str, object]) -> "pa.Table":
+        # By these Parquet skips whole row groups; a bool is an int to Python, but not to a bound.
         numbers = {name: (value, value) for name, value in equal.items() if isinstance(value, int) and not isinstance(value, bool)}
         parts = list(self._scan(table, numbers))
         for name, value in equal.items():

@@ -11,6 +11,7 @@ from eo_audit.store.tables import Warehouse
 from eo_audit.words import Row, moment
 
 # Tables of a section's facts, the ones that say most first. Any section may hold messages of the tool and unread text.
+# A record of Kafka's own topics has a row of its fields and a plain one: the fields say more.
 _TABLES: Mapping[str, Sequence[str]] = {
     "log": ("batches", "coordinator_entries", "offset_commits", "records"),
     "snapshot": ("producer_snapshots",),
@@ -121,6 +122,7 @@ def _fact(file: Row, offset: int, warehouse: Warehouse) -> tuple[Row, str, Row]:
     sections = warehouse.find("dump_sections", dump_file_id=(file_id, file_id), byte_offset=(0, offset)).to_pylist()
     for section in sorted((row for row in sections if offset < row["byte_offset"] + row["length"]), key=lambda row: row["length"]):
         tables = (*_TABLES.get(section["kind"], ()), "tool_messages", "unread_spans")
+        # Most elements begin at the byte that was asked for, or a little before; a record of megabytes is looked for last.
         for lowest in (offset, max(0, offset - _NEAR), 0):
             for table in tables:
                 rows = warehouse.find(table, section_id=(section["section_id"],) * 2, byte_offset=(lowest, offset)).to_pylist()
@@ -142,4 +144,5 @@ def _fields(fact: Row) -> Iterator[tuple[str, str]]:
             continue
         if isinstance(value, list):
             value = ", ".join("-".join(str(part) for part in item.values()) if isinstance(item, dict) else str(item) for item in value)
+        # A number below 10^11 is a duration: as a moment it would be before 1974.
         yield name, f"{value}  ({moment(value)})" if name.endswith("_ms") and isinstance(value, int) and value > 10**11 else str(value)

@@ -37,6 +37,7 @@ _COMMAND = re.compile(r"`([^`]+)`")
 def console(stream: IO[str] | None = None) -> Console:
     """Where results go: at most 100 columns wide, without colours where nobody watches."""
     screen = Console(file=stream or sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    # A file or a pipe has no width: the same text everywhere, so that two runs can be compared.
     screen.width = min(screen.width, WIDTH) if screen.is_terminal else WIDTH
     return screen
 
@@ -49,6 +50,7 @@ def watched() -> Iterator[Callable[[str, int, int], None]]:
         A function that is told what is done, how much of it, and of how much.
     """
     screen = Console(stderr=True, highlight=False)
+    # On standard error: what stands on standard output may go into a file or a mail.
     columns = (SpinnerColumn("line"), TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True, disable=not (screen.is_terminal and sys.stdout.isatty())) as bars:
         steps: dict[str, TaskID] = {}
@@ -74,6 +76,7 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
         screen.print(summary(content, out))
         for block in (_results(out), *_next_steps(content, out, many=content.many_clusters)):
             screen.print(block, soft_wrap=isinstance(block, Text))
+    # rich fills every cell with blanks; whoever copies a line should not copy them.
     screen.file.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
@@ -90,6 +93,7 @@ def show_element(element: Element, screen: Console) -> None:
 def summary(content: Content, out: Path) -> Table:
     """The one table: verdict, incidents, what is held back, what was not covered."""
     verdict = str(content.verdict["verdict"])
+    # Only the verdict in capitals: `PASS, but` has a but to be read.
     label = content.label.replace(verdict, verdict.upper())
     title = Text.assemble((label, STYLES["unknown" if label != verdict.upper() else verdict]), "  ", visible(content.headline))
     many = content.many_clusters
@@ -136,6 +140,7 @@ def _incident_rows(content: Content, out: Path, *, many: bool) -> Iterator[Cells
     rest = Counter("waiting" if content.is_waiting(incident) else incident.severity for incident in told[MOST_INCIDENTS:])
     if rest:
         yield "", "", "", f"and {_counted(rest)} more: eo-audit export findings --out {shlex.quote(str(out))}"
+    # Notes by rule and number: a healthy cluster may have thousands, of empty markers alone.
     quiet = [incident for incident in content.incidents if incident.severity == "info" and not content.is_waiting(incident)]
     notes = Counter(f"{incident.cause.row['rule']} {incident.cause.row['slug']}" for incident in quiet)
     if notes:
@@ -172,6 +177,7 @@ def _held_back_rows(content: Content, *, many: bool) -> Iterator[Cells]:
     for partition in content.partitions:
         lso, hw = partition.get("lso"), partition.get("hw")
         if isinstance(lso, int) and isinstance(hw, int) and lso < hw:
+            # The first replica speaks for all that say the same.
             rows.setdefault((partition["cluster"], partition["topic"], partition["partition"], lso, hw), partition)
     for (_, _, _, lso, hw), partition in list(rows.items())[:MOST_ROWS]:
         held = held_back(partition, content.verdict.get("as_of_ms"))
@@ -255,6 +261,7 @@ def _next_step(block: Sequence[Incident], out: Path, *, many: bool) -> Iterator[
     yield from _remedy(str(row["remedy"]))
     for evidence in block[0].cause.evidence[:1]:
         yield from _prose("The line that shows it:")
+        # Two clusters may have dump files of one name.
         whose = ["--cluster", str(row["cluster"])] if many else []
         yield _command(shlex.join(["eo-audit", "show", evidence.address, *whose, "--out", str(out)]))
 
@@ -263,6 +270,7 @@ def _remedy(remedy: str) -> Iterator[RenderableType]:
     """Prose, wrapped; each command that has arguments on an unbroken line of its own, so that it can be copied."""
     prose = ""
     for number, part in enumerate(_COMMAND.split(remedy)):
+        # `split` by a group gives prose and command in turn; a single word is a name, not a command.
         if number % 2 == 0 or " " not in part:
             prose += part
             continue

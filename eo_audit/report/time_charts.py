@@ -84,6 +84,7 @@ def _status(entry: Row) -> str:
 def _draw_step(axes: Axes, entry: Row, *, place: int, end_ms: int | None, note: str | None) -> None:
     status, odd = _status(entry), _is_odd(entry)
     role = STATE_ROLE.get(status, "unknown")
+    # PrepareX is an outline: it is meant to pass.
     passing = status.startswith("Prepare") or role == "unknown"
     box = {"fc": "none" if passing else colour(role), "ec": colour("finding" if odd else role), "lw": 2.4 if odd else 1.0}
     axes.add_patch(Rectangle((place + 0.02, 0.25), 0.95, 0.58, **box))
@@ -92,6 +93,7 @@ def _draw_step(axes: Axes, entry: Row, *, place: int, end_ms: int | None, note: 
     lasted = "" if end_ms is None else duration(max(end_ms - whole(entry, "batch_timestamp_ms"), 0))
     axes.text(middle, 0.41, lasted, fontsize=7.6, ha="center", va="center", color=on)
     epoch = entry.get("producer_epoch")
+    # Only where it changes: an epoch over every step would hide the changes.
     if epoch is not None and (place == 0 or epoch != entry.get("previous_epoch")):
         axes.text(place + 0.02, 0.97, f"epoch {epoch}", fontsize=8, va="center", color=colour("ink"))
     for line, (text, colour_of) in enumerate(_told(entry, note)):
@@ -121,6 +123,7 @@ def open_transactions_chart(begins: Times, ends: Times) -> str:
     """
     start, end = int(begins.min()), int(max(ends.max(), begins.max() + 1))
     instants = np.linspace(start, end, INSTANTS).astype(np.int64)
+    # What is open at the end is open there, not ended.
     counts, ages = _open_at(instants, begins, np.where(ends == end, ends + 1, ends))
     size, unit = _unit(end - start)
     with chart_style():
@@ -154,4 +157,5 @@ def _open_at(instants: Times, begins: Times, ends: Times) -> tuple[Times, Times]
 
 def _unit(ms: int) -> tuple[int, str]:
     units: Mapping[str, int] = {"days": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1_000}
+    # From three of a unit on: `90 s` is easier to read than `1.5 min`.
     return next(((size, unit) for unit, size in units.items() if ms >= 3 * size), (1, "ms"))

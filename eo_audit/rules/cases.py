@@ -17,6 +17,7 @@ from eo_audit.rules.sources import SOURCES, Source
 
 MOST_TELLING = 20
 _OF_CASE = "PARTITION BY rule, replica_log_id, key"
+# Down to the address, so that no two hits are equal and every run shows the same ones.
 _MOST_TELLING_FIRST = f"{_OF_CASE} ORDER BY weight DESC, first_offset ASC NULLS LAST, section_id, byte_offset"
 
 
@@ -31,6 +32,7 @@ def cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFram
         The columns of a hit, at most 20 rows for each (rule, replica_log_id, key), with `rank` (1 is the most telling), `hits` (rows of
         the case), `all_records`, `case_first`, `case_last`, `case_timestamp_ms`.
     """
+    # A table that no rule of this run reads is not scanned.
     codes = [rule.code for rule in rules]
     tables = sorted({rule.reads[0] for rule in rules if rule.where is not None})
     found = [hits_of_table(SOURCES[table], histories[table], [rule for rule in rules if rule.reads[0] == table]) for table in tables]
@@ -63,6 +65,7 @@ def hits(source: Source, rows: DataFrame, *, key: str, weight: str, columns: Seq
         columns: what the words of these rules read, besides `source.about`.
     """
     prefix = source.addresses[0][0]
+    # As JSON: rows of nine tables go through one union, and each has its own columns.
     places = [f"{other}{part}" for other, _ in source.addresses for part in ("section_id", "byte_offset", "length")]
     offsets = [offset for _, offset in source.addresses]
     return rows.selectExpr(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from eo_audit.words import shell
 
+# The address stays a variable: nobody but the reader knows from where brokers can be reached.
 TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
 DESCRIBES_PRODUCERS = (2, 8)  # brokers that answer DescribeProducers (KIP-664)
 FIRST_TOOL = (3, 0)  # kafka-transactions.sh; brokers that answer DescribeTransactions, and find a transaction by its start offset
@@ -11,11 +12,13 @@ TERMINATES = (4, 1)  # the tool's forceTerminateTransaction (KIP-939), which is 
 
 Version = tuple[int, ...] | None  # of the brokers (major, minor); None where it is not known
 
+# Before 4.1 no tool that comes with Kafka calls `Admin.fenceProducers`; a Java program of one file does.
 _FENCE = (
     "import java.util.*; import org.apache.kafka.clients.admin.*; class Fence { public static void main(String[] a) throws Exception { "
     'try (Admin admin = Admin.create(Map.<String, Object>of("bootstrap.servers", a[0]))) '
     "{ admin.fenceProducers(List.of(a[1])).all().get(); } } }"
 )
+# kafka-topics.sh is on the PATH wherever Kafka's tools are, and its libraries lie beside it.
 _LIBS = '"$(dirname "$(command -v kafka-topics.sh)")/../libs/*"'
 
 

@@ -108,6 +108,7 @@ class Context:
 
     def limited_to(self, asks: tuple[str, ...]) -> "Context":
         """The context as a rule sees it: what it did not ask for raises `NotAsked`."""
+        # Closed, not empty: an empty table would acquit every case in silence.
         return replace(self, **{name: _Closed(name) for name in ASKED if name not in asks})  # type: ignore[arg-type]
 
     def cluster(self, name: str) -> Row:
@@ -153,6 +154,7 @@ class Context:
 
     def version(self, cluster: str) -> tuple[int, ...] | None:
         """The broker version (major, minor), where the manifest says it."""
+        # `3.9.1`, and `4.0` as well; what is written in another way is not guessed at.
         parts = (self.cluster(cluster).text("kafka_version") or "").split(".")[:2]
         return tuple(int(part) for part in parts) if len(parts) == 2 and all(part.isdigit() for part in parts) else None
 
@@ -173,7 +175,9 @@ class Context:
     def ended_elsewhere(self, log: Log, producer_id: int) -> bool:
         """A replica that reaches further shows that what is open here has ended."""
         end = log.numbers.number("leo")
+        # Replicas are prefixes of one log, but for its end above the high watermark: the longer one knows what came.
         further = [other for other in self.replicas(log) if other.numbers.number("leo") > end]
+        # Open here and not there: a marker lies between the two ends.
         return any((other.log_id, producer_id) not in self.open_spans for other in further)
 
     def fate(self, log: Log, producer_id: int) -> str | None:
@@ -192,6 +196,7 @@ class Context:
     def owner(self, log: Log, producer_id: int) -> Row | None:
         """The transaction of what is open here, whatever its producer did since; the producer's last one where none is known."""
         row = self.fates.get((log.log_id, producer_id))
+        # A producer may have begun another transaction elsewhere since: the one that order gives this span counts.
         own = self.instances.get(row.word("instance_id")) if row is not None else None
         return own if own is not None else self.last_of_producer.get((log.cluster, producer_id))
 
@@ -199,6 +204,7 @@ class Context:
         """The transaction of what is open here is complete, and its marker should stand in this log and does not."""
         row = self.fates.get((log.log_id, producer_id))
         instance = self.instances.get(row.word("instance_id")) if row is not None else None
+        # While PrepareX stands the marker may still be on its way (`TransactionMarkerChannelManager` tries again for ever).
         if instance is None or instance.text("last_status") in UNFINISHED:
             return False
         return (log.topic, log.partition) in self.unmarked.get(instance.word("instance_id"), ())

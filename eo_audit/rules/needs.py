@@ -137,6 +137,7 @@ def sentences(unknowns: "set[Unknown]") -> tuple[str, str]:
         places.setdefault(item.because, []).append(item.place)
     listed = [
         (REASONS[because], some(_each_cluster_once(found), most=4))
+        # What concerns most places is read first.
         for because, found in sorted(places.items(), key=lambda item: -len(item[1]))
     ]
     why = "; ".join(reason.why.format(places=found) for reason, found in listed)
@@ -173,6 +174,7 @@ def _unread(log: "Log") -> str | None:
 
 
 def _past(log: "Log", _context: "Context") -> str | None:
+    # What one dump more would mend comes first, then what only better words about the log would.
     if _has(log, "hole", "segment_missing", "head_missing"):
         return "missing_segments"
     if (unread := _unread(log)) is not None:
@@ -226,6 +228,7 @@ def _dumped(_log: "Log", _context: "Context") -> str | None:
 
 
 def _payload(log: "Log", _context: "Context") -> str | None:
+    # Without --print-data-log there are sizes and no hashes: two records of one size are not the same record.
     return None if "payload_edge" in log.subjects else "payload_not_printed"
 
 
@@ -234,6 +237,7 @@ UNREAD = "unread text: "  # how it begins to say that text stands there which wa
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
 # The reasons of the table `unmatched`, the gravest first.
 _WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
+# Rules name what they need (`Rule.needs`); each is asked of one log, and the first that is not met is the reason.
 _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "supported": _supported,
     "order": _order,

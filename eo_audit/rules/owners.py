@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from eo_audit.words import shown
 
+# As `java.util.UUID` prints it: Kafka Streams names its process so.
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
@@ -46,6 +47,8 @@ class _Shape:
     lost: str
 
 
+# Flink keeps the transactions of a checkpoint in its state and commits them after a restart (`KafkaCommitter`): an abort by hand takes
+# records away that it counts as written.
 _FLINK_FIRST = (
     "Restart the Flink job first, from its newest checkpoint or savepoint: it commits what a finished checkpoint promised and aborts the "
     "rest"
@@ -55,6 +58,7 @@ _STREAMS_FIRST = (
     "Restart the Kafka Streams application {app} first, with its state directory: it ends the transaction itself and processes the input "
     "again"
 )
+# KIP-129 (exactly_once) and KIP-447 (exactly_once_v2): input offsets are committed in the transaction itself.
 _STREAMS_LOST = (
     "nothing, if the application runs again: output, state and input offsets are one transaction, so the input is processed again"
 )
@@ -86,6 +90,7 @@ _SHAPES = (
     ),
     _Shape(
         "connect",
+        # KIP-618: group id, connector and task; only a `connect` somewhere in it tells it from any other id with two dashes.
         re.compile(r"(?P<group>(?=.*connect).+?)-(?P<connector>[^-].*)-(?P<task>\d+)", re.IGNORECASE),
         "a Kafka Connect source task (group.id, connector and task {task})",
         "Restart that connector first: the workers fence the old task, and the new one reads the same records from the source again",

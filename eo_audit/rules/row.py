@@ -32,6 +32,7 @@ class Row:
     def maybe(self, name: str) -> int | None:
         """A whole number, or None."""
         value = self._value(name)
+        # Explanations run over rows of any release: a column of another type is as good as none.
         return value if isinstance(value, int) else None
 
     def number(self, name: str, default: int = 0) -> int:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 SEVERITIES = ("info", "warning", "error", "critical")
 RANK = {name: rank for rank, name in enumerate(SEVERITIES)}
 CERTAINTIES = ("definite", "likely", "open")
+# What they hold is of no partition that clients write.
 COORDINATOR_TABLES = frozenset({"coordinator_history", "transaction_instances"})
+# Each part is a paragraph: it ends with an empty line, or with the docstring.
 _PART = re.compile(r"^(Proves|Bad history|Legal look-alike): (.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 

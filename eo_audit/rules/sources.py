@@ -59,6 +59,7 @@ _SOURCES = (
     Source(
         table="transaction_instances",
         first="first_entry_offset",
+        # As far as the transaction got.
         last="coalesce(complete_offset, prepare_offset, first_entry_offset)",
         timestamp="coalesce(decided_at_ms, start_ms)",
         addresses=(("", "first_entry_offset"), ("last_", "complete_offset")),
@@ -75,6 +76,7 @@ _SOURCES = (
     ),
     Source(
         table="visibility",
+        # The row of a log speaks of what its consumers wait for.
         first="lso",
         # What is held back reaches up to, and not including, the high watermark.
         last="hw - 1",

@@ -43,6 +43,7 @@ def subjects(histories: Mapping[str, DataFrame]) -> DataFrame:
         replica_log_id, not_dumped (JSON of cluster, topic and partition where there is no log), bits (see `names_of`); one row each.
     """
     tables = sorted({table for table, _ in SUBJECTS.values()})
+    # One scan of each history, for all subjects that are about it.
     rows = reduce(DataFrame.unionByName, [_bits_of(table, histories[table]) for table in tables])
     return rows.groupBy("replica_log_id", "not_dumped").agg(F.bit_or("bits").alias("bits"))
 

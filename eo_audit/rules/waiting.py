@@ -56,7 +56,9 @@ def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int |
         of_log = log.cluster, last.maybe("replica_log_id") if last is not None else None
         there, surely = context.coordinator_now(*of_log) or now, context.coordinator_now_at_least(*of_log) or now
         return Age(max(0, there - start), "coordinator", max(0, there - start), surely_ms=max(0, surely - start))
+    # Without the coordinator's start only what brokers wrote around the first open offset bounds the age, from both sides.
     numbers, blocker = log.numbers, log.numbers.maybe("blocker_first_offset")
+    # The clocks of `visibility` are those around what holds the LSO; of another open transaction they say less.
     same = blocker is not None and blocker == first_offset and numbers.maybe("blocker_producer_id") == producer_id
     after = numbers.maybe("blocker_began_after_ms") if None not in (blocker, first_offset) else None
     by = numbers.maybe("blocker_open_by_ms") if same else None
@@ -84,6 +86,7 @@ def frees_at_ms(last: Row | None, cluster: Row) -> int | None:
     start, timeout = last.maybe("start_ms"), last.maybe("timeout_ms")
     if start is None or start < 0 or timeout is None or timeout == NEVER_TIMES_OUT:
         return None
+    # `TransactionCoordinator.abortTimedOutTransactions` runs once an interval, so it may come by that much late.
     return start + timeout + cluster.number("abort_scan_interval_ms", 10_000)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+# The types that occur in `schemas/`: another one is an error here, not a surprise in a reader.
 _ARROW = {"long": "int64", "integer": "int32", "boolean": "bool_", "string": "string", "double": "float64", "binary": "binary"}
 
 
@@ -83,6 +84,7 @@ def schema(table: str) -> TableSchema:
 
 def table_names(family: str | None = None) -> list[str]:
     """Names of all tables, or of one family (facts, histories, results), sorted."""
+    # Sorted: the file system's order is another one on each machine.
     names = sorted(path.stem for path in _folder().glob("*.json"))
     return [name for name in names if family in (None, schema(name).family)]
 

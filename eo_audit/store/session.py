@@ -29,6 +29,7 @@ from eo_audit.errors import ConfigurationError
 from eo_audit.store.jars import CHECKOUT, JARS, cache_folder, fetch_jars, jar_paths
 from eo_audit.store.scratch import own_folder
 
+# Delta's rules of planning come with the extension, its tables with the catalog.
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -100,6 +101,7 @@ def _local_settings(config: Config, profile: Profile, notice: Callable[[str], ob
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": profile.driver_memory,
+        # Python of the tasks is a new process, which would not find a checkout that is not installed.
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")])),
         # Shuffles and spills hold rows of the dumps: in a folder of this run that goes with it, not in the temporary folder of all.
         "spark.local.dir": str(own_folder()),
@@ -115,12 +117,14 @@ def _local_settings(config: Config, profile: Profile, notice: Callable[[str], ob
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
     """Start Java and open a session; what Java says goes to a file without a name, and is quoted only when it does not start."""
+    # Without the defaults: a spark-defaults.conf of the machine is for other programs, and could change what is found.
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with tempfile.TemporaryFile() as log:
         # One Java a process: a second session lives with the memory and the options that the first one started with.
         if SparkContext._gateway is None:
             SparkContext(conf=conf, gateway=_gateway(conf, log))
         spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    # Spark warns of much that is meant so (no native Hadoop, windows without a partition); what fails raises.
     spark.sparkContext.setLogLevel("ERROR")
     _remember_classes(spark)
     return spark
@@ -161,6 +165,7 @@ def require_java() -> str:
         ConfigurationError: there is none, or it is older than Spark needs.
     """
     java = _java()
+    # A home without a `release` file is rare (a stripped image): only then is a process started to ask.
     version = _release(java) or _asked(java)
     major = re.match(r"(?:1\.)?(\d+)", version)
     if major is None or int(major.group(1)) < OLDEST_JAVA:
@@ -215,6 +220,7 @@ def write_archive(dumps: Path) -> Path:
     archive = archive_path()
     if archive.is_file():
         return archive
+    # Java that is killed leaves half an archive: under its name it would be mapped at every start.
     unfinished = archive.with_suffix(".part")
     with tempfile.TemporaryDirectory() as out:
         # Java writes the archive when Python is gone already; it holds the pipe of its output until it has ended too.

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import eo_audit
 from eo_audit import pipeline
 from eo_audit.pipeline import Options
+from eo_audit.report.results import Results
 
 DUMPS = Path(__file__).parents[1] / "data/corpus/dumps/hanging_txn_k39"
 LOG = "broker-1/orders-0/00000000000000000000.log.txt"
@@ -76,23 +77,41 @@ def hidden_by_a_header_key(lines: list[str]) -> tuple[list[str], int]:
     return [*lines[:first], *record, *moved(lines[first + 2 :], grow)], grow
 
 
-@pytest.mark.parametrize("forge", [hidden_by_a_value, hidden_by_a_header_key])
-def test_no_record_hides_a_hanging_transaction(
-    forge: Callable[[list[str]], tuple[list[str], int]], spark: SparkSession, tmp_path: Path
-) -> None:
-    dumps = tmp_path / "dumps"
-    shutil.copytree(DUMPS, dumps)
-    lines, grow = forge((dumps / LOG).read_text().split("\n"))
-    (dumps / LOG).write_text("\n".join(lines))
-    listing = dumps / "broker-1/listing.txt"
-    listing.write_text(listing.read_text().replace(f"{SIZE} orders-0/", f"{SIZE + grow} orders-0/"))
-    pipeline.run(tmp_path / "out", [dumps], Options(), spark=lambda: spark)
-    results = eo_audit.open(tmp_path / "out")
-    found = {(row["rule"], row["partition"]) for row in results.findings if row["severity"] != "info"}
+FORGED: dict[str, Callable[[list[str]], tuple[list[str], int]]] = {
+    "by-a-value": hidden_by_a_value,
+    "by-a-header-key": hidden_by_a_header_key,
+}
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """One audit of all forged dumps, each a cluster of its own."""
+    root = tmp_path_factory.mktemp("forged")
+    for cluster, forge in FORGED.items():
+        dumps = shutil.copytree(DUMPS, root / cluster)
+        manifest = dumps / "manifest.yaml"
+        manifest.write_text(re.sub(r"^cluster: .*$", f"cluster: {cluster}", manifest.read_text(), flags=re.MULTILINE))
+        lines, grow = forge((dumps / LOG).read_text().split("\n"))
+        (dumps / LOG).write_text("\n".join(lines))
+        listing = dumps / "broker-1/listing.txt"
+        listing.write_text(listing.read_text().replace(f"{SIZE} orders-0/", f"{SIZE + grow} orders-0/"))
+    pipeline.run(root / "out", [root / cluster for cluster in FORGED], Options(), spark=lambda: spark)
+    return eo_audit.open(root / "out")
+
+
+@pytest.mark.parametrize("cluster", FORGED)
+def test_no_record_hides_a_hanging_transaction(results: Results, cluster: str) -> None:
+    found = {(row["rule"], row["partition"]) for row in results.findings if row["severity"] != "info" and row["cluster"] == cluster}
     assert ("T01", 1) in found
     assert {rule for rule, _ in found} <= {"T01", "T02", "T07", "L01"}
+    doubted = results.rows("coverage", cluster=cluster, reason="unread text: ambiguous")
+    assert {(row["topic"], row["partition"]) for row in doubted} == {("orders", 0)}
+
+
+def test_what_cannot_be_judged_for_a_forgery_says_so(results: Results) -> None:
     judged = results.verdict["rules"]
     why, bring = judged["T01"]["unknown_why"], judged["T01"]["bring"]
-    assert why == "Text of the dumps of orders-0 (broker 1) can be read in more than one way, so none is believed"
-    assert "orders-0 (broker 1) again without --print-data-log" in bring and "with --print-data-log" not in bring
+    logs = ", ".join(f"{cluster}: orders-0 (broker 1)" for cluster in sorted(FORGED))
+    assert why == f"Text of the dumps of {logs} can be read in more than one way, so none is believed"
+    assert f"{logs} again without --print-data-log" in bring and "with --print-data-log" not in bring
     assert [unknown["because"] for unknown in results.verdict["unknowns"]] == ["unread_bytes"]

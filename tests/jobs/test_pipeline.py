@@ -65,9 +65,9 @@ def copies_after_each_commit(monkeypatch: pytest.MonkeyPatch, out: Path, folder:
 
 
 def test_a_run_that_dies_leaves_the_previous_results_and_can_be_repeated(
-    spark: SparkSession, hanging_k39: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, hanging_example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = shutil.copytree(hanging_k39, tmp_path / "out")  # of FIRST
+    out = shutil.copytree(hanging_example, tmp_path / "out")
     before = results(out)
     copies = copies_after_each_commit(monkeypatch, out, tmp_path / "copies")
     run(spark, out, SECOND)

@@ -34,6 +34,7 @@ RULE = Rule(
     where=f"decision = 'ABORT' AND abort_cause IN {SERVER_SIDE}",
     by="transactional_id",
     columns="abort_cause start_ms decided_at_ms timeout_ms abort_cause_certainty abort_cause_alternatives data_epoch",
+    # A timeout or a fence is Kafka at work: the records are gone for every reader, as promised.
     informs=True,
     cause="a producer that died, was too slow for transaction.timeout.ms, or was replaced by another with the same transactional.id",
     remedy="Nothing to repair; safe to leave: the transaction is aborted everywhere.",

@@ -30,7 +30,9 @@ RULE = Rule(
     severity="error",
     reads=("transaction_instances",),
     subject="transaction",
+    # A dump that stops before the log does may lack the PrepareX.
     needs=("end",),
+    # Within its timeout this is every transaction at work: `explain` asks the coordinator's clock.
     where="is_last AND last_status = 'Ongoing'",
     by="transactional_id",
     columns="start_ms timeout_ms partitions data_epoch coordinator_partition",

@@ -24,6 +24,7 @@ RULE = Rule(
     severity="info",
     reads=("coordinator_history",),
     subject="coordinator_entry",
+    # Whether a failed append explains it is the replay's word (`model.coordinator`), not this row's.
     where="step = 'ghost'",
     by="transactional_id",
     columns=(

@@ -30,12 +30,14 @@ RULE = Rule(
     severity="error",
     reads=("coordinator_history",),
     subject="coordinator_entry",
+    # What a failed append left behind belongs to a state that memory never took: C09 tells it.
     where="field_change IS NOT NULL AND step <> 'ghost'",
     by="transactional_id",
     columns=(
         "field_change entry_offset previous_status status previous_partitions partitions previous_epoch step_reason timeout_ms "
         "previous_timeout_ms start_ms previous_start_ms"
     ),
+    # Partitions may have got the right markers all the same: T05 and T06 say whether.
     proves_delivery_wrong=False,
     cause="entries that no coordinator wrote, or a coordinator bug",
     remedy="Verify the markers of the transaction (T05, T06) and compare the replicas of this coordinator partition.",

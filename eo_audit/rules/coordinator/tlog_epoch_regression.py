@@ -23,9 +23,11 @@ RULE = Rule(
     severity="critical",
     reads=("coordinator_history",),
     subject="coordinator_entry",
+    # The producer's epoch in the entries of one id only rises, by the steps of its protocol (`TransactionMetadata.prepareTransitionTo`).
     where="epoch_step IN ('regression', 'jump', 'pid_change_epoch_not_zero')",
     by="transactional_id",
     columns="epoch_step previous_pid previous_epoch entry_offset previous_status status step_reason",
+    # Fencing is in danger, no record is shown to be wrong: P05 shows those.
     proves_delivery_wrong=False,
     cause="a truncated or forked coordinator log (unclean election on __transaction_state), or entries that no coordinator wrote",
     remedy=(

@@ -22,6 +22,7 @@ RULE = Rule(
     severity="error",
     reads=("coordinator_history",),
     subject="coordinator_entry",
+    # Dead and PrepareEpochFence live in memory only: `TransactionLog.valueToBytes` never gets them, an expired id is a tombstone.
     where=f"step = 'illegal' AND step_reason IN {NEVER_WRITTEN}",
     by="transactional_id",
     columns="entry_offset status previous_status previous_epoch step_reason",

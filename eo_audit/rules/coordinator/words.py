@@ -22,6 +22,7 @@ def name_of(row: Row) -> str:
 def asked(row: Row, context: "Context") -> str:
     """What to ask the coordinator before anything is done."""
     version = context.version(row.word("cluster"))
+    # DescribeTransactions (KIP-664) came with 3.0: the log itself is all that older brokers can be asked.
     if version is not None and version < commands.FIRST_TOOL:
         return "dump the end of its partition of __transaction_state again (brokers before 3.0 do not answer describe)"
     return commands.describe(row.text("transactional_id") or "") + (" (brokers from 3.0)" if version is None else "")

@@ -27,6 +27,7 @@ RULE = Rule(
     severity="warning",
     reads=("producer_edges",),
     subject="producer_edge",
+    # Without printed payloads there are no hashes, and silence proves nothing.
     needs=("payload",),
     find=candidates,
     found="earlier later",

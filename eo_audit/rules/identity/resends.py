@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from eo_audit.rules.row import Row
 
+# As many as `producer_edges` keeps (`history.edges.EDGE_RECORDS`).
 MOST = 64  # records known at each end of a producer
 FAR_APART = 3  # records that a repeat which does not follow at once must have
 
@@ -65,6 +66,7 @@ def tail(rows: Sequence[Row]) -> list[Written]:
 
 
 def _records(row: Row, name: str) -> list[Written]:
+    # Of a transaction that was aborted the second writing is what exactly-once promises, and no resend.
     plain = not row.flag("is_transactional")
     return [
         Written(
@@ -81,6 +83,7 @@ def _records(row: Row, name: str) -> list[Written]:
 def suffix_as_prefix(earlier: Sequence[Written], later: Sequence[Written]) -> Run | None:
     """The longest end of what one producer wrote that is the beginning of what the other wrote, aborted records left out."""
     ends, starts = [r for r in earlier if r.visible], [r for r in later if r.visible]
+    # From the longest on: the first that fits is the one.
     for length in range(min(len(ends), len(starts)), 0, -1):
         if _same(ends[-length:], starts[:length]):
             return _run(ends[-length:], starts[:length], others=[*ends[:-length], *starts[length:]])

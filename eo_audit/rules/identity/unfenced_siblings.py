@@ -33,6 +33,7 @@ RULE = Rule(
     code="I06",
     slug="unfenced-siblings",
     severity="info",
+    # Spans say whether both were open at one time; edges, whether they wrote the same keys.
     reads=("producer_edges", "transaction_spans", "transaction_instances"),
     subject="producer_edge",
     needs=("payload",),
@@ -99,6 +100,7 @@ def _are_numbered(context: "Context", cluster: str, transactional_id: str) -> bo
     """Three or more ids that differ in a plain number are the shards of one application, each with its own number: no hand-over."""
     names = (last.text("transactional_id") for (place, _), last in context.last_of_producer.items() if place == cluster)
     alike = {name for name in names if name and stem(name) == stem(transactional_id)}
+    # An index of one to four digits: longer numbers are times or random.
     return len(alike) >= FEWEST_SHARDS and all(_NUMBERED.search(name) for name in alike)
 
 
@@ -109,6 +111,7 @@ def _are_streams(ids: list[str | None]) -> bool:
 
 def _shared_keys(first: list[Row], second: list[Row]) -> float:
     keys = [{r.what[0] for r in (*head(rows), *tail(rows)) if r.what[0] is not None} for rows in (first, second)]
+    # Of the one with fewer keys: a job that has just taken over has written few.
     fewer = min(len(keys[0]), len(keys[1]))
     return len(keys[0] & keys[1]) / fewer if fewer else 0.0
 
@@ -133,4 +136,5 @@ def _is_abandoned(context: "Context", case: Case, producer_id: int) -> bool:
     last = context.last_of_producer.get((case.log.cluster, producer_id)) if case.log else None
     if last is None:
         return False
+    # A job that went on would have ended it: what times out was left alone.
     return last.text("last_status") == "Ongoing" or last.text("abort_cause") in ("coordinator_timeout", "timeout_or_fence")

@@ -20,9 +20,11 @@ def resent(case: Case, context: "Context") -> Run | None:
         return None
     if earlier == later:
         return max((repeated(records) for records in (head(first), tail(first))), key=lambda run: run.length if run else 0)
+    # A restarted producer counts from 0 again; one that goes on has been answered, and sends nothing twice.
     starts_anew = second[0].maybe("first_base_sequence") in (0, None)
     follows = second[0].number("first_offset") > first[-1].number("last_offset")
     gap = gap_ms(case, context)
+    # Clients set these times: where they are missing they rule nothing out.
     soon = gap is None or gap <= RESTART_WINDOW_MS
     return suffix_as_prefix(tail(first), head(second)) if starts_anew and follows and soon else None
 

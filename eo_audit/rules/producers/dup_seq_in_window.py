@@ -25,6 +25,7 @@ RULE = Rule(
     severity="critical",
     reads=("producer_history",),
     subject="sequenced_batch",
+    # Both copies are there: nothing that was not dumped makes one of them right.
     needs=("order",),
     where=f"label = 'duplicate' AND data_batches_since_same < {WINDOW}",
     # The closest copies tell most: the broker had the least excuse to have forgotten the first.

@@ -35,6 +35,7 @@ RULE = Rule(
     # One case a log: after a retention run every producer of a log may begin like this.
     by="",
     columns="base_offset base_sequence is_transactional",
+    # From 2.5 on (KIP-360) a leader takes any first sequence of a producer id that it does not know.
     informs=True,
     cause="the beginning of the producer's history was removed (retention, DeleteRecords, compaction) or expired",
     remedy="Nothing to do. Older dumps of the same partition would show the missing past.",

@@ -21,6 +21,7 @@ RULE = Rule(
     slug="plain-in-open-txn",
     severity="critical",
     reads=("producer_history",),
+    # Without transactional batches nothing can be open.
     subject="transactional_batch",
     needs=("order", "past"),
     # No broker appends it, in any origin (ProducerAppendInfo throws InvalidTxnStateException): where a hole lies between, the marker is in

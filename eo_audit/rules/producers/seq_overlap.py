@@ -22,7 +22,9 @@ RULE = Rule(
     severity="critical",
     reads=("producer_history",),
     subject="sequenced_batch",
+    # Two batches that are there prove it, whatever a hole hides.
     needs=("order",),
+    # The same records in other batches: the broker compares whole batches only (`ProducerStateEntry.findDuplicateBatch`).
     where="label = 'overlap'",
     columns="base_offset last_offset overlaps_offset base_sequence last_sequence",
     cause="a client re-batched its retry after the leader had lost the producer's state, or a client library numbers its retries wrongly",

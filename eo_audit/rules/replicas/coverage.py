@@ -35,6 +35,7 @@ RULE = Rule(
     subject="batch",
     # What is missing by a fault is R02, R03 and R04; what lies behind it is theirs, too.
     where="state NOT IN ('covered', 'compacted', 'hole', 'disorder', 'crc_invalid', 'not_judged')",
+    # One case for each kind of gap of a log, not for each gap.
     by="state",
     columns="state reason first_offset last_offset",
     informs=True,

@@ -23,6 +23,7 @@ RULE = Rule(
     subject="batch",
     # The tool checks the CRC itself (isvalid); everything behind it in the log is not judged.
     where="state = 'crc_invalid'",
+    # The first one only: what follows it is not judged.
     by="state",
     columns="last_offset first_offset",
     cause="a disk or memory fault, or a file changed by hand",

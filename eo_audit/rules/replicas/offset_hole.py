@@ -24,6 +24,7 @@ RULE = Rule(
     # Holes that the cleaner made, or may have made, are states of their own (history/coverage).
     where="state = 'hole'",
     by="state",
+    # The largest hole first: it is a segment, or a batch.
     weight="last_offset - first_offset",
     columns="last_offset first_offset",
     cause="a segment that was not dumped or was lost",

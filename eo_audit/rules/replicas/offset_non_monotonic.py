@@ -21,6 +21,7 @@ RULE = Rule(
     severity="critical",
     reads=("coverage",),
     subject="batch",
+    # `UnifiedLog.append` gives offsets on the leader and checks them on followers: no order but ascending is ever written.
     where="state = 'disorder'",
     by="state",
     columns="first_offset reason",

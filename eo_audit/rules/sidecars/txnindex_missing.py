@@ -21,6 +21,7 @@ RULE = Rule(
     slug="txnindex-missing",
     severity="critical",
     reads=("aborted_index",),
+    # An ABORT that closes nothing has no entry since 2.8 (KAFKA-10702).
     subject="closing_abort",
     # `index`: a broker makes the file with its first entry, so a file that was not dumped looks like one that was never made.
     needs=("order", "past", "index"),

@@ -26,7 +26,9 @@ RULE = Rule(
     severity="info",
     reads=("producer_history",),
     subject="marker",
+    # `matched`: a marker that repeats another one is empty, too.
     needs=("order", "past", "matched"),
+    # Only COMMIT: an ABORT of nothing is what a client sends that failed before its first record.
     where="row_kind = 'marker' AND marker_type = 'COMMIT' AND marker_role = 'empty' AND predecessor = 'observed'",
     columns="base_offset",
     informs=True,

@@ -30,6 +30,7 @@ RULE = Rule(
     needs=("order", "past", "end", "coordinator"),
     where="outcome = 'open'",
     columns="last_epoch first_offset last_timestamp_ms",
+    # Whether the coordinator still holds it (`DescribeTransactions`, KIP-664), and whether another finding tells why not.
     asks=("last_of_producer", "open_spans", "unmarked"),
     waiting="for_ever",
     cause=f"a late or unregistered write: {UNVERIFIED}; or a marker that compaction or an unclean election removed",

@@ -27,6 +27,7 @@ RULE = Rule(
     # A proof before a suspicion: which is which stands in `late` (history/assignment).
     weight="CASE late WHEN 'proved' THEN 1 ELSE 0 END",
     columns="late instance_decision span_outcome",
+    # Late data is committed with the next transaction (T15) or hangs (T01): that is what costs.
     caused_by=("T15", "T01"),
     cause=f"a delayed produce request (network, retries): {UNVERIFIED}",
     remedy=(

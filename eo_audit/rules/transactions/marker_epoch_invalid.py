@@ -32,6 +32,7 @@ RULE = Rule(
     where=f"(({ODD_MARKER}) OR ({SECOND_EPOCH})) AND predecessor = 'observed'",
     columns="row_kind base_offset previous_epoch marker_type",
     caused_by=("T15", "T05"),
+    # An odd epoch may be why a marker was lost, or what a merged transaction shows of itself: never both.
     cause_above_info=True,
     cause="a corrupt or edited segment, or data that was left open and then continued by a newer epoch",
     remedy="Compare the segment with another replica. Do not abort anything on this evidence alone.",

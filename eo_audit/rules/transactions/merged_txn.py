@@ -26,6 +26,7 @@ RULE = Rule(
     # By what the coordinator decided, against how the span ended in this log: the next COMMIT of a producer id takes whatever is open.
     where=f"{DATA} AND instance_decision = 'ABORT' AND span_outcome = 'committed'",
     columns="late span_id",
+    # The ABORT is missing here (T05): that a COMMIT took its data says more.
     speaks_for=("T05",),
     cause="the ABORT marker was lost on this partition, or the data was written after it (late write)",
     remedy=(

@@ -28,6 +28,7 @@ RULE = Rule(
     find=contradictions,
     columns="marker_offset marker_type data_first_offset data_last_offset",
     found=MARKER_COLUMNS,
+    # Both would tell of the same data: here the transaction's own marker is wrong, there it is another's.
     silences=("T15",),
     speaks_for=("T05",),
     cause=(

@@ -69,6 +69,7 @@ def _named(log: "Log", row_offset: int, producer_id: int, context: "Context") ->
     )
 
 
+# A variable of the shell that is empty would be a command without its argument.
 def _blanks(hanging: commands.Hanging, producer_id: int, version: commands.Version) -> str:
     """Where the coordinator epoch of the command comes from, or where to read what the tables do not tell."""
     if not commands.names_producer(version):

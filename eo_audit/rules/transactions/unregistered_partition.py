@@ -26,6 +26,7 @@ RULE = Rule(
     # Data behind its own marker is T02's.
     where=f"{DATA} AND registration = 'unregistered' AND coalesce(late, 'no') = 'no'",
     columns="span_outcome",
+    # What became of the records is the finding that somebody must act on.
     caused_by=("T15", "T01", "T13"),
     cause=(
         "the client wrote before or without AddPartitionsToTxn, or a record landed in the wrong topic (KAFKA-19012, "

@@ -31,6 +31,7 @@ RULE = Rule(
     needs=("order", "past", "matched", "index"),
     where=f"{SEEN} AND truth = 'aborted' AND {SOMEBODY_GETS}",
     columns="span_outcome returned",
+    # An entry that is there and yet not found (`TransactionIndex.collectAbortedTxns`) is another fault than one that is not there.
     asks=("missed_entries",),
     caused_by=("T06", "T15", "S02", "S03"),
     cause="the aborted index does not know the transaction, or a COMMIT closed it",

@@ -30,6 +30,7 @@ RULE = Rule(
     needs=("past", "end", "coordinator"),
     # A transaction whose marker is not below a high watermark that lags holds the LSO for a moment only.
     where="lso < hw AND lso = lso_if_hw_is_leo AND lso < leo AND blocker_producer_id IS NOT NULL",
+    # Behind the oldest open transaction others may be open: they show when it has gone.
     by="blocker_producer_id",
     columns=(
         "blocker_producer_id held_back_committed_records hw_source blocker_epoch lso hw blocker_first_offset "
