@@ -36,6 +36,7 @@ class _Row(TypedDict):
     of_tv2: bool
     coordinator_log_id: int | None
     open_from: int | None
+    open_epoch: int | None
     older_markers: bool | None
     older_decided: bool | None
     newer_markers: bool | None
@@ -81,6 +82,7 @@ def aligned(paired: DataFrame) -> DataFrame:
         "place",
         "skew_ms",
         "open_from",
+        "open_epoch",
         "coordinator_log_id",
         "of_tv2",
         *_ENDS,
@@ -149,6 +151,7 @@ def _producer(rows: list[_Row]) -> Producer:
         newer_decided=bool(ends["newer_decided"]),
         cleaned=bool(ends["cleaned"]),
         open_from=None if running else ends["open_from"],
+        open_epoch=ends["open_epoch"],
         coordinator=ends["coordinator_log_id"],
     )
 

@@ -95,7 +95,7 @@ def match_markers(
     known = events.join(F.broadcast(logs.drop("topic", "partition").join(skews, "cluster")), "replica_log_id")
     # Logs, clusters and what is open are few rows beside the markers: broadcast, so that only markers and instances are shuffled.
     unended = spans.where("marker_offset IS NULL").groupBy("replica_log_id", "producer_id")
-    still_open = F.broadcast(unended.agg(F.min("span_id").alias("open_from")))
+    still_open = F.broadcast(unended.agg(F.min("span_id").alias("open_from"), F.expr("min_by(first_epoch, span_id) AS open_epoch")))
     told = (
         known.join(reach, ["cluster", "producer_id"], "left")
         .join(still_open, ["replica_log_id", "producer_id"], "left")

@@ -55,7 +55,8 @@ FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_L
 class Producer:
     """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
 
-    `cleaned`: the cleaner may have removed markers; `open_from`: from this offset on data is open, and no transaction is running;
+    `cleaned`: the cleaner may have removed markers; `open_from`: from this offset on data (of `open_epoch`) is open, and no transaction
+    is running;
     `coordinator` names the log whose leader's clock wrote the decisions.
     """
 
@@ -67,6 +68,7 @@ class Producer:
     newer_decided: bool = True
     cleaned: bool = False
     open_from: int | None = None
+    open_epoch: int | None = None
     coordinator: int | None = None
 
     @property

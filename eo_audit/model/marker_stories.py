@@ -141,12 +141,17 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         price += FROM_BEFORE
     if left > lost and rest[0].decision == "ABORT" and last is not None and last.by_tool and last.closes and _is_nobodys_last(story):
         price += BY_HAND_TOO
-    if producer.open_from is not None and not left:
+    if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
         price += LATE_OR_NEWER if producer.newer_markers and producer.open_from >= clock.told_up_to else LATE
     apart = min(APART * _apart(story, left), MOST_APART)
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
     return replace(story, cost=story.cost + price + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
+
+
+def _may_own(one: Decided, epoch: int | None) -> bool:
+    """Whether data of an epoch may be a transaction's: its marker has that epoch, or one or two more (fenced: KAFKA-19367)."""
+    return None in (epoch, one.epoch) or 0 <= one.epoch - epoch <= 2  # type: ignore[operator]
 
 
 def _is_nobodys_last(story: Story) -> bool:

@@ -75,8 +75,11 @@ def unregistered(scene: Scene, rng: random.Random) -> Planted | None:
     never = not scene.listing(log.place, t.producer_id)
     # The one before may have listed the partition, for all that the cleaner left of it.
     before = [other for other in scene.world.transactions if other.producer_id == t.producer_id and other.number < t.number][-1:]
-    must = rules("T01", "T07") if never else rules("T01", "T02|T07") if all(map(scene.is_told, before)) else rules("T01")
-    truth = Truth("unregistered", must, OPEN | {"T02"}, log.place, t.producer_id, t.transactional_id)
+    # Where the head of the log was deleted, one that did list it may have lost its marker as well: its data would look the same.
+    cut = scene.world.shape.has("retention") or scene.world.shape.has("delete_records")
+    whose = "T02|T05|T07" if cut else "T02|T07"
+    must = rules("T01", "T07") if never else rules("T01", whose) if all(map(scene.is_told, before)) else rules("T01")
+    truth = Truth("unregistered", must, OPEN | {"T02"} | ({"T05"} if cut else set()), log.place, t.producer_id, t.transactional_id)
     return at_writes(scene, truth, [write], scene.is_followed(log, at, t), f"transaction {t.number} does not list the partition")
 
 
