@@ -57,9 +57,10 @@ class Record(NamedTuple):
 class Group:
     """A batch line (up to `line_end`) and what was read behind it, up to `end`.
 
-    `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `unproven`: it may end
-    further on, so nothing behind it in its section is proof. `several`: a decoded record may be read in another way. `meeting`: of a batch
-    whose readings differ, the position of the batch line where they meet. `failed_at` is where the text begins
+    `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `several`: a decoded
+    record may be read in another way. `meeting`: of a batch whose readings differ, the position of the batch line where they meet.
+    `doubted`: the reading of a batch of which damage may hide a longer one, which begins at `doubtful_to`.
+    `failed_at` is where the text begins
     that belongs to the batch but could not be read, up to `unread_end` (None: as far as the damage goes).
     """
 
@@ -74,9 +75,10 @@ class Group:
     failed_at: int | None = None
     unread_end: int | None = None
     verified: bool | None = True
-    unproven: bool = False
     several: bool = False
     meeting: int | None = None
+    doubtful_to: int | None = None
+    doubted: "Group | None" = None
 
     def fail(self, failure: Failure, at: int, unread_end: int | None) -> None:
         """The batch ends here, with fewer records than its line says."""

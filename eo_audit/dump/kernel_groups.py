@@ -80,6 +80,7 @@ class Groups:
             # One by one, in Python: forged lines and odd header keys are rare, or the text is hostile and slow anyway.
             for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._batches.control).tolist():
                 self._follow(group, window, offset, dialect)
+        self._limit = window.limit
         to_end = window.final and offset + self._text.size == len(window.text)
         self.next = self._following()
         longer, changed = self._changed(window.text, offset, crlf=window.crlf) if self._deep else (self._whole, self._whole)
@@ -184,9 +185,21 @@ class Groups:
         in_view = reach + LONGEST_LINE < self._text.size
         alone = (room < MIN_FORGED) & ~longer
         if not alone.all():
-            alone |= (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+            alone |= (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed) & self._goes_on(reach, to_end)
         sure: Bits = self._chained() & (room >= 0) & alone
         return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
+
+    def _goes_on(self, reach: Ints, to_end: bool) -> Bits:
+        """Groups behind which the text is whole as far as they could reach, see `log_ahead`."""
+        starts, numbers = self._batches.start, self._batches.numbers
+        linked = self._whole & (self._chained() | (to_end & (self.end == self._text.size)))
+        if self._limit is not None:
+            linked &= numbers["position"] + numbers["size_bytes"] < self._limit
+        # Lines that look like batch lines in the text of a group are no elements.
+        inside = np.append(False, np.maximum.accumulate(np.where(linked, self.end, 0))[:-1] > starts[1:]) if len(starts) else linked
+        breaks = np.append(starts[~linked & ~inside], _FAR if to_end else self._text.size)
+        whole: Bits = breaks[np.searchsorted(breaks, starts, side="left")] > reach
+        return whole
 
     def _changed(self, text: bytes, offset: int, *, crlf: bool) -> tuple[Bits, Bits]:
         """Groups whose text may stand for fewer bytes than it has, and those whose text may stand for fewer or more."""

@@ -25,7 +25,7 @@ _OVERHEAD = 26  # bytes of a batch beside its records: magic 0 has the fewest
 _LEAST_RECORD = 7  # bytes of a record without key, value and headers
 _KEY, _PAYLOAD = len(" key: "), len(" payload: ")
 _LONGEST_DECODED = 1 << 12  # bytes of a line of a topic decoder
-_FRAGMENT = 400  # bytes of a line of the tool's own that damage may have left over
+_FRAGMENT = 1 << 13  # bytes of a line that damage may have left over, or put there
 _CHUNK = 1 << 16
 _FAR = 1 << 61
 _BATCH = re.compile(rb"^(?:baseOffset: |offset: |Dumping )", re.MULTILINE)
@@ -174,7 +174,7 @@ def least_bytes(window: Window, start: int, stop: int, profile: Profile, *, mid_
 
 
 def fragment(window: Window, at: int) -> int:
-    """Bytes of the first unread line that may be what damage left of a line of the tool's own: they are no text of a record.
+    """Bytes of the first unread line that may be what damage left of a line, or put into it: they are no text of a record.
 
     Raises:
         NeedMore: it goes on behind the window.

@@ -62,8 +62,8 @@ class Judgement(NamedTuple):
         return (self.plain if end in self.plain.ends else self.wide or self.plain), end
 
 
-def read_group(window: Window, start: int, line: BatchLine, profile: Profile) -> Group:
-    """The group of the batch line at `start`.
+def judged_group(window: Window, start: int, line: BatchLine, profile: Profile) -> Group:
+    """The group of the batch line at `start`, as the text shows it that its readings can reach.
 
     Raises:
         NeedMore: the group, or what proves its end, goes on behind the window.
@@ -214,10 +214,7 @@ def _at_section_end(window: Window, group: Group, profile: Profile, closed: Foll
     others = Search(window, window.marks, group.line, group.line_end, profile, later).run()
     if not others.ends and not others.given_up:
         return group
-    if not any(record.ending.headers for record in group.records):
-        return _ambiguous(window, group, profile, {group.end, *others.ends})
-    group.verified, group.unproven = False, True
-    return group
+    return _ambiguous(window, group, profile, {group.end, *others.ends})
 
 
 def _is_batch(window: Window, at: int) -> bool:
@@ -243,6 +240,10 @@ def _unclosed(window: Window, group: Group, profile: Profile) -> Group:
         group.verified = group.verified and not _may_differ(window, group, profile)
         # What can follow a batch does not: where header keys have room, the records may be theirs.
         if _room(group, profile) >= MIN_FORGED:
+            if not window.is_within(position):
+                last = Search(window, window.marks, group.line, group.line_end, profile, any_end).run()
+                if last.count == 1 and not last.given_up:
+                    return _chosen(window, group, profile, last, next(iter(last.ends)))
             group.fail(Failure.MISSING, group.end, group.end)
         return group
     # A live segment is dumped while it grows, or a file was cut: then no reading closes, and that is no damage.
