@@ -10,7 +10,7 @@ from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
 from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
 from eo_audit.dump.kernel_scan import Bits, Ints, Octets
 from eo_audit.dump.log_records import Rules, endings
-from eo_audit.dump.log_search import MIN_FORGED
+from eo_audit.dump.log_search import MIN_FORGED, swallows
 from eo_audit.dump.log_text import NeedMore, Window
 
 NONE = -1
@@ -185,7 +185,9 @@ class Groups:
         in_view = reach + LONGEST_LINE < self._text.size
         alone = (room < MIN_FORGED) & ~longer
         if not alone.all():
-            alone |= (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed) & self._goes_on(reach, to_end)
+            alone |= (
+                (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed) & self._goes_on(reach, to_end)
+            )
         sure: Bits = self._chained() & (room >= 0) & alone
         return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
 
@@ -271,7 +273,7 @@ class Groups:
             ending = next(endings(window, line, rules), None) if line else None
         except NeedMore:
             return False
-        if ending is None:
+        if line is None or ending is None or (ending.headers and swallows(window, line, ending)):
             return False
         records.headers[index], records.end[index] = ending.headers, ending.end - offset
         records.key[index] = NO_SPAN if ending.key is None else ending.key[0] - offset

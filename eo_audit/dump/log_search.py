@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from eo_audit.dump.dialects import BatchLine, batch_line, record_line
+from eo_audit.dump.dialects import BatchLine, RecordLine, batch_line, record_line
 from eo_audit.dump.framing import (
     HEADERS_SEARCHED,
     Failure,
@@ -24,12 +24,14 @@ from eo_audit.dump.framing import (
 )
 from eo_audit.dump.log_closing import claims, closers, sections, starts_section
 from eo_audit.dump.log_readings import Readings, Search
+from eo_audit.dump.log_records import Ending
 from eo_audit.dump.log_text import Window
 
 MIN_FORGED = 200  # bytes: no forged batch line with its record line is shorter
 # Chains of batches followed side by side. Honest text has one or two; many are an attack on the reader's time.
 _MOST_NODES = 100
 MEETING = 1 << 18  # bytes behind an ambiguous batch where its readings must have met
+_RECORD = b"\n| offset: "
 _ENDING = frozenset({Follower.DUMPING, Follower.MESSAGE, Follower.END})
 
 
@@ -125,7 +127,7 @@ def reach_of(group: Group, room: int) -> int:
 def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower) -> bool:
     """May another reading of the group close, as far as a look at the lines around it shows?"""
     room, changed = _room(group, profile), is_changed(window, group)
-    if group.several or room < 0:  # negative: the batch cannot hold so much
+    if group.several or room < 0 or _swallow(window, group):  # negative: the batch cannot hold so much
         return True
     if (room < MIN_FORGED and not changed) or group.line.is_control:
         return False
@@ -141,6 +143,15 @@ def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower
     if not changed or not (window.crlf or _is_longer(window.text, group.line_end, group.end)):
         return False
     return (window.final and reach >= len(window.text) > group.end) or next(sections(window, group.end + 1, reach), None) is not None
+
+
+def swallows(window: Window, line: RecordLine, ending: Ending) -> bool:
+    """Do the header keys of a record hold what looks like a record line? Then it may be one, and the record itself a header key's."""
+    return window.text.find(_RECORD, line.end, line.end + ending.headers) >= 0
+
+
+def _swallow(window: Window, group: Group) -> bool:
+    return any(record.ending.headers and swallows(window, record.line, record.ending) for record in group.records)
 
 
 def _has_other_header_ends(window: Window, group: Group, end: int, *, hides_keys: bool) -> bool:
@@ -174,7 +185,8 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
         room = _room(group, profile)
         # The only other ends a reading could have are lines at the next position; none there, no second search.
         others = claims(window, group.line_end, position, reach_of(group, max(room, 0)))
-        if all(at == end for at in others):
+        # Unless there is room for header keys that hold records of the same batch.
+        if room < MIN_FORGED and not _swallow(window, group) and all(at == end for at in others):
             return Judgement(found, None)
     return Judgement(found, Search(window, window.marks, line, group.line_end, profile, strong).run())
 

@@ -116,13 +116,13 @@ def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterato
         if not len(wrong):
             continue
         where = f"{name} at {starts[wrong][:5].tolist()}"
-        if not made.undamaged:
+        if not size_known and all(_is_last(made, int(start)) for start in starts[wrong]):
+            yield Fault("a fact from a header key, behind the last line of a log", where)
+        elif not made.undamaged:
             said = (
                 "a fact from a payload, after damage" if result.ledger.unread else "a fact from a payload, after damage that left no trace"
             )
             yield Fault(said, where)
-        elif not size_known and all(_is_last(made, int(start)) for start in starts[wrong]):
-            yield Fault("a fact from a header key, behind the last line of a log", where)
         else:
             yield Fault("a fact from a payload", where)
 
