@@ -86,9 +86,11 @@ class Group:
 
     def keep_what_is_sure(self) -> None:
         """Of a batch that does not close only the first record line is surely the tool's own: the others may be its header keys."""
-        if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and len(self.records) > 1:
-            del self.records[1:]
-            end = self.records[0].ending.end
+        if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and self.records:
+            line = self.line
+            dense = line.magic == 2 and line.record_count == line.last_offset - line.base_offset + 1
+            del self.records[0 if dense and self.records[0].line.offset != line.base_offset else 1 :]
+            end = self.records[0].ending.end if self.records else self.line_end
             self.messages = [message for message in self.messages if message[1] <= end]
             self.end = self.failed_at = end
 

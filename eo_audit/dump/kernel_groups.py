@@ -9,8 +9,8 @@ from eo_audit.dump.dialects import LONGEST_LINE, record_line
 from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
 from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
 from eo_audit.dump.kernel_scan import Bits, Ints, Octets
+from eo_audit.dump.log_dispute import MIN_FORGED, swallows
 from eo_audit.dump.log_records import Rules, endings
-from eo_audit.dump.log_search import MIN_FORGED, swallows
 from eo_audit.dump.log_text import NeedMore, Window
 
 NONE = -1
@@ -116,7 +116,7 @@ class Groups:
         return np.where((place != NONE) & self._batches.ok[place], place, NONE) if len(place) else place
 
     def _rooms(self) -> Ints:
-        """Bytes that unread header keys may have in each whole group, as `log_search` counts them; negative where sizes do not fit."""
+        """Bytes that unread header keys may have in each whole group, as `log_dispute` counts them; negative where sizes do not fit."""
         plain = self._whole & ~self._batches.control & (self._batches.codec == 0)
         odd = np.array([group for group in self.found if plain[group]], dtype=np.int64)
         # A compressed batch does not print how many bytes its records have when unpacked: its header keys may be as long as is looked
@@ -164,7 +164,7 @@ class Groups:
         return np.sort(np.concatenate((self._batches.start[~ok | back], self._lines.others, [_FAR])))
 
     def _undisputed(self, room: Ints, longer: Bits, changed: Bits, *, to_end: bool) -> Bits:
-        """Can each group be read in one way only, as far as `log_search.is_disputed` would see?
+        """Can each group be read in one way only, as far as `log_dispute.is_disputed` would see?
 
         There is no room for a forged line in header keys that were not read, or no line within that room claims the next position; and
         printing changed nothing, or there are no line feeds at which another reading could end.
@@ -185,13 +185,12 @@ class Groups:
         in_view = reach + LONGEST_LINE < self._text.size
         alone = (room < MIN_FORGED) & ~longer
         if not alone.all():
-            alone |= (
-                (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed) & self._goes_on(reach, to_end)
-            )
+            undisputed = (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+            alone |= undisputed & self._goes_on(reach, to_end=to_end)
         sure: Bits = self._chained() & (room >= 0) & alone
         return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
 
-    def _goes_on(self, reach: Ints, to_end: bool) -> Bits:
+    def _goes_on(self, reach: Ints, *, to_end: bool) -> Bits:
         """Groups behind which the text is whole as far as they could reach, see `log_ahead`."""
         starts, numbers = self._batches.start, self._batches.numbers
         linked = self._whole & (self._chained() | (to_end & (self.end == self._text.size)))

@@ -19,8 +19,9 @@ from eo_audit.dump.framing import (
     whole_message,
 )
 from eo_audit.dump.log_closing import starts_section
+from eo_audit.dump.log_dispute import MIN_FORGED
 from eo_audit.dump.log_records import Proof
-from eo_audit.dump.log_search import MIN_FORGED, judged_group
+from eo_audit.dump.log_search import judged_group
 from eo_audit.dump.log_text import Window
 
 _REPLACEMENT = b"\xef\xbf\xbd"

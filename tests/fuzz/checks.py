@@ -119,12 +119,23 @@ def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterato
         if not size_known and all(_is_last(made, int(start)) for start in starts[wrong]):
             yield Fault("a fact from a header key, behind the last line of a log", where)
         elif not made.undamaged:
-            said = (
-                "a fact from a payload, after damage" if result.ledger.unread else "a fact from a payload, after damage that left no trace"
-            )
-            yield Fault(said, where)
+            yield Fault(_damaged(made, result, starts[wrong].tolist()), where)
         else:
             yield Fault("a fact from a payload", where)
+
+
+def _damaged(made: Mutant, result: RangeResult, starts: list[int]) -> str:
+    """What is said of facts from payloads in a damaged text."""
+    if all(_lost_its_record(made, start) for start in starts):
+        return "a fact from a payload whose record line was lost"
+    return "a fact from a payload, after damage" if result.ledger.unread else "a fact from a payload, after damage that left no trace"
+
+
+def _lost_its_record(made: Mutant, at: int) -> bool:
+    """Is a byte of a payload in no line of a record any more? The line was dropped, or the payload's line stands elsewhere."""
+    others = np.flatnonzero(made.origins[:at] != DATA)
+    begin = int(others[-1]) + 1 if len(others) else 0
+    return begin == 0 or made.text[begin - 1 : begin] == b"\n"
 
 
 def _is_last(made: Mutant, at: int) -> bool:
