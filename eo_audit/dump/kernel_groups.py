@@ -9,6 +9,7 @@ from eo_audit.dump.dialects import LONGEST_LINE, record_line
 from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
 from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
 from eo_audit.dump.kernel_scan import Bits, Ints, Octets
+from eo_audit.dump.log_ahead import HIDDEN
 from eo_audit.dump.log_dispute import MIN_FORGED, swallows
 from eo_audit.dump.log_records import Rules, endings
 from eo_audit.dump.log_text import NeedMore, Window
@@ -186,7 +187,8 @@ class Groups:
         alone = (room < MIN_FORGED) & ~longer
         if not alone.all():
             undisputed = (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
-            alone |= undisputed & self._goes_on(reach, to_end=to_end)
+            hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
+            alone |= undisputed & self._goes_on(hidden, to_end=to_end)
         sure: Bits = self._chained() & (room >= 0) & alone
         return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
 

@@ -11,7 +11,7 @@ from eo_audit.dump.log_state import FileContext, Section
 from eo_audit.dump.log_text import Window
 
 STRETCH_BYTES = 4 << 20
-AHEAD_BYTES = HEADERS_SEARCHED + (128 << 10)  # bytes read beyond the last group, to know what it could collide with
+AHEAD_BYTES = HEADERS_SEARCHED + (64 << 10)  # bytes read beyond the last group, to know what it could collide with
 LEAST_BYTES = 1 << 14  # less text is left to the exact reader
 
 

@@ -9,11 +9,9 @@ damage as far as that room reaches.
 from eo_audit.dump.dialects import DUMPING, PREAMBLE, BatchLine, batch_line
 from eo_audit.dump.framing import (
     Failure,
-    Follower,
     Group,
     Profile,
     Record,
-    follower,
     greedy_group,
     headers_room,
     whole_message,
@@ -25,7 +23,6 @@ from eo_audit.dump.log_search import judged_group
 from eo_audit.dump.log_text import Window
 
 _REPLACEMENT = b"\xef\xbf\xbd"
-_CLOSED = frozenset({Follower.BATCH, Follower.DUMPING, Follower.MESSAGE, Follower.END})
 # A header key, or a lost payload, that goes on for longer is not thought of: text that is read by no better rule must be whole so far.
 HIDDEN = 1 << 14  # bytes
 _SPARE = 64  # bytes of varints and line ends that no print shows
@@ -191,11 +188,11 @@ class Ahead:
             self._broken = at
             return
         overshoot = window.overshoot
-        group = None if self._careful else greedy_group(window, at, line, self._profile)
-        if group is None or not self._is_closed(group):
-            group = judged_group(window, at, line, self._profile)
+        group = (judged_group if self._careful else greedy_group)(window, at, line, self._profile)
         window.overshoot = overshoot
-        if self._is_closed(group):
+        if group.failure is None:
+            if not self._careful:
+                window.groups[at] = self._profile, group
             self._go(group.end, group.next_position)
         elif group.meeting is not None and group.unread_end is not None:
             self._go(group.unread_end, group.meeting)
@@ -203,11 +200,6 @@ class Ahead:
             self._ended = True  # more than one reading closes here, so nothing is missing
         else:
             self._broken = at
-
-    def _is_closed(self, group: Group) -> bool:
-        if group.failure is not None:
-            return False
-        return group.shallow or follower(self._window, group.end, group.next_position) in _CLOSED
 
     def _go(self, at: int, position: int) -> None:
         self._at, self._position = at, position

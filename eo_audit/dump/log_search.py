@@ -67,7 +67,9 @@ def judged_group(window: Window, start: int, line: BatchLine, profile: Profile) 
     Raises:
         NeedMore: the group, or what proves its end, goes on behind the window.
     """
-    group = greedy_group(window, start, line, profile)
+    by, group = window.groups.pop(start, (None, None))
+    if group is None or by != profile:
+        group = greedy_group(window, start, line, profile)
     if group.shallow or (group.failure in (Failure.EXCEPTION, Failure.MISSING) and not _may_differ(window, group, profile)):
         return group
     if group.failure is None:
