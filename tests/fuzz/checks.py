@@ -112,7 +112,8 @@ def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterato
         starts = table["byte_offset"].to_numpy()
         wrong = np.flatnonzero(made.origins[np.minimum(starts, len(made.origins) - 1)] == DATA)
         if name == "dump_sections":  # a file has a section from its first byte on, whoever wrote that byte
-            wrong = wrong[(starts[wrong] > 0) | table["dumped_path"].is_valid().to_numpy()[wrong]]
+            first = 3 if made.text.startswith(b"\xef\xbb\xbf") else 0
+            wrong = wrong[(starts[wrong] > first) | table["dumped_path"].is_valid().to_numpy()[wrong]]
         if not len(wrong):
             continue
         where = f"{name} at {starts[wrong][:5].tolist()}"
@@ -152,7 +153,8 @@ def _is_last(made: Mutant, at: int) -> bool:
                 break
     before = (_GENUINE.match(made.text, start) for start in reversed(made.line_starts()) if start < at and made.origins[start] == TOOL)
     last = next((found for found in before if found), None)
-    return made.made_by[0] == "header" and last is not None and last["codec"].lower() != b"none"
+    forged = made.made_by[0] == "header" or "append_other" in made.made_by
+    return forged and last is not None and last["codec"].lower() != b"none"
 
 
 def _different(facts: dict[str, pa.Table], others: dict[str, pa.Table], *, ledgers: tuple[Ledger, Ledger]) -> str:
