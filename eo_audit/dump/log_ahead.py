@@ -6,6 +6,8 @@ what a header key or a value prints. So a batch with room for more than was read
 damage as far as that room reaches.
 """
 
+from dataclasses import replace
+
 from eo_audit.dump.dialects import DUMPING, PREAMBLE, BatchLine, batch_line
 from eo_audit.dump.framing import (
     Failure,
@@ -49,6 +51,8 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
     spare = _spare(window, group, profile)
     if spare < MIN_FORGED:
         return group
+    if profile.by_lines and any(record.ending.printed and record.ending.proof is not Proof.LINE for record in group.records):
+        profile = replace(profile, by_lines=False)  # as the section is read behind this batch
     broken = broken_before(window, group.end, group.next_position, profile, _reach(window, group, spare))
     return group if broken is None else _doubtful(group, broken)
 
