@@ -57,9 +57,10 @@ class Record(NamedTuple):
 class Group:
     """A batch line (up to `line_end`) and what was read behind it, up to `end`.
 
-    `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `unproven`: it may end
-    further on, so nothing behind it in its section is proof. `several`: a decoded record may be read in another way. `meeting`: of a batch
-    whose readings differ, the position of the batch line where they meet. `failed_at` is where the text begins
+    `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `several`: a decoded
+    record may be read in another way. `meeting`: of a batch whose readings differ, the position of the batch line where they meet.
+    `doubted`: the reading of a batch of which damage may hide a longer one, which begins at `doubtful_to`.
+    `failed_at` is where the text begins
     that belongs to the batch but could not be read, up to `unread_end` (None: as far as the damage goes).
     """
 
@@ -74,9 +75,10 @@ class Group:
     failed_at: int | None = None
     unread_end: int | None = None
     verified: bool | None = True
-    unproven: bool = False
     several: bool = False
     meeting: int | None = None
+    doubtful_to: int | None = None
+    doubted: "Group | None" = None
 
     def fail(self, failure: Failure, at: int, unread_end: int | None) -> None:
         """The batch ends here, with fewer records than its line says."""
@@ -84,9 +86,11 @@ class Group:
 
     def keep_what_is_sure(self) -> None:
         """Of a batch that does not close only the first record line is surely the tool's own: the others may be its header keys."""
-        if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and len(self.records) > 1:
-            del self.records[1:]
-            end = self.records[0].ending.end
+        if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and self.records:
+            line = self.line
+            dense = line.magic == 2 and line.record_count == line.last_offset - line.base_offset + 1
+            del self.records[0 if dense and self.records[0].line.offset != line.base_offset else 1 :]
+            end = self.records[0].ending.end if self.records else self.line_end
             self.messages = [message for message in self.messages if message[1] <= end]
             self.end = self.failed_at = end
 

@@ -9,8 +9,9 @@ from eo_audit.dump.dialects import LONGEST_LINE, record_line
 from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
 from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
 from eo_audit.dump.kernel_scan import Bits, Ints, Octets
+from eo_audit.dump.log_ahead import HIDDEN
+from eo_audit.dump.log_dispute import MIN_FORGED, swallows
 from eo_audit.dump.log_records import Rules, endings
-from eo_audit.dump.log_search import MIN_FORGED
 from eo_audit.dump.log_text import NeedMore, Window
 
 NONE = -1
@@ -80,6 +81,7 @@ class Groups:
             # One by one, in Python: forged lines and odd header keys are rare, or the text is hostile and slow anyway.
             for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._batches.control).tolist():
                 self._follow(group, window, offset, dialect)
+        self._limit = window.limit
         to_end = window.final and offset + self._text.size == len(window.text)
         self.next = self._following()
         longer, changed = self._changed(window.text, offset, crlf=window.crlf) if self._deep else (self._whole, self._whole)
@@ -115,7 +117,7 @@ class Groups:
         return np.where((place != NONE) & self._batches.ok[place], place, NONE) if len(place) else place
 
     def _rooms(self) -> Ints:
-        """Bytes that unread header keys may have in each whole group, as `log_search` counts them; negative where sizes do not fit."""
+        """Bytes that unread header keys may have in each whole group, as `log_dispute` counts them; negative where sizes do not fit."""
         plain = self._whole & ~self._batches.control & (self._batches.codec == 0)
         odd = np.array([group for group in self.found if plain[group]], dtype=np.int64)
         # A compressed batch does not print how many bytes its records have when unpacked: its header keys may be as long as is looked
@@ -163,7 +165,7 @@ class Groups:
         return np.sort(np.concatenate((self._batches.start[~ok | back], self._lines.others, [_FAR])))
 
     def _undisputed(self, room: Ints, longer: Bits, changed: Bits, *, to_end: bool) -> Bits:
-        """Can each group be read in one way only, as far as `log_search.is_disputed` would see?
+        """Can each group be read in one way only, as far as `log_dispute.is_disputed` would see?
 
         There is no room for a forged line in header keys that were not read, or no line within that room claims the next position; and
         printing changed nothing, or there are no line feeds at which another reading could end.
@@ -184,9 +186,23 @@ class Groups:
         in_view = reach + LONGEST_LINE < self._text.size
         alone = (room < MIN_FORGED) & ~longer
         if not alone.all():
-            alone |= (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+            undisputed = (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+            hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
+            alone |= undisputed & self._goes_on(hidden, to_end=to_end)
         sure: Bits = self._chained() & (room >= 0) & alone
         return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
+
+    def _goes_on(self, reach: Ints, *, to_end: bool) -> Bits:
+        """Groups behind which the text is whole as far as they could reach, see `log_ahead`."""
+        starts, numbers = self._batches.start, self._batches.numbers
+        linked = self._whole & (self._chained() | (to_end & (self.end == self._text.size)))
+        if self._limit is not None:
+            linked &= numbers["position"] + numbers["size_bytes"] < self._limit
+        # Lines that look like batch lines in the text of a group are no elements.
+        inside = np.append(False, np.maximum.accumulate(np.where(linked, self.end, 0))[:-1] > starts[1:]) if len(starts) else linked
+        breaks = np.append(starts[~linked & ~inside], _FAR if to_end else self._text.size)
+        whole: Bits = breaks[np.searchsorted(breaks, starts, side="left")] > reach
+        return whole
 
     def _changed(self, text: bytes, offset: int, *, crlf: bool) -> tuple[Bits, Bits]:
         """Groups whose text may stand for fewer bytes than it has, and those whose text may stand for fewer or more."""
@@ -258,7 +274,7 @@ class Groups:
             ending = next(endings(window, line, rules), None) if line else None
         except NeedMore:
             return False
-        if ending is None:
+        if line is None or ending is None or (ending.headers and swallows(window, line, ending)):
             return False
         records.headers[index], records.end[index] = ending.headers, ending.end - offset
         records.key[index] = NO_SPAN if ending.key is None else ending.key[0] - offset

@@ -13,6 +13,7 @@ from eo_audit.dump.messages import detail_of
 
 _MOST_LINES = 200  # of messages between two batches
 _LONGEST_MESSAGE = 1 << 12
+_DUMPING = b"\nDumping "
 _OTHER_FILES = (b".index", b".timeindex", b".txnindex", b".snapshot", b".checkpoint")
 
 
@@ -37,12 +38,13 @@ def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int
 
 def sections(window: Window, start: int, stop: int) -> Iterator[int]:
     """Starts of the lines in a stretch of text that begin a section, with what the tool prints behind them."""
-    at = window.text.find(b"\nDumping ", start - 1, stop)
+    last = stop - 2 + len(_DUMPING)  # the line begins before `stop`, wherever it ends
+    at = window.text.find(_DUMPING, start - 1, last)
     while at >= 0:
         if starts_section(window, at + 1):
             yield at + 1
-        at = window.text.find(b"\nDumping ", at + 1, stop)
-    window.reach(stop)
+        at = window.text.find(_DUMPING, at + 1, last)
+    window.reach(last)
 
 
 def starts_section(window: Window, at: int) -> bool:

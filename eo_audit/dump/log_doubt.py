@@ -25,11 +25,11 @@ _OVERHEAD = 26  # bytes of a batch beside its records: magic 0 has the fewest
 _LEAST_RECORD = 7  # bytes of a record without key, value and headers
 _KEY, _PAYLOAD = len(" key: "), len(" payload: ")
 _LONGEST_DECODED = 1 << 12  # bytes of a line of a topic decoder
-_FRAGMENT = 400  # bytes of a line of the tool's own that damage may have left over
+_FRAGMENT = 1 << 13  # bytes of a line that damage may have left over, or put there
 _CHUNK = 1 << 16
 _FAR = 1 << 61
 _BATCH = re.compile(rb"^(?:baseOffset: |offset: |Dumping )", re.MULTILINE)
-_RECORD = re.compile(rb"^\| offset: ", re.MULTILINE)
+_OWN = re.compile(rb"^(?:\| offset: |baseOffset: |offset: )", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,8 @@ class Lines:
 def least_bytes(window: Window, start: int, stop: int, profile: Profile, *, mid_line: bool = False) -> int:
     """Fewest bytes of records that a stretch of text can stand for, whoever wrote it; of pieces of a text it is the sum.
 
-    A record of which the line is there may be genuine: then its numbers are no text of a record.
+    A record of which the line is there may be genuine: then its numbers are no text of a record. Nor is a damaged line of the tool's own:
+    what stands there may be the damage's.
 
     Raises:
         NeedMore: the last line goes on behind the window.
@@ -154,13 +155,14 @@ def least_bytes(window: Window, start: int, stop: int, profile: Profile, *, mid_
     if window.crlf:
         least -= text.count(b"\r", start, stop)
     printed = profile.printed is not False
-    for found in _RECORD.finditer(text, start, stop):
+    for found in _OWN.finditer(text, start, stop):
         at = found.start()
         if at == start and mid_line:
             continue
         window.structural(at)
         line = record_line(text, at)
         if line is None:
+            least -= 0 if batch_line(text, at) else min(fragment(window, at), stop - at)
             continue
         if profile.decoder is not None:
             newline = text.find(b"\n", at, at + _LONGEST_DECODED)
@@ -174,7 +176,7 @@ def least_bytes(window: Window, start: int, stop: int, profile: Profile, *, mid_
 
 
 def fragment(window: Window, at: int) -> int:
-    """Bytes of the first unread line that may be what damage left of a line of the tool's own: they are no text of a record.
+    """Bytes of the first unread line that may be what damage left of a line, or put into it: they are no text of a record.
 
     Raises:
         NeedMore: it goes on behind the window.

@@ -30,7 +30,6 @@ class Progress:
         self.section = state.section
         self.position = state.position
         self.entries = state.entries
-        self.unproven = state.unproven
         self.damage = state.damage
         self.mid_line = state.mid_line
         self.unread_from = state.unread_from
@@ -59,7 +58,6 @@ class Progress:
             section=self.section,
             position=self.position,
             entries=self.entries,
-            unproven=self.unproven,
             damage=self.damage,
             mid_line=self.mid_line,
             unread_from=self.unread_from,

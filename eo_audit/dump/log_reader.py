@@ -5,10 +5,10 @@ from dataclasses import replace
 from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line
 from eo_audit.dump.framing import Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
+from eo_audit.dump.log_ahead import HIDDEN, broken_before, read_group
 from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed
 from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
 from eo_audit.dump.log_resync import may_begin, next_beginning, read_up_to
-from eo_audit.dump.log_search import read_group
 from eo_audit.dump.log_sections import (
     heard,
     kind_without_path,
@@ -125,7 +125,7 @@ class Reader(Progress):
         self._close_section(at, "next")
         self.section, self.position, self.entries = section, 0, 0
         self._limit()
-        self.mid_line = self.unproven = False
+        self.mid_line = False
         self.damage = None
 
     def _close_section(self, at: int, end_reason: str) -> None:
@@ -140,6 +140,8 @@ class Reader(Progress):
         section, here = self.section, self.base + at
         assert section is not None
         reason = self.unread_reason or "unknown_line"
+        if damage.until is not None:
+            return self._doubted(at, damage, damage.until)
         if damage.held is not None and here < damage.held:
             until = min(damage.held - self.base, self._stop)
             return self._skip(at, reason, until=until)
@@ -151,8 +153,31 @@ class Reader(Progress):
         if apart or not may_begin(self.window, at):
             return self._skip(at, reason, until=next_beginning(self.window, at, self._stop))
         held, believed = first_believed(self._lines_of(section), at, self._what_is_lost(damage, section))
+        broken = self._broken_behind(held, section) if believed else None
         self._turn()
-        self.damage = replace(damage, held=self.base + held, believed=believed)
+        if broken is not None:
+            self.damage = replace(damage, until=self.base + broken)
+        else:
+            self.damage = replace(damage, held=self.base + held, believed=believed)
+        return at
+
+    def _broken_behind(self, at: int, section: Section) -> int | None:
+        """Where the text behind a batch line that seems to be the tool's own is damaged again, too soon for it to be proof."""
+        self.window.structural(at)
+        line = batch_line(self.window.text, at)
+        if line is None:
+            return None
+        found = broken_before(self.window, at, line.position, profile(section, line), at + HIDDEN)
+        return None if found is None else max(found, self.window.after_line(at))
+
+    def _doubted(self, at: int, damage: Damage, until: int) -> int:
+        """Text between a batch in doubt and the damage behind it."""
+        if self.base + at < until:
+            return self._skip(at, Failure.AMBIGUOUS.value, until=min(until - self.base, self._stop))
+        self._turn()
+        self._close_unread(at)
+        self._unread(at, at, "orphan_record" if self.window.text.startswith(b"| offset: ", at) else "unknown_line")
+        self.damage = replace(damage, until=None)
         return at
 
     def _lines_of(self, section: Section) -> Lines:
@@ -212,7 +237,7 @@ class Reader(Progress):
 
     def _group(self, at: int, line: BatchLine, section: Section) -> int:
         section = went_on(section)
-        taken = self.fast.take(at, self._stop, section) if self.fast and not self.unproven else None
+        taken = self.fast.take(at, self._stop, section) if self.fast else None
         if taken is not None:
             self._close_unread(at)
             self.section = section
@@ -221,11 +246,9 @@ class Reader(Progress):
             return end
         group = read_group(self.window, at, line, profile(section, line))
         group.keep_what_is_sure()
-        self.unproven |= group.unproven
-        group.verified = group.verified and not self.unproven
         self._close_unread(at)
         self.facts.group(group, section)
-        self.section = learned_section(section, group, at_end=group.end >= len(self.window.text))
+        self.section = learned_section(section, group.doubted or group, at_end=group.end >= len(self.window.text))
         self.position = group.next_position if group.meeting is None else group.meeting
         return self._after_failure(group) if group.failure else group.end
 
@@ -234,7 +257,8 @@ class Reader(Progress):
         assert self.section is not None and group.failure is not None
         if group.lost or group.failure is Failure.MISSING:
             base, packed = read_up_to(group)
-            self._lose(at, group.failure.value, Damage(base, packed))
+            until = None if group.doubtful_to is None else self.base + group.doubtful_to
+            self._lose(at, group.failure.value, Damage(base, packed, until=until))
         elif end is not None and end > at:
             self._unread(at, end, group.failure.value)
         if group.failure is Failure.TRUNCATED:

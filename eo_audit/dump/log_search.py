@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from eo_audit.dump.dialects import BatchLine, batch_line, record_line
 from eo_audit.dump.framing import (
-    HEADERS_SEARCHED,
     Failure,
     Follower,
     Group,
@@ -23,10 +22,10 @@ from eo_audit.dump.framing import (
     whole_message,
 )
 from eo_audit.dump.log_closing import claims, closers, sections, starts_section
+from eo_audit.dump.log_dispute import MIN_FORGED, any_swallows, is_changed, is_disputed, reach_of, room_of
 from eo_audit.dump.log_readings import Readings, Search
 from eo_audit.dump.log_text import Window
 
-MIN_FORGED = 200  # bytes: no forged batch line with its record line is shorter
 # Chains of batches followed side by side. Honest text has one or two; many are an attack on the reader's time.
 _MOST_NODES = 100
 MEETING = 1 << 18  # bytes behind an ambiguous batch where its readings must have met
@@ -62,13 +61,15 @@ class Judgement(NamedTuple):
         return (self.plain if end in self.plain.ends else self.wide or self.plain), end
 
 
-def read_group(window: Window, start: int, line: BatchLine, profile: Profile) -> Group:
-    """The group of the batch line at `start`.
+def judged_group(window: Window, start: int, line: BatchLine, profile: Profile) -> Group:
+    """The group of the batch line at `start`, as the text shows it that its readings can reach.
 
     Raises:
         NeedMore: the group, or what proves its end, goes on behind the window.
     """
-    group = greedy_group(window, start, line, profile)
+    by, group = window.groups.pop(start, (None, None))
+    if group is None or by != profile:
+        group = greedy_group(window, start, line, profile)
     if group.shallow or (group.failure in (Failure.EXCEPTION, Failure.MISSING) and not _may_differ(window, group, profile)):
         return group
     if group.failure is None:
@@ -91,66 +92,7 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
 def _may_differ(window: Window, group: Group, profile: Profile) -> bool:
     """May a record that was read end elsewhere?"""
     hidden = profile.hides_keys and any(record.line.value_size < 0 for record in group.records)
-    return hidden or is_changed(window, group) or not 0 <= _room(group, profile) < MIN_FORGED
-
-
-def is_changed(window: Window, group: Group) -> bool:
-    """May printing have changed the text of the group's records?"""
-    start, end, text = group.line_end, group.end, window.text
-    if group.line.is_control or not group.records:
-        return False
-    # `?` is what Java prints in the C locale for a character outside ASCII, U+FFFD what a decoder prints for bytes that are no UTF-8.
-    lossy = text.find(b"?", start, end) >= 0 or _is_longer(text, start, end)
-    return lossy or (window.crlf and text.count(b"\r\n", start, end) > len(group.records))
-
-
-def _is_longer(text: bytes, start: int, end: int) -> bool:
-    """Is there a U+FFFD? One byte is found faster than three."""
-    return text.find(b"\xef", start, end) >= 0 and text.find(b"\xef\xbf\xbd", start, end) >= 0
-
-
-def _room(group: Group, profile: Profile) -> int:
-    """Bytes that header keys may have beyond the ones read, where forged lines could stand."""
-    if group.line.magic < 2 or group.line.is_control or profile.decoder is not None:
-        return 0
-    # Compressed batches print their packed size: it bounds nothing.
-    return headers_room(group.line, group.records) if group.line.codec == "none" else HEADERS_SEARCHED
-
-
-def reach_of(group: Group, room: int) -> int:
-    """How far another reading of the group may go: printed text is up to three times as long as its bytes."""
-    return group.end + 3 * (group.end - group.start) + (3 * room if group.line.codec == "none" else room)
-
-
-def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower) -> bool:
-    """May another reading of the group close, as far as a look at the lines around it shows?"""
-    room, changed = _room(group, profile), is_changed(window, group)
-    if group.several or room < 0:  # negative: the batch cannot hold so much
-        return True
-    if (room < MIN_FORGED and not changed) or group.line.is_control:
-        return False
-    reach, position = reach_of(group, max(room, 0)), group.next_position
-    # A forged batch line must claim the position that the genuine one behind it claims too (position + size). So the lines that claim it
-    # are all that need be looked for, inside the group and behind it.
-    inner = closers(window, group.line_end, group.end - 1, position, weak=changed)
-    behind = window.after_line(group.end) if closed is Follower.BATCH else group.end
-    if not changed:
-        inner = [end for end in inner if _has_other_header_ends(window, group, end, hides_keys=profile.hides_keys)]
-    if inner or next(claims(window, behind, position, reach), None) is not None:
-        return True
-    if not changed or not (window.crlf or _is_longer(window.text, group.line_end, group.end)):
-        return False
-    return (window.final and reach >= len(window.text) > group.end) or next(sections(window, group.end + 1, reach), None) is not None
-
-
-def _has_other_header_ends(window: Window, group: Group, end: int, *, hides_keys: bool) -> bool:
-    """May header keys end elsewhere before `end`, in text that printing did not change? Only if more places for that stand there than the
-    reading uses."""
-    records = group.records
-    if not all(record.ending.printed and not (hides_keys and record.line.value_size < 0) for record in records):
-        return True
-    places = sum(window.text.count(literal, group.line_end, end) for literal in (b"] key: ", b"] payload: "))
-    return places > sum(record.line.end + record.ending.headers < end for record in records)
+    return hidden or is_changed(window, group) or not 0 <= room_of(group, profile) < MIN_FORGED
 
 
 def judge(window: Window, group: Group, profile: Profile) -> Judgement:
@@ -171,10 +113,11 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
     if found.count == 1:
         end = next(iter(found.ends))
         group = replace(group, records=found.records(end), end=end)
-        room = _room(group, profile)
+        room = room_of(group, profile)
         # The only other ends a reading could have are lines at the next position; none there, no second search.
         others = claims(window, group.line_end, position, reach_of(group, max(room, 0)))
-        if all(at == end for at in others):
+        # Unless there is room for header keys that hold records of the same batch.
+        if room < MIN_FORGED and not any_swallows(window, group) and all(at == end for at in others):
             return Judgement(found, None)
     return Judgement(found, Search(window, window.marks, line, group.line_end, profile, strong).run())
 
@@ -193,7 +136,7 @@ def _at_section_end(window: Window, group: Group, profile: Profile, closed: Foll
 
     Where header keys must be there (an uncompressed batch has the room) and none were read, the reading that has some is as good.
     """
-    room = _room(group, profile)
+    room = room_of(group, profile)
     if room < MIN_FORGED:
         return group
     if group.line.codec != "none":
@@ -214,10 +157,7 @@ def _at_section_end(window: Window, group: Group, profile: Profile, closed: Foll
     others = Search(window, window.marks, group.line, group.line_end, profile, later).run()
     if not others.ends and not others.given_up:
         return group
-    if not any(record.ending.headers for record in group.records):
-        return _ambiguous(window, group, profile, {group.end, *others.ends})
-    group.verified, group.unproven = False, True
-    return group
+    return _ambiguous(window, group, profile, {group.end, *others.ends})
 
 
 def _is_batch(window: Window, at: int) -> bool:
@@ -242,7 +182,11 @@ def _unclosed(window: Window, group: Group, profile: Profile) -> Group:
     if group.failure is None:
         group.verified = group.verified and not _may_differ(window, group, profile)
         # What can follow a batch does not: where header keys have room, the records may be theirs.
-        if _room(group, profile) >= MIN_FORGED:
+        if room_of(group, profile) >= MIN_FORGED:
+            if not window.is_within(position):
+                last = Search(window, window.marks, group.line, group.line_end, profile, any_end).run()
+                if last.count == 1 and not last.given_up:
+                    return _chosen(window, group, profile, last, next(iter(last.ends)))
             group.fail(Failure.MISSING, group.end, group.end)
         return group
     # A live segment is dumped while it grows, or a file was cut: then no reading closes, and that is no damage.

@@ -71,6 +71,7 @@ class Damage:
         held: file offset up to which nothing is believed; None: not looked for yet.
         believed: the line there is the tool's own.
         bounded: nothing further on belongs to a batch from before the damage.
+        until: file offset of the damage, where a batch before it is in doubt: the text between could be that batch's.
     """
 
     base: int
@@ -79,6 +80,7 @@ class Damage:
     held: int | None = None
     believed: bool = False
     bounded: bool = False
+    until: int | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,6 @@ class State:
         section: the section in force; None before the first.
         position: what the next batch line must print as its position; None where nothing is known.
         entries: rows so far of a sidecar section.
-        unproven: a group before may have ended further on, so its text is no proof (`framing.Group`).
         damage: was met, and no line has been found yet that can be believed.
         mid_line: the byte is inside a line of unread text.
         unread_from: first byte of the unread span that is still growing, with `unread_reason`.
@@ -99,7 +100,6 @@ class State:
     section: Section | None = None
     position: int | None = None
     entries: int = 0
-    unproven: bool = False
     damage: Damage | None = None
     mid_line: bool = False
     unread_from: int | None = None

@@ -1,9 +1,14 @@
 """A window of dump text: line ends, and how much text is needed to be sure."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from eo_audit.dump.dialects import LONGEST_LINE
 from eo_audit.dump.log_marks import Marks
+
+if TYPE_CHECKING:
+    from eo_audit.dump.framing import Group, Profile
+    from eo_audit.dump.log_ahead import Ahead
 
 _CR, _LF = 13, 10
 
@@ -23,6 +28,8 @@ class Window:
         crlf_seen: lines of some section of it do.
         overshoot: set by a reader that met a length reaching behind the end of the file.
         marks: where its records could be cut.
+        ahead: how far the text ahead was found whole.
+        groups: groups that were read on that way, with the profile they were read by; each is read once.
         limit: bytes of the segment that is printed: no batch begins there or behind. None where nobody knows.
     """
 
@@ -33,6 +40,9 @@ class Window:
     overshoot: bool = False
     marks: Marks = field(default_factory=Marks, init=False, repr=False, compare=False)
     limit: int | None = None
+    ahead: "dict[bool, Ahead | None]" = field(default_factory=lambda: {False: None, True: None}, init=False, repr=False, compare=False)
+
+    groups: "dict[int, tuple[Profile, Group]]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def is_within(self, position: int) -> bool:
         """May a batch begin at this position?"""

@@ -112,19 +112,31 @@ def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterato
         starts = table["byte_offset"].to_numpy()
         wrong = np.flatnonzero(made.origins[np.minimum(starts, len(made.origins) - 1)] == DATA)
         if name == "dump_sections":  # a file has a section from its first byte on, whoever wrote that byte
-            wrong = wrong[(starts[wrong] > 0) | table["dumped_path"].is_valid().to_numpy()[wrong]]
+            first = 3 if made.text.startswith(b"\xef\xbb\xbf") else 0
+            wrong = wrong[(starts[wrong] > first) | table["dumped_path"].is_valid().to_numpy()[wrong]]
         if not len(wrong):
             continue
         where = f"{name} at {starts[wrong][:5].tolist()}"
-        if not made.undamaged:
-            said = (
-                "a fact from a payload, after damage" if result.ledger.unread else "a fact from a payload, after damage that left no trace"
-            )
-            yield Fault(said, where)
-        elif not size_known and all(_is_last(made, int(start)) for start in starts[wrong]):
+        if not size_known and all(_is_last(made, int(start)) for start in starts[wrong]):
             yield Fault("a fact from a header key, behind the last line of a log", where)
+        elif not made.undamaged:
+            yield Fault(_damaged(made, result, starts[wrong].tolist()), where)
         else:
             yield Fault("a fact from a payload", where)
+
+
+def _damaged(made: Mutant, result: RangeResult, starts: list[int]) -> str:
+    """What is said of facts from payloads in a damaged text."""
+    if all(_lost_its_record(made, start) for start in starts):
+        return "a fact from a payload whose record line was lost"
+    return "a fact from a payload, after damage" if result.ledger.unread else "a fact from a payload, after damage that left no trace"
+
+
+def _lost_its_record(made: Mutant, at: int) -> bool:
+    """Is a byte of a payload in no line of a record any more? The line was dropped, or the payload's line stands elsewhere."""
+    others = np.flatnonzero(made.origins[:at] != DATA)
+    begin = int(others[-1]) + 1 if len(others) else 0
+    return begin == 0 or made.text[begin - 1 : begin] == b"\n"
 
 
 def _is_last(made: Mutant, at: int) -> bool:
@@ -141,7 +153,8 @@ def _is_last(made: Mutant, at: int) -> bool:
                 break
     before = (_GENUINE.match(made.text, start) for start in reversed(made.line_starts()) if start < at and made.origins[start] == TOOL)
     last = next((found for found in before if found), None)
-    return made.made_by[0] == "header" and last is not None and last["codec"].lower() != b"none"
+    forged = made.made_by[0] == "header" or "append_other" in made.made_by
+    return forged and last is not None and last["codec"].lower() != b"none"
 
 
 def _different(facts: dict[str, pa.Table], others: dict[str, pa.Table], *, ledgers: tuple[Ledger, Ledger]) -> str:
