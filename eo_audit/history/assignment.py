@@ -12,13 +12,12 @@ is `suspected`.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.history.clock_offsets import NEVER_MS, clocked
-from eo_audit.history.marker_match import INSTANCE_TYPE, MARKER_TYPE
+from eo_audit.history.clock_offsets import clocked
+from eo_audit.history.marker_match import DUMPED_BEFORE, INSTANCE_TYPE, MARKER_TYPE
 
 OPEN_END = 2**62  # the place of what no marker has ended yet
 
-_OWN_COLUMNS = ("instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role")
-_ENDS_CANDIDATE = "coalesce(match IN ('closing', 'contradictory'), false)"
+ENDS_CANDIDATE = "coalesce(match IN ('closing', 'contradictory'), false)"
 _LOG = "replica_log_id, producer_id"
 _BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 _EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
@@ -67,7 +66,15 @@ def judged_events(
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
     logs = replica_logs.selectExpr(
-        *("replica_log_id", "cluster", "struct(topic, partition) AS log", "first_offset", "broker", "dumped_at_ms"),
+        *(
+            "replica_log_id",
+            "cluster",
+            "struct(topic, partition) AS log",
+            "first_offset",
+            "broker",
+            "dumped_at_ms",
+            "newest_broker_clock_ms",
+        ),
         "coalesce(clean_end, false) AS clean_end",
     )
     limits = clusters.select("cluster", "skew_ms", "as_of_ms", "max_transaction_timeout_ms")
@@ -79,20 +86,6 @@ def judged_events(
         .transform(lambda frame: clocked(frame, rows, clock_offsets))
     )
     return _judged(_with_candidates(events.repartition("replica_log_id", "producer_id")), whole_logs)
-
-
-def assign_instances(rows: DataFrame, events: DataFrame, instances: DataFrame) -> DataFrame:
-    """The rows with instance_id, instance_source, instance_decision, registration, late and marker_role.
-
-    Args:
-        rows: what `sequences.producer_rows` returns.
-        events: what `judged_events` returns.
-        instances: the table transaction_instances.
-    """
-    owners = _with_unlisted(events, instances).transform(_for_rows)
-    at = F.expr("IF(row_kind = 'data' AND span_id IS NOT NULL, span_id, base_offset) AS at_offset")
-    joined = rows.select("*", at).join(owners, ["replica_log_id", "at_offset"], "left")
-    return joined.selectExpr("*", *_answers()).select(*rows.columns, *_OWN_COLUMNS)
 
 
 def _sides(matched: DataFrame) -> DataFrame:
@@ -184,10 +177,9 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         AND coalesce(known_from_epoch = newest_coordinator_epoch, true)"""
     begins = f"""(known_from_ms IS NULL OR coalesce({by_known_clock}
         AND coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unheard_ms, true))"""
-    dumped_behind = """coalesce((clean_end AND coordinator_clean_end)
-        OR (broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms), false)"""
+    dumped_behind = f"(coalesce(clean_end AND coordinator_clean_end, false) OR {DUMPED_BEFORE})"
     by_order = "coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false)"
-    behind = f"""{dumped_behind} OR {by_order} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {_ENDS_CANDIDATE}"""
+    behind = f"""{dumped_behind} OR {by_order} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {ENDS_CANDIDATE}"""
     unseen = "coalesce(place >= sent_unseen_from, false)"
     to_the_end = f"({dumped_behind} OR {by_order} OR NOT {unseen}) AND ({behind})"
     told = f"(before IS NOT NULL OR {begins}) AND {to_the_end}"
@@ -197,13 +189,14 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
     by_then = "closer IS NULL OR coalesce(c.start_ms <= closer.at_ms - ahead_ms + tolerance_ms, known)"
-    begun = f"IF({_ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, {by_then})"
+    begun = f"IF({ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, {by_then})"
     of_span = f"coalesce({epochs}, true) AND {begun}"
     of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + tolerance_ms, known)"
+    older = "coalesce(first_offset > 0 AND c.decided_at_offset < oldest_completion_offset, false)"
     return events.join(F.broadcast(whole_logs), "cluster", "left").selectExpr(
         "*",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
-        # Of what began before: its end may stand behind all that the coordinator's log tells.
+        # Its end may stand behind all that the coordinator's log tells.
         f"""{dumped_behind} OR coalesce(place <= told_up_to_offset, false)
             OR coalesce({sealed} + unsure_ms <= known_until_ms, false) AS end_is_told""",
         f"""CASE WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL)) THEN 'clocks_apart'
@@ -217,7 +210,10 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {to_the_end}, known) AS known_to_the_end",
         # What a marker ended that nobody can place is nobody's whom we know.
         "span IS NOT NULL AND closer IS NOT NULL AND match IS NULL AND NOT known AS is_untold",
-        f"IF(is_untold, slice(candidates, 1, 0), filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span}))) AS allowed",
+        f"IF(is_untold, slice(candidates, 1, 0), filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span}))) AS any_allowed",
+        # The marker of one that ended before all of which the log still tells went with its head: the data is rather a later one's.
+        f"filter(any_allowed, c -> NOT ({older})) AS young",
+        "IF(marker IS NULL AND closer IS NULL AND size(young) > 0, young, any_allowed) AS allowed",
         "try_element_at(allowed, 1) AS first_allowed",
         f"IF(marker IS NULL, NULL, {_marker_role()}) AS marker_role",
         """CASE WHEN marker_role IN ('unknown', 'unexplained') THEN NULL WHEN marker_role = 'duplicate' THEN coalesce(instance, before)
@@ -256,93 +252,3 @@ def _marker_role() -> str:
         WHEN ({by_tool}) AND (first_allowed.decision IS NULL OR {ended_later}) THEN 'manual'
         WHEN first_allowed.decision <> marker.type THEN 'contradictory'
         ELSE 'unexplained' END"""
-
-
-def _with_unlisted(judged: DataFrame, instances: DataFrame) -> DataFrame:
-    """Adds `owner` to spans without a candidate: the instance of the producer that was running then, and whether it lists the partition.
-
-    Under TV0 and TV1 an instance's time begins with the decision before it; such times of one producer do not overlap.
-    """
-    before = "lag(decided_at_ms) OVER (PARTITION BY cluster, producer_id ORDER BY first_entry_offset)"
-    running = instances.selectExpr(
-        *("cluster AS owner_cluster", "producer_id AS owner_producer", "instance_id", "protocol", "data_epoch", "decision", "start_ms"),
-        *("decided_at_ms", f"coalesce(completed_at_ms, next_at_ms, {NEVER_MS}L) AS until_ms", "partitions", f"{before} AS free_from_ms"),
-    )
-    # Older than the marker before it, as its client says: then it is late data of that transaction, whoever was running.
-    is_late = "coalesce(before.data_epoch = span.first_epoch AND span.first_ms <= marker_before.at_ms, false)"
-    ownerless = f"span IS NOT NULL AND first_allowed IS NULL AND known AND NOT {is_late}"
-    in_time = """coalesce(span.first_ms >= free_from_ms, true) AND coalesce(span.first_ms < decided_at_ms, true)
-        AND span.first_ms >= start_ms - skew_ms AND coalesce(start_ms <= closer.at_ms - ahead_ms + tolerance_ms, true)"""
-    on = f"""owner_cluster = cluster AND owner_producer = IF({ownerless}, producer_id, -2 - place)
-        AND data_epoch = span.first_epoch AND (protocol = 'tv2' OR ({in_time}))"""
-    owner = """named_struct('instance_id', instance_id, 'protocol', protocol, 'data_epoch', data_epoch, 'decision', decision,
-        'until_ms', until_ms, 'lists', array_contains(partitions, log))"""
-    joined = judged.join(running, F.expr(on), "left")
-    return joined.selectExpr(*judged.columns, f"IF(owner_producer IS NULL, NULL, {owner}) AS owner")
-
-
-def _for_rows(owned: DataFrame) -> DataFrame:
-    """What rows need, under the offset by which they find it."""
-    return owned.selectExpr(
-        *("replica_log_id", "IF(span IS NULL, place, span.span_id) AS at_offset", "skew_ms", "allowed", "before", "owner", "known"),
-        # The least that the log's clock was ahead of the coordinator's, at the marker before the span and at the one that ended it: it may
-        # have been set between. Null where one of them has no completion.
-        f"""IF(match = 'closing' AND instance.until_ms < {NEVER_MS}L AND before.until_ms < {NEVER_MS}L,
-            least(closer.at_ms - instance.until_ms, marker_before.at_ms - before.until_ms), NULL) AS least_ahead_ms""",
-        *("clocklike", "marker_role", "marker_instance", f"{_ENDS_CANDIDATE} AS by_marker", "size(candidates) AS listing"),
-        "IF(end_is_told, NULL, closer.type) AS untold_end",
-        "span.hole_at AS hole_at",
-    )
-
-
-def _answers() -> list[str]:
-    """Choose the owner of each data row (`chosen`); `late` says that the owner's marker came before it."""
-    # `ProducerStateEntry` knows one producer id, whatever the epoch: a span may hold a fenced producer's data beside its successor's.
-    own = "filter(allowed, c -> coalesce(c.data_epoch = producer_epoch, true))"
-    # Only the broker's time proves when a batch was written, by the clock that wrote the marker behind it.
-    appended = "IF(timestamp_type = 'LogAppendTime', max_timestamp_ms - least_ahead_ms, NULL)"
-    in_time = "max_timestamp_ms >= c.start_ms - skew_ms AND max_timestamp_ms < c.decided_at_ms"
-    genuine = f"coalesce(try_element_at(filter(own, c -> coalesce({in_time}, c.decided_at_ms IS NULL)), 1), try_element_at(own, -1))"
-    behind = "genuine IS NULL AND (owner.lists OR (owner IS NULL AND known AND before.data_epoch = producer_epoch))"
-    of_earlier = "before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2'"
-    early = "timestamp_type <> 'LogAppendTime' AND max_timestamp_ms < genuine.start_ms - skew_ms"
-    in_earlier = "clocklike AND max_timestamp_ms BETWEEN before.start_ms - skew_ms AND before.decided_at_ms"
-    # Before a hole the producer's own marker may be missing; under TV2 the epoch tells all the same.
-    cut = "coalesce(base_offset < hole_at AND try_element_at(allowed, 1).protocol <> 'tv2', false)"
-    return [
-        f"row_kind = 'data' AND is_transactional AND judged AND known IS NOT NULL AND NOT {cut} AS is_assigned",
-        f"{own} AS own",
-        f"IF(is_assigned, {genuine}, NULL) AS genuine",
-        f"""CASE WHEN NOT is_assigned THEN NULL WHEN {behind} THEN 'proved'
-            WHEN {of_earlier} AND coalesce({appended} < genuine.start_ms - skew_ms, false) THEN 'proved'
-            WHEN {of_earlier} AND {early} AND {in_earlier} THEN 'suspected' ELSE 'no' END AS late""",
-        f"{_chosen()} AS chosen",
-        *_columns(),
-    ]
-
-
-def _chosen() -> str:
-    """The owner of a data row, as (instance_id, protocol, decision, until_ms)."""
-    fields = ("instance_id", "protocol", "decision", "until_ms")
-    of = {name: "struct(" + ", ".join(f"{name}.{field}" for field in fields) + ")" for name in ("genuine", "owner", "before")}
-    return f"""CASE WHEN NOT is_assigned THEN NULL
-        WHEN late = 'no' THEN CASE WHEN genuine IS NOT NULL THEN {of["genuine"]} WHEN owner IS NOT NULL THEN {of["owner"]} END
-        WHEN owner IS NOT NULL THEN {of["owner"]} ELSE {of["before"]} END"""
-
-
-def _columns() -> list[str]:
-    # A PrepareX that was never acknowledged is no decision (C09): another leader goes on from the entry before it, and decides anew.
-    overtaken = f"NOT by_marker AND chosen.until_ms >= {NEVER_MS}L AND coalesce(untold_end <> chosen.decision, false)"
-    doubtful = f"(late = 'suspected' AND NOT genuine.decision <=> chosen.decision) OR ({overtaken})"
-    nobody = "known AND coalesce(listing, 0) = 0 AND NOT epoch_regression"
-    return [
-        "CASE WHEN row_kind = 'marker' THEN marker_instance.instance_id ELSE chosen.instance_id END AS instance_id",
-        f"""CASE WHEN row_kind = 'marker' THEN IF(marker_instance IS NULL, NULL, IF(marker_instance.protocol = 'tv2', 'epoch', 'marker'))
-            WHEN NOT is_assigned THEN NULL WHEN late IN ('proved', 'suspected') THEN 'time'
-            WHEN chosen.protocol = 'tv2' THEN 'epoch' WHEN genuine IS NOT NULL AND by_marker AND size(own) = 1 THEN 'marker'
-            WHEN chosen IS NOT NULL THEN 'time' WHEN {nobody} THEN 'none' END AS instance_source""",
-        f"""CASE WHEN row_kind = 'marker' THEN marker_instance.decision WHEN {doubtful} THEN NULL
-            WHEN genuine IS NOT NULL OR late = 'proved' THEN chosen.decision END AS instance_decision""",
-        f"""CASE WHEN NOT (row_kind = 'data' AND is_transactional) THEN NULL WHEN genuine IS NOT NULL OR late = 'proved' THEN 'registered'
-            WHEN chosen IS NOT NULL OR {nobody} THEN 'unregistered' ELSE 'unknown' END AS registration""",
-    ]

@@ -8,7 +8,7 @@ that waited for its partition does not count; the newest pairs tell where the cl
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.model.marker_clocks import ROUNDING_MS
+from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS
 from eo_audit.model.marker_prices import FAR_MS
 
 NEWEST = 64  # pairs that tell of the end of a log
@@ -31,6 +31,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
         " AS at_least",
         *("marker.at_ms - found.decided_at_ms AS at_most", "found.decided_at_offset", "found.complete_offset"),
         *("marker.leader_epoch AS leader_epoch", "found.prepare_leader_epoch AS coordinator_epoch", "place AS at_offset"),
+        "marker.at_ms AS at_ms",
     )
     # Each leader has a clock of its own, that of the partition and that of the coordinator. Without a completion of the same leader a
     # marker may have come at any time: it bounds the distance from one side only.
@@ -39,31 +40,48 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
         *("*", f"row_number() {bounded_first} AS place", f"first(at_least IS NOT NULL) {bounded_first} AS is_bounded"),
         f"{leaders} <=> first({leaders}) {bounded_first} AS of_newest_leaders",
     )
-    newest = f"place <= {NEWEST} AND of_newest_leaders AND (at_least IS NOT NULL OR NOT is_bounded)"
-    told = ordered.groupBy("replica_log_id", "coordinator_log_id").agg(
-        *_sums(
-            cluster="max(cluster)",
-            pairs="count(1)",
-            all_least="median(coalesce(at_least, at_most))",
-            all_most="median(at_most)",
-            least=f"median(IF({newest}, coalesce(at_least, at_most), NULL))",
-            most=f"median(IF({newest}, at_most, NULL))",
-            lowest=f"percentile(IF({newest}, at_most, NULL), 0.1)",
-            highest=f"percentile(IF({newest}, at_most, NULL), 0.9)",
-            farthest_offset_ms="max(greatest(at_least, -at_most, 0L))",
-            newest_decision_offset="max(decided_at_offset)",
-            oldest_completion_offset="min(complete_offset)",
-            newest_leader_epoch="min_by(IF(is_bounded, leader_epoch, NULL), place)",
-            newest_coordinator_epoch="min_by(coordinator_epoch, place)",
-            told_up_to_offset="max(IF(complete_offset IS NOT NULL, at_offset, NULL))",
+    newest = f"place <= {NEWEST} AND of_newest_leaders AND sets_behind = 0 AND (at_least IS NOT NULL OR NOT is_bounded)"
+    told = (
+        _sets(ordered, key)
+        .groupBy("replica_log_id", "coordinator_log_id")
+        .agg(
+            *_sums(
+                cluster="max(cluster)",
+                pairs="count(1)",
+                newest_pairs=f"count_if({newest})",
+                all_least="median(coalesce(at_least, at_most))",
+                all_most="median(at_most)",
+                least=f"median(IF({newest}, coalesce(at_least, at_most), NULL))",
+                most=f"median(IF({newest}, at_most, NULL))",
+                lowest=f"percentile(IF({newest}, at_most, NULL), 0.1)",
+                highest=f"percentile(IF({newest}, at_most, NULL), 0.9)",
+                farthest_offset_ms="max(greatest(at_least, -at_most, 0L))",
+                newest_decision_offset="max(decided_at_offset)",
+                oldest_completion_offset="min(complete_offset)",
+                newest_leader_epoch="min_by(IF(is_bounded, leader_epoch, NULL), place)",
+                newest_coordinator_epoch="min_by(coordinator_epoch, place)",
+                told_up_to_offset="max(IF(complete_offset IS NOT NULL, at_offset, NULL))",
+            )
         )
     )
     every = _BETWEEN.replace("least", "all_least").replace("most", "all_most")
     return told.selectExpr(
-        *("cluster", "replica_log_id", "coordinator_log_id", "pairs", f"CAST({every} AS BIGINT) AS offset_ms"),
+        *("cluster", "replica_log_id", "coordinator_log_id", "pairs", "newest_pairs", f"CAST({every} AS BIGINT) AS offset_ms"),
         *(f"CAST({_BETWEEN} AS BIGINT) AS newest_offset_ms", "farthest_offset_ms"),
         "CAST(ceil(greatest(most - least, (highest - lowest) / 2)) AS BIGINT) AS spread_ms",
         *("newest_decision_offset", "oldest_completion_offset", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset"),
+    )
+
+
+def _sets(pairs: DataFrame, key: str) -> DataFrame:
+    """Adds sets_behind: how often the clock of one of the two leaders was set behind a pair, as later pairs of both show."""
+    order = f"OVER (PARTITION BY {key}, leader_epoch, coordinator_epoch ORDER BY at_offset"
+    tolerance = f"({ROUNDING_MS} + {DRIFT} * (at_ms - before.at_ms))"
+    is_set = f"coalesce(at_least > before.at_most + {tolerance} OR at_most < before.at_least - {tolerance}, false)"
+    return (
+        pairs.selectExpr("*", f"lag(struct(at_least, at_most, at_ms)) {order}) AS before")
+        .selectExpr("*", f"{is_set} AS is_set")
+        .selectExpr("*", f"coalesce(count_if(is_set) {order} DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0L) AS sets_behind")
     )
 
 
@@ -79,15 +97,15 @@ def farthest(clock_offsets: DataFrame) -> DataFrame:
 def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> DataFrame:
     """Events of producers with ahead_ms (of their log's clock before the coordinator's), tolerance_ms (how exactly that is known),
     unsure_ms and unheard_ms (0 where pairs tell of both newest leaders' clocks; the second as far as clocks may lie apart of which nothing
-    is known), newest_leader_epoch, newest_coordinator_epoch and told_up_to_offset.
+    is known), newest_leader_epoch, newest_coordinator_epoch, told_up_to_offset and oldest_completion_offset.
 
     Args:
         events: with cluster, replica_log_id, coordinator_log_id, known_until_epoch and skew_ms.
         rows: what `sequences.producer_rows` returns, for the newest leader of each log.
         clock_offsets: the table.
     """
-    told_by = ("pairs", "newest_offset_ms", "spread_ms", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset")
-    ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by))
+    told_by = ("newest_pairs", "newest_offset_ms", "spread_ms", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset")
+    ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by, "oldest_completion_offset"))
     leaders = F.broadcast(rows.groupBy("replica_log_id").agg(F.max("partition_leader_epoch").alias("leader_epoch")))
     return (
         events.join(F.broadcast(farthest(clock_offsets)), "cluster", "left")
@@ -99,7 +117,7 @@ def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> Dat
             "*",
             """coalesce(newest_leader_epoch = leader_epoch, newest_offset_ms IS NOT NULL AND leader_epoch IS NULL)
                 AND coalesce(newest_coordinator_epoch = known_until_epoch, true)
-                AND (pairs > 1 OR abs(newest_offset_ms) <= skew_ms) AS is_clocked""",
+                AND (newest_pairs > 1 OR abs(newest_offset_ms) <= skew_ms) AS is_clocked""",
         )
         .selectExpr(
             *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import farthest
+from eo_audit.history.marker_match import DUMPED_AFTER
 from eo_audit.store.schemas import schema
 
 _ADDRESS = "section_id, byte_offset, length"
@@ -62,7 +63,7 @@ def instance_partitions(
     coordinators = F.broadcast(
         replica_logs.selectExpr(
             *("replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
-            "clean_end AS coordinator_clean_end",
+            *("clean_end AS coordinator_clean_end", "newest_broker_clock_ms AS coordinator_newest_ms"),
         )
     )
     expected = (
@@ -192,9 +193,9 @@ def _covered() -> str:
     whole collection proves nothing: its files were read over minutes.
     """
     # Another marker has ended its data: its own can no longer do so.
-    past_end = """coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
+    past_end = f"""coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
         OR coalesce(clean_end AND coordinator_clean_end, false)
-        OR coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms, false)
+        OR {DUMPED_AFTER}
         OR coalesce(pair_leader_epoch = leader_epoch AND pair_coordinator_epoch <=> end_leader_epoch
             AND newest_clock_at > told_up_to_offset AND newest_broker_clock_ms - ahead_ms >= ended_ms + margin_ms, false)"""
     return f"""CASE

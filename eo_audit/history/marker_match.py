@@ -57,6 +57,13 @@ _SCRATCH = (
 # A marker that ends no data repeats the one before it, perhaps; then what is open behind the last one belongs to the last transaction.
 _MAY_REPEAT = "kind = 2 AND NOT coalesce(marker.closes, true) AND open_from IS NOT NULL"
 # A marker is sent when PrepareX is replicated (`TransactionCoordinator.endTransaction`): what is not decided yet waits for none.
+# The times of both dumps are one broker's, in whole seconds. A log that holds something younger than the later dump shows that the clock
+# was set between them.
+NOTED_MS = 1_000
+DUMPED_BEFORE = f"""coalesce(broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms
+    AND coalesce(newest_broker_clock_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true), false)"""
+DUMPED_AFTER = f"""coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms
+    AND coalesce(coordinator_newest_ms <= dumped_at_ms + {NOTED_MS}, true), false)"""
 DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL)"
 
 
@@ -88,7 +95,17 @@ def match_markers(
         way), legal (and nothing is wrong in any of them), lost_among (of an instance: at least one of so many of the producer lacks its
         marker in this log, and nothing tells which).
     """
-    named = ("replica_log_id", "cluster", "topic", "partition", "first_offset", "clean_end", "broker", "dumped_at_ms")
+    named = (
+        "replica_log_id",
+        "cluster",
+        "topic",
+        "partition",
+        "first_offset",
+        "clean_end",
+        "broker",
+        "dumped_at_ms",
+        "newest_broker_clock_ms",
+    )
     logs = replica_logs.selectExpr(*named, "compacted AS cleaned")
     skews = F.broadcast(clusters.select("cluster", "skew_ms"))
     events = _expected(instances, logs.select("replica_log_id", "cluster", "topic", "partition")).unionAll(_markers(rows, spans))
@@ -137,15 +154,14 @@ def _ends() -> list[str]:
     Which of two logs was dumped last is told by one broker's own clock, or does not matter: both brokers had been stopped.
     """
     stopped = "coalesce(clean_end AND coordinator_clean_end, false)"
-    one_clock = "broker <=> coordinator_broker"
     return [
         # `__transaction_state` is compacted: of each id only the newest entries are sure to be left, of older markers the decisions are
         # gone.
         "known_from_ms IS NOT NULL AS older_markers",
         # Retention and the cleaner take markers from the head of the data log whose decisions are still there.
         "first_offset > 0 OR cleaned AS older_decided",
-        f"NOT ({stopped} OR coalesce({one_clock} AND coordinator_dumped_at_ms >= dumped_at_ms, false)) AS newer_markers",
-        f"NOT ({stopped} OR coalesce({one_clock} AND dumped_at_ms > coordinator_dumped_at_ms, false)) AS newer_decided",
+        f"NOT ({stopped} OR {DUMPED_BEFORE}) AS newer_markers",
+        f"NOT ({stopped} OR {DUMPED_AFTER}) AS newer_decided",
     ]
 
 

@@ -23,7 +23,8 @@ def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
 
     Returns:
         cluster, coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end, tail_intact, is_empty,
-        told_until_ms (on the coordinator's clock; null for a log without an entry, of unknown dump time).
+        told_until_ms (on the coordinator's clock; null for a log without an entry, of unknown dump time), dumped_ms (the dump surely began
+        behind it).
     """
     tolerance = F.broadcast(clusters.select("cluster", "skew_ms"))
     logs = replica_logs.where(f"topic = '{COORDINATOR_TOPIC}'").join(tolerance, "cluster")
@@ -31,7 +32,7 @@ def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
         *("cluster", "replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
         *("coalesce(clean_end, false) AS coordinator_clean_end", "coalesce(tail_intact, true) AS tail_intact"),
         "newest_broker_clock_ms IS NULL AS is_empty",
-        f"greatest(newest_broker_clock_ms, {_DUMPED}) AS told_until_ms",
+        *(f"greatest(newest_broker_clock_ms, {_DUMPED}) AS told_until_ms", f"{_DUMPED} AS dumped_ms"),
     )
 
 
@@ -47,14 +48,18 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
 
     Returns:
         cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, the epochs of the leaders whose
-        clocks these are (known_from_epoch, known_until_epoch), and the first four columns of `coordinator_logs` about the log it stands in.
+        clocks these are (known_from_epoch, known_until_epoch), the first four columns of `coordinator_logs` about the log it stands in, and
+        coordinator_newest_ms, the time of its last entry.
     """
     logs = F.broadcast(coordinator_logs(replica_logs, clusters).drop("cluster"))
     bound = "IF(previous_offset IS NULL AND NOT head_known, struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch), NULL)"
     to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
     of_log = "max(struct(coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end))"
     entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
-    newest = entries.groupBy("coordinator_log_id").agg(F.expr("max(partition_leader_epoch) AS newest_epoch"))
+    # The clock of an older leader, or of one that was set back, may show a later time than the log's last entry.
+    newest = entries.groupBy("coordinator_log_id").agg(
+        F.expr("max(partition_leader_epoch) AS newest_epoch"), F.expr("max_by(batch_timestamp_ms, entry_offset) AS newest_at_ms")
+    )
     told = (
         entries.where("producer_id IS NOT NULL")
         .join(logs, "coordinator_log_id", "left")
@@ -64,14 +69,15 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
             F.expr(f"max({bound}) AS known_from"),
             F.expr("max(newest_epoch) AS known_until_epoch"),
             F.expr(f"{to_the_end} AS to_the_end"),
-            F.expr("max(batch_timestamp_ms) AS newest_ms"),
-            F.expr("min(told_until_ms) AS told_until_ms"),
+            F.expr("max_by(batch_timestamp_ms, entry_offset) AS newest_ms"),
+            F.expr("min(greatest(newest_at_ms, dumped_ms)) AS told_until_ms"),
+            F.expr("max(newest_at_ms) AS coordinator_newest_ms"),
             F.expr(f"{of_log} AS log"),
         )
     )
     return told.selectExpr(
         *("cluster", "producer_id", "true AS has_story", "known_from.at_ms AS known_from_ms", "known_from.epoch AS known_from_epoch"),
-        "known_until_epoch",
+        *("known_until_epoch", "coordinator_newest_ms"),
         "IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms",
         *(
             "log.coordinator_log_id",

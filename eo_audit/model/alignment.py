@@ -189,7 +189,7 @@ def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> flo
     price = OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0
     if not apart:
         return price - (min(story.by_time, other.by_time) if told else 0.0)
-    return price + (STEP if max(apart) > 1 else AGAINST_WITNESSES)
+    return price + max(0.0, (STEP if max(apart) > 1 else AGAINST_WITNESSES) - story.by_time)
 
 
 def _told(stories: Sequence[Story], producer: Producer) -> Told:

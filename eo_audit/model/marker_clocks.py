@@ -78,7 +78,7 @@ def shown_jump(last: Marker, marker: Marker, before: Decided, one: Decided, jump
     """
     back_here = last.at_ms - marker.at_ms if last.leader_epoch == marker.leader_epoch else 0
     newest = max(before.decided_ms, before.until_ms or 0)
-    back_there = newest - one.decided_ms if before.first_leader_epoch == one.first_leader_epoch else 0
+    back_there = newest - one.decided_ms if before is not one and before.first_leader_epoch == one.first_leader_epoch else 0
     return ROUNDING_MS < back_here <= -jump + ROUNDING_MS or ROUNDING_MS < back_there <= jump + ROUNDING_MS
 
 

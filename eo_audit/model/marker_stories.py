@@ -316,9 +316,16 @@ def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer,
     here = distance_of(marker, one)
     if shown_jump(last, marker, before, one, gap(story.distance, here)):
         return 0.0
+    if not story.steps and _against(clock, last, before, story.distance) and as_seen(here, clock.around(marker, one)):
+        return max(0.0, STEP - story.by_time)  # the first pair has paid for it: others tell of the clock as it stands behind the step
     asked = clock.price(step, story.distance, here, leaders_of(marker, one))
     fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
     return STEP_LIKE_A_PERIOD if fast and asked == STEP else asked
+
+
+def _against(clock: Clock, marker: Marker, one: Decided, distance: Distance) -> bool:
+    seen = clock.around(marker, one)
+    return bool(seen) and as_seen(distance, seen) is None
 
 
 def _of_leaders(story: Story, marker: Marker, one: Decided, here: Distance) -> Step | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.history.aborted_index import aborted_index
-from eo_audit.history.assignment import assign_instances, judged_events
+from eo_audit.history.assignment import judged_events
 from eo_audit.history.clock_offsets import clock_offsets
 from eo_audit.history.clusters import clusters
 from eo_audit.history.coordinator import coordinator_history
@@ -23,6 +23,7 @@ from eo_audit.history.instances import transaction_instances
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.marker_match import match_markers
 from eo_audit.history.open_transactions import open_transactions, unmatched
+from eo_audit.history.owners import assign_instances
 from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.replica_logs import replica_logs
 from eo_audit.history.sections import section_status

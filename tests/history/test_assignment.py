@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from eo_audit.history.assignment import assign_instances, judged_events
+from eo_audit.history.assignment import judged_events
 from eo_audit.history.clock_offsets import clock_offsets
 from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.marker_match import match_markers
+from eo_audit.history.owners import assign_instances
 from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.spans import transaction_spans
 from tests.support.rows import table

@@ -24,7 +24,7 @@ RULE = Rule(
     subject="transactional_batch",
     needs=("order", "past", "assigned"),
     where=f"{DATA} AND late IN ('proved', 'suspected')",
-    # A proof before a suspicion: which is which stands in `late` (history/assignment).
+    # A proof before a suspicion: which is which stands in `late` (history/owners).
     weight="CASE late WHEN 'proved' THEN 1 ELSE 0 END",
     columns="late instance_decision span_outcome",
     # Late data is committed with the next transaction (T15) or hangs (T01): that is what costs.
