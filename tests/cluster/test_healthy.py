@@ -16,3 +16,4 @@ def test_no_finding_above_info_and_nothing_unknown_in_complete_dumps(spark: Spar
     results = check(spark, [*cases, *held(healthy=True)], tmp_path)
     assert len(results) >= len(SEEDS)
     assert {result.case.name: result.wrong for result in results if result.wrong} == {}
+    assert sum(result.open for result in results[: len(SEEDS)]) <= 1  # where a clock moved: 2 of 3,000 clusters
