@@ -172,9 +172,9 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     that place or behind it, on the coordinator's clock; or both brokers had been stopped.
     """
     sealed = "IF(marker IS NULL AND closer IS NULL, sealed_ms, coalesce(marker.at_ms, closer.at_ms)) - ahead_ms"
-    # The clock of an older leader is not the one whose distance is known.
+    # The clock of an older leader is not the one whose distance is known, nor the same one before it was set.
     by_known_clock = """coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)
-        AND coalesce(known_from_epoch = newest_coordinator_epoch, true)"""
+        AND coalesce(known_from_epoch = newest_coordinator_epoch, true) AND coalesce(place >= newest_from_offset, true)"""
     begins = f"""(known_from_ms IS NULL OR coalesce({by_known_clock}
         AND coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unheard_ms, true))"""
     dumped_behind = f"(coalesce(clean_end AND coordinator_clean_end, false) OR {DUMPED_BEFORE})"

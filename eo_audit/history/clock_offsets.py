@@ -49,6 +49,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
                 cluster="max(cluster)",
                 pairs="count(1)",
                 newest_pairs=f"count_if({newest})",
+                newest_from_offset=f"min(IF({newest}, at_offset, NULL))",
                 all_least="median(coalesce(at_least, at_most))",
                 all_most="median(at_most)",
                 least=f"median(IF({newest}, coalesce(at_least, at_most), NULL))",
@@ -66,7 +67,15 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
     )
     every = _BETWEEN.replace("least", "all_least").replace("most", "all_most")
     return told.selectExpr(
-        *("cluster", "replica_log_id", "coordinator_log_id", "pairs", "newest_pairs", f"CAST({every} AS BIGINT) AS offset_ms"),
+        *(
+            "cluster",
+            "replica_log_id",
+            "coordinator_log_id",
+            "pairs",
+            "newest_pairs",
+            "newest_from_offset",
+            f"CAST({every} AS BIGINT) AS offset_ms",
+        ),
         *(f"CAST({_BETWEEN} AS BIGINT) AS newest_offset_ms", "farthest_offset_ms"),
         "CAST(ceil(greatest(most - least, (highest - lowest) / 2)) AS BIGINT) AS spread_ms",
         *("newest_decision_offset", "oldest_completion_offset", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset"),
@@ -97,7 +106,7 @@ def farthest(clock_offsets: DataFrame) -> DataFrame:
 def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> DataFrame:
     """Events of producers with ahead_ms (of their log's clock before the coordinator's), tolerance_ms (how exactly that is known),
     unsure_ms and unheard_ms (0 where pairs tell of both newest leaders' clocks; the second as far as clocks may lie apart of which nothing
-    is known), newest_leader_epoch, newest_coordinator_epoch, told_up_to_offset and oldest_completion_offset.
+    is known), newest_leader_epoch, newest_coordinator_epoch, newest_from_offset, told_up_to_offset and oldest_completion_offset.
 
     Args:
         events: with cluster, replica_log_id, coordinator_log_id, known_until_epoch and skew_ms.
@@ -105,7 +114,9 @@ def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> Dat
         clock_offsets: the table.
     """
     told_by = ("newest_pairs", "newest_offset_ms", "spread_ms", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset")
-    ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by, "oldest_completion_offset"))
+    ahead = F.broadcast(
+        clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by, "newest_from_offset", "oldest_completion_offset")
+    )
     leaders = F.broadcast(rows.groupBy("replica_log_id").agg(F.max("partition_leader_epoch").alias("leader_epoch")))
     return (
         events.join(F.broadcast(farthest(clock_offsets)), "cluster", "left")

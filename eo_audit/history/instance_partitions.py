@@ -17,6 +17,7 @@ _OWN_DATA = "row_kind = 'data' AND late = 'no'"
 _SEEN = {
     "data_first_offset": f"min(IF({_OWN_DATA}, base_offset, NULL))",
     "data_last_offset": f"max(IF({_OWN_DATA}, last_offset, NULL))",
+    "first_sequence": f"min_by(base_sequence, IF({_OWN_DATA}, base_offset, NULL))",
     "data_records": f"sum(IF({_OWN_DATA}, count, NULL))",
     "data_closed": f"coalesce(bool_or({_OWN_DATA} AND span_outcome <> 'open'), false)",
     "data": f"min_by(struct({_ADDRESS}), IF({_OWN_DATA}, base_offset, NULL))",
@@ -27,6 +28,7 @@ _SEEN = {
 }
 # The first data of a producer has sequence 0 (`ProducerAppendInfo.checkSequence`), so no older data of it was here.
 _BEGUN = "coalesce(min_by(span.first_sequence, span.span_id) = 0, false)"
+_BEGUN_BY_INSTANCES = "coalesce(min_by(first_sequence, data_first_offset) OVER (PARTITION BY replica_log_id, producer_id) = 0, false)"
 # Where nothing can be said of the log at all, and offsets of which nothing is known.
 _BROKEN = "state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow')"
 _HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'truncated')"
@@ -92,7 +94,8 @@ def instance_partitions(
     renamed |= {name: f"marker.{name}" for name in ("marker_type", "marker_coordinator_epoch")}
     renamed |= {"duplicate_markers": "coalesce(duplicate_markers, 0)"}
     return (
-        found.withColumn("head_seen", F.expr(_head_seen()))
+        found.withColumn("begun_here", F.expr(f"coalesce(begun_here, {_BEGUN_BY_INSTANCES})"))
+        .withColumn("head_seen", F.expr(_head_seen()))
         # One of them lacks its marker, but only where the log told of all of them.
         .withColumn(
             "lost_among", F.expr("IF(min(head_seen) OVER (PARTITION BY replica_log_id, producer_id, lost_among), lost_among, NULL)")
@@ -180,7 +183,7 @@ def _head_seen() -> str:
     # The clock of an older leader is not the one that the newest pairs tell of.
     older = "oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true)"
     since_birth = f"first_offset = 0 AND (({older}) OR first_leader_epoch > 0)"
-    by_data = "data_first_offset IS NOT NULL OR (lost_among IS NOT NULL AND begun_here)"
+    by_data = "data_first_offset IS NOT NULL OR begun_here"
     return f"coalesce(({since_birth}) OR {by_data} OR oldest_completion_offset < decided_at_offset, false)"
 
 
