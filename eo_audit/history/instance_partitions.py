@@ -17,7 +17,7 @@ _OWN_DATA = "row_kind = 'data' AND late = 'no'"
 _SEEN = {
     "data_first_offset": f"min(IF({_OWN_DATA}, base_offset, NULL))",
     "data_last_offset": f"max(IF({_OWN_DATA}, last_offset, NULL))",
-    "first_sequence": f"min_by(base_sequence, IF({_OWN_DATA}, base_offset, NULL))",
+    "begins": f"min_by(struct(base_sequence AS sequence, producer_epoch AS epoch), IF({_OWN_DATA}, base_offset, NULL))",
     "data_records": f"sum(IF({_OWN_DATA}, count, NULL))",
     "data_closed": f"coalesce(bool_or({_OWN_DATA} AND span_outcome <> 'open'), false)",
     "data": f"min_by(struct({_ADDRESS}), IF({_OWN_DATA}, base_offset, NULL))",
@@ -26,9 +26,9 @@ _SEEN = {
     "manual": f"min_by({_MARKER}, IF(marker_role = 'manual', base_offset, NULL))",
     "duplicate_markers": "CAST(count_if(marker_role = 'duplicate') AS INT)",
 }
-# The first data of a producer has sequence 0 (`ProducerAppendInfo.checkSequence`), so no older data of it was here.
-_BEGUN = "coalesce(min_by(span.first_sequence, span.span_id) = 0, false)"
-_BEGUN_BY_INSTANCES = "coalesce(min_by(first_sequence, data_first_offset) OVER (PARTITION BY replica_log_id, producer_id) = 0, false)"
+# The first data of an epoch has sequence 0 (`ProducerAppendInfo.checkSequence`), so no older data of that epoch was here.
+_BEGUN = "min_by(struct(span.first_sequence AS sequence, span.first_epoch AS epoch), span.span_id)"
+_BEGUN_BY_INSTANCES = "min_by(begins, data_first_offset) OVER (PARTITION BY replica_log_id, producer_id)"
 # Where nothing can be said of the log at all, and offsets of which nothing is known.
 _BROKEN = "state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow')"
 _HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'truncated')"
@@ -79,7 +79,7 @@ def instance_partitions(
     # Markers that cannot be matched: one of them may be the one that seems to be missing.
     unsure = (
         events.groupBy("replica_log_id", "producer_id")
-        .agg(F.expr("bool_or(marker IS NOT NULL AND is_ambiguous) AS is_doubtful"), F.expr(f"{_BEGUN} AS begun_here"))
+        .agg(F.expr("bool_or(marker IS NOT NULL AND is_ambiguous) AS is_doubtful"), F.expr(f"{_BEGUN} AS first"))
         .where("is_doubtful")
     )
     lost = matched.where("lost_among IS NOT NULL").selectExpr("own.instance_id", "replica_log_id", "lost_among")
@@ -94,7 +94,7 @@ def instance_partitions(
     renamed |= {name: f"marker.{name}" for name in ("marker_type", "marker_coordinator_epoch")}
     renamed |= {"duplicate_markers": "coalesce(duplicate_markers, 0)"}
     return (
-        found.withColumn("begun_here", F.expr(f"coalesce(begun_here, {_BEGUN_BY_INSTANCES})"))
+        found.withColumn("first", F.expr(f"coalesce(first, {_BEGUN_BY_INSTANCES})"))
         .withColumn("head_seen", F.expr(_head_seen()))
         # One of them lacks its marker, but only where the log told of all of them.
         .withColumn(
@@ -124,7 +124,7 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
             "cluster",
             "transactional_id",
             "producer_id",
-            "protocol",
+            *("protocol", "data_epoch"),
             "decision",
             "is_last",
             "last_status",
@@ -183,7 +183,7 @@ def _head_seen() -> str:
     # The clock of an older leader is not the one that the newest pairs tell of.
     older = "oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true)"
     since_birth = f"first_offset = 0 AND (({older}) OR first_leader_epoch > 0)"
-    by_data = "data_first_offset IS NOT NULL OR begun_here"
+    by_data = "data_first_offset IS NOT NULL OR (first.sequence = 0 AND first.epoch = data_epoch)"
     return f"coalesce(({since_birth}) OR {by_data} OR oldest_completion_offset < decided_at_offset, false)"
 
 

@@ -124,17 +124,15 @@ def _cheapest(told: Iterable[Story], cap: float | None) -> list[Story]:
 
 def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
-    left = len(producer.decided) - story.following
-    last = producer.markers[-1] if producer.markers else None
-    rest = producer.decided[story.following :]
+    last, rest = producer.markers[-1] if producer.markers else None, producer.decided[story.following :]
+    left = len(rest)
     goes_on = _goes_on(story, clock)
     lacking = [
         at
         for at, one in enumerate(rest, start=story.following)
         if not producer.newer_decided or not clock.is_younger(one) or (last is not None and is_after(last, one)) or goes_on(one)
     ]
-    lost = len(lacking)
-    price = missing(lost, producer) + UNSEEN * min(left - lost, 1)
+    price = missing(lost := len(lacking), producer) + UNSEEN * min(left - lost, 1)
     if story.last is None and producer.decided:
         price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
     if story.strained and story.last is None:
@@ -146,7 +144,16 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     apart = min(APART * _apart(story, left), MOST_APART)
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
+        story = _evenly_told(story)
     return replace(story, cost=story.cost + price + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
+
+
+def _evenly_told(story: Story) -> Story:
+    """A distance of clocks that many pairs agree on, to a few milliseconds, is hardly chance: what it cost is shared among them."""
+    even = story.pairs() - 1 - len(story.steps)
+    if even < 2 or story.by_time >= STEP:  # others saw another one
+        return story
+    return replace(story, cost=story.cost - story.by_time * (1 - 1 / even), by_time=story.by_time / even)
 
 
 def _may_own(one: Decided, epoch: int | None) -> bool:
