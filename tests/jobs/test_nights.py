@@ -61,30 +61,25 @@ CASES = {
         (MON, Night(WEDNESDAY, {LOG: (0, 4, 12, 18, 44)}, listed=True, without={LOG: (0, 4, 12)})), 0, ("segment_missing",)
     ),
 }  # fmt: skip
-NAMES = {name: name.replace(" ", "-").replace(",", "") for name in CASES}
+AT_ONCE, BY_NIGHT = "in one run", "night by night"
 
 
-def folders(root: Path) -> dict[str, list[Path]]:
-    return {
-        name: [make(night, root / NAMES[name] / f"night-{n}", cluster=NAMES[name]) for n, night in enumerate(case.nights)]
-        for name, case in CASES.items()
-    }
+def cluster_of(how: str, name: str) -> str:
+    return f"{name} {how}".replace(" ", "-").replace(",", "")
 
 
 @pytest.fixture(scope="module")
-def in_one_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    root = tmp_path_factory.mktemp("nights")
-    folders(root / "dumps")
-    pipeline.run(root / "out", sorted((root / "dumps").iterdir()), pipeline.Options(), spark=lambda: spark)
-    return eo_audit.open(root / "out")
-
-
-@pytest.fixture(scope="module")
-def night_by_night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    root = tmp_path_factory.mktemp("nights")
-    made = folders(root / "dumps")
-    for night in range(max(map(len, made.values()))):
-        inputs = [paths[night] for paths in made.values() if len(paths) > night]
+def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """One audit of two clusters for each case: the dumps of one come in together, those of the other night by night."""
+    root, made = tmp_path_factory.mktemp("nights"), dict[str, list[list[Path]]]()
+    for how in (AT_ONCE, BY_NIGHT):
+        made[how] = [
+            [make(night, root / cluster_of(how, name) / f"night-{n}", cluster=cluster_of(how, name)) for n, night in enumerate(case.nights)]
+            for name, case in CASES.items()
+        ]
+    ingest(root / "out", *(path for paths in made[AT_ONCE] for path in paths))
+    for night in range(max(map(len, made[BY_NIGHT]))):
+        inputs = [paths[night] for paths in made[BY_NIGHT] if len(paths) > night]
         ingest(root / "out", *inputs)  # histories are made anew each time, of facts alone: those in between are read by nobody here
     with pipeline.writing(root / "out", pipeline.Options(), spark=lambda: spark) as warehouse:
         pipeline.rebuild(warehouse, pipeline.Options())
@@ -92,17 +87,16 @@ def night_by_night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     return eo_audit.open(root / "out")
 
 
-@pytest.mark.usefixtures("spark")  # of both audits, one of which it asks for by name
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("how", ["in_one_run", "night_by_night"])
-def test_what_is_known_of_a_log_after_some_nights(request: pytest.FixtureRequest, how: str, name: str) -> None:
-    results, case = request.getfixturevalue(how), CASES[name]
-    of_log = {"cluster": NAMES[name], "topic": "payments", "partition": 0}
+@pytest.mark.parametrize("how", [AT_ONCE, BY_NIGHT])
+def test_what_is_known_of_a_log_after_some_nights(results: Results, how: str, name: str) -> None:
+    cluster, case = cluster_of(how, name), CASES[name]
+    of_log = {"cluster": cluster, "topic": "payments", "partition": 0}
     states = [row["state"] for row in results.rows("coverage", **of_log) if row["state"] != "covered"]
     assert sorted(states) == sorted(case.states)
     (seen,) = results.rows("visibility", **of_log)
     assert (seen["log_start"], seen["leo"]) == (case.log_start, 74)
-    failing = {f["rule"] for f in results.findings if f["cluster"] == NAMES[name] and f["severity"] in ("critical", "error")}
+    failing = {f["rule"] for f in results.findings if f["cluster"] == cluster and f["severity"] in ("critical", "error")}
     if case.rules or "segment_missing" in states:
         assert set(case.rules) <= failing
         return
