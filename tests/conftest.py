@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from eo_audit import pipeline
 from eo_audit.config import load
 from eo_audit.store.session import session
+from tests.support.canaries import WholeRun, canary_dumps, run_whole
 
 TESTS = Path(__file__).parent
 # Files whose tests start Java by themselves: runs of the program, a cluster, notebooks. They need no session.
@@ -55,6 +56,13 @@ def hanging_example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactor
     out = tmp_path_factory.mktemp("example")
     pipeline.run(out, [TESTS.parent / "examples" / "hanging-transaction" / "dumps"], pipeline.Options(), spark=lambda: spark)
     return out
+
+
+@pytest.fixture(scope="session")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> WholeRun:
+    """One run of the program in a process of its own, over a real incident and logs with canaries; 28 CPU seconds, so for all who look."""
+    folder = tmp_path_factory.mktemp("whole")
+    return run_whole(canary_dumps(folder / "dumps"), folder)
 
 
 @pytest.fixture(scope="session", autouse=True)

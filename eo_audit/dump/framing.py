@@ -88,6 +88,7 @@ class Group:
         """Of a batch that does not close only the first record line is surely the tool's own: the others may be its header keys."""
         if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and self.records:
             line = self.line
+            # A batch with a record for each of its offsets was not thinned out by the cleaner: its first line must print the base offset.
             dense = line.magic == 2 and line.record_count == line.last_offset - line.base_offset + 1
             del self.records[0 if dense and self.records[0].line.offset != line.base_offset else 1 :]
             end = self.records[0].ending.end if self.records else self.line_end
@@ -175,6 +176,7 @@ def least_size(line: RecordLine, batch: BatchLine, base_timestamp: int | None) -
 
 def learned(rules: Rules, records: list[Record]) -> Rules:
     """The rules after these records: the last one may have shown whether payloads are printed."""
+    # `--print-data-log` holds for the whole call of DumpLogSegments: one record that shows it speaks for all behind it.
     shown = records[-1].ending.printed if records else None
     return rules if rules.printed is not None or shown is None else replace(rules, printed=shown)
 

@@ -88,12 +88,15 @@ class Groups:
         ending = self._chained() | (self.next == NONE)
         self.sure: Bits = self._whole & (self._undisputed(self._rooms(), longer, changed, to_end=to_end) if self._deep else ending)
         if window.limit is not None:
+            # The batch that ends with the segment's file is left to the exact reader: no batch line behind it can prove where its text
+            # ends.
             self.sure &= self._batches.numbers["position"] + self._batches.numbers["size_bytes"] < window.limit
 
     def _chained(self) -> Bits:
         """Does the batch line behind each group stand at the next position?"""
         numbers = self._batches.numbers
         claimed = numbers["position"] + numbers["size_bytes"]
+        # NONE is -1, which numpy takes for the last row: what is compared there counts for nothing.
         chained: Bits = (self.next != NONE) & (numbers["position"][self.next] == claimed if len(claimed) else True)
         return chained
 
@@ -183,10 +186,12 @@ class Groups:
         # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far.
         reach = self.end + 3 * (self.end - starts) + np.where(plain, 3 * room, room)
         warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
+        # A line that begins within reach is told from a batch line only when all of it is there.
         in_view = reach + LONGEST_LINE < self._text.size
         alone = (room < MIN_FORGED) & ~longer
         if not alone.all():
             undisputed = (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+            # Header keys of compressed batches are looked through for 64 KB; that damage hides a longer one is thought of for 16 KB only.
             hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
             alone |= undisputed & self._goes_on(hidden, to_end=to_end)
         sure: Bits = self._chained() & (room >= 0) & alone
@@ -207,6 +212,7 @@ class Groups:
     def _changed(self, text: bytes, offset: int, *, crlf: bool) -> tuple[Bits, Bits]:
         """Groups whose text may stand for fewer bytes than it has, and those whose text may stand for fewer or more."""
         content, stop = self._text.bytes[: self._text.size], offset + self._text.size
+        # Where lines end with CRLF, a line feed of a payload may be two bytes of text for one of the record.
         replaced = ~self._one_line_each() if crlf else np.zeros(len(self.end), dtype=bool)
         if text.find(b"\xef", offset, stop) >= 0:  # one byte is found faster than three
             leads = np.flatnonzero(content == 0xEF)
@@ -230,6 +236,7 @@ class Groups:
         """Groups with a line in the text of their records that looks like the batch line behind them."""
         starts, holds = self._batches.start, np.zeros(len(claimed), dtype=bool)
         behind = np.searchsorted(starts, self.end)
+        # In Python, one by one: only payloads print batch lines inside a group, and few do.
         for group in np.flatnonzero(behind - np.arange(len(starts)) > 1).tolist():
             inner = slice(group + 1, int(behind[group]))
             holds[group] = bool((~self._batches.ok[inner] | (self._batches.numbers["position"][inner] == claimed[group])).any())

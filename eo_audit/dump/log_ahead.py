@@ -88,6 +88,7 @@ def _spare(window: Window, group: Group, profile: Profile) -> int:
         return 0
     room = 0
     if group.line.magic == 2:
+        # Only magic 2 has headers. The size of a compressed batch says nothing of how long they are.
         room = headers_room(group.line, group.records) if group.line.codec == "none" else HIDDEN
     return max(room, 0) + max(_slack(window, group, profile), 0)
 
@@ -145,6 +146,8 @@ class Ahead:
         """
         self._window, self._profile, self._careful = window, profile, careful
         self._at, self._position = at, position
+        # Every batch with room to spare asks about the text behind it. One walk answers all of them: one each would cost the text once more
+        # for every batch within reach.
         self._passed = {at: position}
         self._broken: int | None = None
         self._ended = False
@@ -196,6 +199,7 @@ class Ahead:
         window.overshoot = overshoot
         if group.failure is None:
             if not self._careful:
+                # The reader comes by here next and takes it from there: no batch is read twice.
                 window.groups[at] = self._profile, group
             self._go(group.end, group.next_position)
         elif group.meeting is not None and group.unread_end is not None:

@@ -14,6 +14,7 @@ from eo_audit.dump.messages import detail_of
 _MOST_LINES = 200  # of messages between two batches
 _LONGEST_MESSAGE = 1 << 12
 _DUMPING = b"\nDumping "
+# DumpLogSegments prints no `Log starting offset` for these, and for an empty index nothing at all: there is no second line to ask for.
 _OTHER_FILES = (b".index", b".timeindex", b".txnindex", b".snapshot", b".checkpoint")
 
 
@@ -25,6 +26,7 @@ def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int
     """
     if not window.is_within(position):
         return
+    # The position stands inside its line: that of a line which begins before `stop` may stand behind it.
     needle, last = b" position: %d " % position, stop + LONGEST_LINE
     at = window.text.find(needle, start, last)
     while at >= 0:

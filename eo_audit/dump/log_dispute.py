@@ -56,6 +56,7 @@ def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower
         return True
     if not changed or not (window.crlf or _is_longer(window.text, group.line_end, group.end)):
         return False
+    # Behind the last batch of a section no line claims a position: text that may stand for fewer bytes may end anywhere up to there.
     return (window.final and reach >= len(window.text) > group.end) or next(sections(window, group.end + 1, reach), None) is not None
 
 

@@ -27,6 +27,7 @@ _KEY, _PAYLOAD = len(" key: "), len(" payload: ")
 _LONGEST_DECODED = 1 << 12  # bytes of a line of a topic decoder
 _FRAGMENT = 1 << 13  # bytes of a line that damage may have left over, or put there
 _CHUNK = 1 << 16
+# Above every position a log can have; the sum of two still fits the 64 bits of a column.
 _FAR = 1 << 61
 _BATCH = re.compile(rb"^(?:baseOffset: |offset: |Dumping )", re.MULTILINE)
 _OWN = re.compile(rb"^(?:\| offset: |baseOffset: |offset: )", re.MULTILINE)
@@ -135,6 +136,7 @@ class Lines:
         window.structural(at)
         line = batch_line(window.text, at)
         if line is not None:
+            # A forged line may print as many digits as it likes: a larger number would not fit the columns.
             return line.end, min(line.position, _FAR), min(line.position + line.size_bytes, _FAR), line.codec != "none"
         if window.text.startswith(b"Dumping ", at) and starts_section(window, at):
             return window.after_line(at), None, 0, False

@@ -190,6 +190,7 @@ class Search:
             return False
         if self._dense:
             return record.offset == line.base_offset + index
+        # The cleaner takes records out of a batch and leaves its first and last offset as they were: what is left has gaps and still grows.
         return place.line is None or record.offset > place.line.offset
 
     @property
@@ -199,6 +200,7 @@ class Search:
 
     def _header_limit(self, record: RecordLine, place: Place) -> int:
         """Bytes of text that the record's header keys can have."""
+        # Headers came with magic 2 (KIP-82), as sequences did (KIP-98): no sequence in print, no headers.
         if record.sequence is None:
             return 0
         # Up to the line end a header key may be as long as it likes; over line ends only as far as it is worth looking.
@@ -209,6 +211,7 @@ class Search:
         if self.line.codec != "none":
             return to_line_end if self.one_line else to_line_end + HEADERS_SEARCHED
         room = max(self.line.size_bytes - BATCH_OVERHEAD + _GROWN - place.used - least_size(record, self.line, None), 0)
+        # A byte that is no UTF-8 prints as U+FFFD, three bytes of text for one of the record.
         return min(to_line_end, 3 * room) if self.one_line else 3 * room
 
     def _stops(self, record: RecordLine, index: int, limit: int, *, last: bool) -> Ints:

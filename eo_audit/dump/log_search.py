@@ -184,6 +184,8 @@ def _unclosed(window: Window, group: Group, profile: Profile) -> Group:
         # What can follow a batch does not: where header keys have room, the records may be theirs.
         if room_of(group, profile) >= MIN_FORGED:
             if not window.is_within(position):
+                # Only where the segment ends with this batch may header keys over line ends be searched for without a batch line behind
+                # them.
                 last = Search(window, window.marks, group.line, group.line_end, profile, any_end).run()
                 if last.count == 1 and not last.given_up:
                     return _chosen(window, group, profile, last, next(iter(last.ends)))
@@ -205,6 +207,8 @@ def _unclosed(window: Window, group: Group, profile: Profile) -> Group:
 
 def _by_lines(window: Window, group: Group, profile: Profile) -> Group:
     """A record whose text no length delimits ends before the next line that the batch owes, if just one line can be that."""
+    # A batch line at the next position is proof, so it is asked first. What else may follow is taken only without one, and only the first
+    # such place: each later one leaves more of the text to one record.
     for weak in (False, True):
 
         def ends(start: int, stop: int, weak: bool = weak) -> list[int]:
@@ -221,6 +225,7 @@ def _by_lines(window: Window, group: Group, profile: Profile) -> Group:
 
 def _cut_in_headers(window: Window, group: Group) -> bool:
     """Does the file end where the header keys of the failed record could still go on?"""
+    # The size of a compressed batch does not say how long its header keys may be.
     if group.failed_at is None or group.line.codec != "none":
         return False
     record = record_line(window.text, group.failed_at)
@@ -256,6 +261,7 @@ def _meeting(window: Window, nodes: set[Node], profile: Profile) -> Node | None:
     # of them: there they meet.
     limit = min(nodes).at + MEETING
     while len(nodes) > 1:
+        # The reading that is furthest behind goes on: none can then pass a byte at which another one still arrives.
         first = min(nodes)
         if first.at > limit or len(nodes) > _MOST_NODES:
             return None

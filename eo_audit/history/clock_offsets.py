@@ -14,6 +14,7 @@ from eo_audit.model.marker_prices import FAR_MS
 NEWEST = 64  # pairs that tell of the end of a log
 NEVER_MS = 2**60
 _ONE_CLOCK = "coalesce(found.prepare_leader_epoch = found.complete_leader_epoch, true)"  # else the completion has another leader's time
+# While 0 lies between the bounds the clocks may be one; else the bound next to 0 is the distance that is proved.
 _BETWEEN = "IF(least <= 0 AND most >= 0, 0L, IF(abs(least) < abs(most), least, most))"
 
 
@@ -54,6 +55,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
                 all_most="median(at_most)",
                 least=f"median(IF({newest}, coalesce(at_least, at_most), NULL))",
                 most=f"median(IF({newest}, at_most, NULL))",
+                # A marker that waited for its partition is an outlier, no width of the clocks: the outer tenths stay out.
                 lowest=f"percentile(IF({newest}, at_most, NULL), 0.1)",
                 highest=f"percentile(IF({newest}, at_most, NULL), 0.9)",
                 farthest_offset_ms="max(greatest(at_least, -at_most, 0L))",
@@ -85,11 +87,13 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
 def _sets(pairs: DataFrame, key: str) -> DataFrame:
     """Adds sets_behind: how often the clock of one of the two leaders was set behind a pair, as later pairs of both show."""
     order = f"OVER (PARTITION BY {key}, leader_epoch, coordinator_epoch ORDER BY at_offset"
+    # Clocks drift, and each time is rounded to a millisecond: only what is beyond both was a step (NTP, a machine that was resumed).
     tolerance = f"({ROUNDING_MS} + {DRIFT} * (at_ms - before.at_ms))"
     is_set = f"coalesce(at_least > before.at_most + {tolerance} OR at_most < before.at_least - {tolerance}, false)"
     return (
         pairs.selectExpr("*", f"lag(struct(at_least, at_most, at_ms)) {order}) AS before")
         .selectExpr("*", f"{is_set} AS is_set")
+        # Counted from the end of the log backwards: a pair from before a step tells nothing of where the clock stood at the dump.
         .selectExpr("*", f"coalesce(count_if(is_set) {order} DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0L) AS sets_behind")
     )
 

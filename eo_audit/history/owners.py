@@ -42,6 +42,8 @@ def _with_unlisted(judged: DataFrame, instances: DataFrame) -> DataFrame:
     ownerless = f"span IS NOT NULL AND first_allowed IS NULL AND known AND NOT {is_late}"
     in_time = """coalesce(span.first_ms >= free_from_ms, true) AND coalesce(span.first_ms < decided_at_ms, true)
         AND span.first_ms >= start_ms - skew_ms AND coalesce(start_ms <= closer.at_ms - ahead_ms + tolerance_ms, true)"""
+    # Producer ids are -1 or more: spans that need no owner get a key below, each another one, so that they match nothing and do not all end
+    # up in one task.
     on = f"""owner_cluster = cluster AND owner_producer = IF({ownerless}, producer_id, -2 - place)
         AND data_epoch = span.first_epoch AND (protocol = 'tv2' OR ({in_time}))"""
     owner = """named_struct('instance_id', instance_id, 'protocol', protocol, 'data_epoch', data_epoch, 'decision', decision,
@@ -93,6 +95,7 @@ def _answers() -> list[str]:
 def _chosen() -> str:
     """The owner of a data row, as (instance_id, protocol, decision, until_ms)."""
     fields = ("instance_id", "protocol", "decision", "until_ms")
+    # Whole instances have lists and times of their own inside: a CASE takes only structs of one and the same type.
     of = {name: "struct(" + ", ".join(f"{name}.{field}" for field in fields) + ")" for name in ("genuine", "owner", "before")}
     return f"""CASE WHEN NOT is_assigned THEN NULL
         WHEN late = 'no' THEN CASE WHEN genuine IS NOT NULL THEN {of["genuine"]} WHEN owner IS NOT NULL THEN {of["owner"]} END

@@ -51,7 +51,9 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
         clocks these are (known_from_epoch, known_until_epoch), the first four columns of `coordinator_logs` about the log it stands in, and
         coordinator_newest_ms, the time of its last entry.
     """
+    # A row for each replica of a partition of `__transaction_state`, 50 by default (transaction.state.log.num.partitions).
     logs = F.broadcast(coordinator_logs(replica_logs, clusters).drop("cluster"))
+    # Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
     bound = "IF(previous_offset IS NULL AND NOT head_known, struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch), NULL)"
     to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
     of_log = "max(struct(coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end))"

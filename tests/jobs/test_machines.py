@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -187,25 +187,9 @@ def test_a_damaged_log_is_noticed(tmp_path: Path, table: str) -> None:
         ingest(tmp_path, CLEAN)
 
 
-def test_damaged_histories_are_said_and_made_anew(spark: SparkSession, hanging_example: Path, tmp_path: Path) -> None:
-    dumps = [EXAMPLE]
-    shutil.copytree(hanging_example, tmp_path, dirs_exist_ok=True)
-    findings = (tmp_path / "findings.jsonl").read_bytes()
-    for name in ("producer_history", "findings"):
-        shutil.rmtree(tmp_path / "warehouse" / name / "_delta_log")
-    with pytest.raises(DamagedError, match="run `eo-audit rebuild --out"), pipeline.writing(tmp_path, Options(), after="rebuild"):
-        pass
-    told: list[str] = []
-    ingest(tmp_path, *dumps, notice=told.append)
-    assert sum("rebuild and audit make it anew" in sentence for sentence in told) == 2
-    with pytest.raises(WarehouseError, match="run `eo-audit rebuild"), pipeline.writing(tmp_path, Options(), after="rebuild"):
-        pass  # not judged by what is left
-    pipeline.run(tmp_path, dumps, Options(), spark=lambda: spark)
-    assert (tmp_path / "findings.jsonl").read_bytes() == findings
-    assert len(audits_of(Warehouse(tmp_path))) == 1
-
-
 KEPT = 2  # audits
+LONG_LOG, PERIOD = 2, 6  # versions instead of 20: what the checkpoints of all tables do repeats after so many audits
+Sizes = Sequence[tuple[int, int]]
 
 
 def audited(spark: SparkSession, out: Path, number: int) -> Warehouse:
@@ -219,31 +203,55 @@ def audited(spark: SparkSession, out: Path, number: int) -> Warehouse:
     return warehouse
 
 
-def test_a_warehouse_does_not_grow_for_ever(
-    spark: SparkSession, hanging_example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long_log, period = 2, 6  # versions instead of 20: what the checkpoints of all tables do repeats after so many audits
-    monkeypatch.setattr(delta_table, "LONG_LOG", long_log)
-    shutil.copytree(hanging_example, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "warehouse" / "batches" / f"part-{'0' * 32}-00000000.parquet").write_bytes(b"of a run that was killed")
-    (tmp_path / "warehouse" / "batches" / f"_part-{'0' * 32}.parquet.part").write_bytes(b"of a run that was killed")
-    sizes, expected = [], Warehouse(tmp_path).arrow("findings").to_pylist()
-    for number in range(1, 2 * period + 6):
-        warehouse = audited(spark, tmp_path, number)
-        sizes.append((warehouse.stored_bytes(), sum(path.is_file() for path in warehouse.folder.rglob("*"))))
-        assert len(audits_of(Warehouse(tmp_path))) == min(number + 1, KEPT)
+@pytest.fixture(scope="module")
+def grown(spark: SparkSession, hanging_example: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sizes]:
+    """A folder after many audits; bytes and files after each."""
+    out, sizes = tmp_path_factory.mktemp("grown"), list[tuple[int, int]]()
+    shutil.copytree(hanging_example, out, dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delta_table, "LONG_LOG", LONG_LOG)
+        for number in range(1, 2 * PERIOD + 6):
+            warehouse = audited(spark, out, number)
+            sizes.append((warehouse.stored_bytes(), sum(path.is_file() for path in warehouse.folder.rglob("*"))))
+            assert len(audits_of(Warehouse(out))) == min(number + 1, KEPT)
+    return out, sizes
+
+
+def test_a_warehouse_does_not_grow_for_ever(spark: SparkSession, hanging_example: Path, grown: tuple[Path, Sizes]) -> None:
+    (out, sizes), expected = grown, Warehouse(hanging_example).arrow("findings").to_pylist()
     # A checkpoint remembers the files of the last day that are gone: so many audits in a minute are more than in a night.
-    middle, end = sizes[-2 * period : -period], sizes[-period:]
+    middle, end = sizes[-2 * PERIOD : -PERIOD], sizes[-PERIOD:]
     assert max(stored for stored, _ in end) < 1.25 * max(stored for stored, _ in middle)
     # One file more for each audit: the one rebuild pins its version of `visibility`, and so the log behind it.
-    assert max(files for _, files in end) < max(files for _, files in middle) + 2 * period
-    assert len([*(tmp_path / "warehouse" / "batches").glob("*part*")]) == 1
-    for run in Warehouse(tmp_path).runs():
+    assert max(files for _, files in end) < max(files for _, files in middle) + 2 * PERIOD
+    assert len([*(out / "warehouse" / "batches").glob("*part*")]) == 1
+    for run in Warehouse(out).runs():
         if run["step"] == "audit":
-            assert Warehouse(tmp_path).arrow_of("findings", run).to_pylist() == expected
-    assert DeltaTable(tmp_path / "warehouse" / "findings").version() > 2 * long_log  # any Delta reader still reads it
-    assert spark.read.format("delta").load(str(tmp_path / "warehouse" / "findings")).count() == len(expected)
-    pipeline.run(tmp_path, [EXAMPLE], Options(), spark=lambda: spark)
+            assert Warehouse(out).arrow_of("findings", run).to_pylist() == expected
+    assert DeltaTable(out / "warehouse" / "findings").version() > 2 * LONG_LOG  # any Delta reader still reads it
+    assert spark.read.format("delta").load(str(out / "warehouse" / "findings")).count() == len(expected)
+
+
+def test_damaged_histories_are_said_and_made_anew(
+    spark: SparkSession, grown: tuple[Path, Sizes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some tables begin anew, the others go on behind the long logs of many audits: one run for both."""
+    monkeypatch.setattr(delta_table, "LONG_LOG", LONG_LOG)
+    dumps = [EXAMPLE]
+    shutil.copytree(grown[0], tmp_path, dirs_exist_ok=True)
+    findings = (tmp_path / "findings.jsonl").read_bytes()
+    for name in ("producer_history", "findings"):
+        shutil.rmtree(tmp_path / "warehouse" / name / "_delta_log")
+    with pytest.raises(DamagedError, match="run `eo-audit rebuild --out"), pipeline.writing(tmp_path, Options(), after="rebuild"):
+        pass
+    told: list[str] = []
+    ingest(tmp_path, *dumps, notice=told.append)
+    assert sum("rebuild and audit make it anew" in sentence for sentence in told) == 2
+    with pytest.raises(WarehouseError, match="run `eo-audit rebuild"), pipeline.writing(tmp_path, Options(), after="rebuild"):
+        pass  # not judged by what is left
+    pipeline.run(tmp_path, dumps, Options(), spark=lambda: spark)
+    assert (tmp_path / "findings.jsonl").read_bytes() == findings
+    assert len(audits_of(Warehouse(tmp_path))) == 1
 
 
 def test_a_reader_of_the_version_before_can_finish(spark: SparkSession, tmp_path: Path) -> None:
@@ -260,26 +268,23 @@ def test_a_reader_of_the_version_before_can_finish(spark: SparkSession, tmp_path
     assert Warehouse(tmp_path).arrow("batches").num_rows == 1
 
 
-def nights(folder: Path) -> list[Path]:
-    """The same collection on two days, the second a day longer: every log grew."""
-    made = []
-    for day, name in ((21, "a"), (22, "b")):
-        night = folder / name
-        shutil.copytree(DUMPS / "hanging_txn_k39", night)
-        (night / "manifest.yaml").write_text(f"cluster: c\ndumped_at: 2026-11-{day}T05:00:00Z\nkafka_version: '3.9'\n")
-        made.append(night)
-    for path in made[0].rglob("orders-*/*.log.txt"):
+def night_before(folder: Path) -> Path:
+    """The example's collection of a day before, when every log was shorter."""
+    night = Path(shutil.copytree(EXAMPLE, folder / "before"))
+    manifest = night / "manifest.yaml"
+    manifest.write_text(re.sub("(?<=dumped_at: )[0-9]+", lambda at: str(int(at[0]) - upkeep.DAY_MS), manifest.read_text()))
+    for path in night.rglob("orders-*/*.log.txt"):
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(lines[: len(lines) * 2 // 3]))
-    return made
+    return night
 
 
-def test_prune_removes_what_no_audit_reads(spark: SparkSession, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    first, second = nights(tmp_path)
-    ingest(out, first)
-    pipeline.run(out, [second], Options(), spark=lambda: spark)
-    before, findings = content(out), (out / "findings.jsonl").read_bytes()
+def test_prune_removes_what_no_audit_reads(spark: SparkSession, hanging_example: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(hanging_example, tmp_path / "out"))
+    alone, findings = content(out), (out / "findings.jsonl").read_bytes()
+    pipeline.run(out, [night_before(tmp_path)], Options(), spark=lambda: spark)
+    assert (out / "findings.jsonl").read_bytes() == findings
+    before = content(out)
     with pipeline.writing(out, Options(), after="rebuild", keeps_verdict=True, spark=lambda: spark) as warehouse:
         assert not upkeep.superseded(warehouse, keep_ms=2 * upkeep.DAY_MS)
         files = upkeep.superseded(warehouse, keep_ms=upkeep.DAY_MS // 2)
@@ -292,10 +297,10 @@ def test_prune_removes_what_no_audit_reads(spark: SparkSession, tmp_path: Path) 
     assert not gone & set(after.arrow("dump_files")["dump_file_id"].to_pylist())
     sections = set(after.arrow("dump_sections")["section_id"].to_pylist())
     assert set(after.arrow("batches")["section_id"].to_pylist()) <= sections
-    with pipeline.writing(out, Options(), spark=lambda: spark) as warehouse:
-        pipeline.rebuild(warehouse, Options())
-        pipeline.audit(warehouse, Options())
-    assert (out / "findings.jsonl").read_bytes() == findings
+    # What is left was audited already: facts as before that night, but for files that were the same on both.
+    left = content(out)
+    assert {name for name in left if left[name] != alone[name]} <= {"dump_sightings"}
+    assert spark.read.format("delta").load(str(out / "warehouse" / "batches")).count() == len(left["batches"])
 
 
 @pytest.mark.parametrize(("text", "days"), [("90d", 90), ("2w", 14), ("0d", 0)])

@@ -1,0 +1,100 @@
+"""Dumps with a canary in every place of a record, one run of the program over them, and the search for it in what a run leaves."""
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from tests.support.dump_text import Batch, Rec, Style, dump
+
+ROOT = Path(__file__).parents[2]
+CANARY = b"Canary4111x1111x1111"
+DISGUISES = (
+    b"%s",
+    b"\xff" * 40 + b"\nError: com.acme.pay.CardException: %s",
+    b"ordinary\nCaused by: java.io.EOFException: %s\n\tat com.%s.Pay(Pay.java:1)",
+    b"\xff" * 40 + b'\nException in thread "main" java.lang.%sError: %s',
+    b"\xc3(" * 30 + b"\nWARNING: %s",
+    b"x\nFound 3 invalid bytes at the end of /data/%s.log",
+)
+RUN = (sys.executable, "-c", "from eo_audit.cli import main; main()")
+
+
+@dataclass(frozen=True)
+class WholeRun:
+    """One run of the program from its start to its end, into folders of its own.
+
+    Attributes:
+        dumps: what it audited.
+        out: its results.
+        scratch: where it and Java put what they need for a while.
+        cwd: where it was started.
+        exit_code: how it ended.
+        said: what it printed.
+    """
+
+    dumps: Path
+    out: Path
+    scratch: Path
+    cwd: Path
+    exit_code: int
+    said: bytes
+
+
+def places(folder: Path) -> tuple[Path, Path, Path, dict[str, str]]:
+    """Results, scratch and current folder of a run below a folder, and the environment in which it leaves files nowhere else."""
+    out, scratch, cwd = folder / "out", folder / "scratch", folder / "cwd"
+    for made in (scratch, cwd):
+        made.mkdir(parents=True)
+    java = f"-Djava.io.tmpdir={scratch}"
+    own = {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch), "JAVA_TOOL_OPTIONS": java, "PYTHONPATH": str(ROOT)}
+    return out, scratch, cwd, {**os.environ, **own}
+
+
+def run_whole(dumps: Path, folder: Path) -> WholeRun:
+    """Run the program over dumps; it may find what it will."""
+    out, scratch, cwd, env = places(folder)
+    ended = subprocess.run([*RUN, "run", str(dumps), "--out", str(out)], env=env, cwd=cwd, capture_output=True, check=False)
+    return WholeRun(dumps, out, scratch, cwd, ended.returncode, ended.stdout + ended.stderr)
+
+
+def canary_dumps(folder: Path) -> Path:
+    """A real incident, and beside it three logs with the canary in every place of a record; one of them is cut off."""
+    shutil.copytree(ROOT / "examples/hanging-transaction/dumps", folder)
+    said = [line.replace(b"%s", CANARY) for line in DISGUISES]
+    records = [
+        rec for line in said for rec in (Rec(b"k", line), Rec(line, None), Rec(b"k", b"v", ((b"h", 3), (line, 3), (b"h]\n" + line, 3))))
+    ]
+    for partition, style in enumerate((Style(), Style(printed=False), Style(ascii=True))):
+        batches = [
+            Batch([Rec(b"k", b"v"), record], 5, 2 * number, codec=("none", "gzip")[number % 2]) for number, record in enumerate(records)
+        ]
+        text = dump(batches, style, path=f"/data/pay-{partition}/00000000000000000000.log")
+        log = folder / f"broker-1/pay-{partition}/00000000000000000000.log.txt"
+        log.parent.mkdir()
+        log.write_bytes(text[: text.rindex(CANARY) + 5] if partition == 2 else text)
+    return folder
+
+
+def pieces(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """All bytes below a folder, unpacked where they are packed, with the names."""
+    for path in folder.rglob("*"):
+        yield path, os.fsencode(path)
+        if path.is_file():
+            stored = path.read_bytes()
+            yield path, stored
+            if stored[:4] == stored[-4:] == b"PAR1":
+                yield path, repr(pq.read_table(path, partitioning=None).to_pydict()).encode()
+            elif stored[:2] == b"\x1f\x8b":
+                yield path, gzip.decompress(stored)
+
+
+def holding(*folders: Path) -> list[Path]:
+    """Files that hold the canary."""
+    return [path for folder in folders for path, content in pieces(folder) if CANARY in content]
