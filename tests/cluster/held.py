@@ -11,8 +11,6 @@ from tests.cluster.shape import DUMPS, FEATURES, draw
 # What still fails is left out here; the driver runs everything.
 FAILING_FEATURES: frozenset[str] = frozenset()
 FAILING_DUMPS: frozenset[str] = frozenset()
-# Near the first entry that the cleaner left, and where a client's clock is behind, faults are missed.
-UNSURE_WITH_FAULTS = frozenset({"cleaned_coordinator", "client_clocks"})
 SURE_FEATURES = tuple(name for name in FEATURES if name not in FAILING_FEATURES)
 SURE_DUMPS = tuple(name for name in DUMPS if name not in FAILING_DUMPS)
 FIXED = ("dump", "transactions", "ids", "partitions", "brokers", "coordinators", "idempotent", "plain")

@@ -6,7 +6,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.cluster.faults import FAULTS
-from tests.cluster.held import SURE_DUMPS, SURE_FEATURES, UNSURE_WITH_FAULTS, held
+from tests.cluster.held import SURE_DUMPS, SURE_FEATURES, held
 from tests.cluster.properties import Case, check
 from tests.cluster.shape import draw
 
@@ -15,8 +15,8 @@ NOT_IN_THE_CATALOGUE = {"fork"}
 
 
 def test_the_fault_is_found_and_nothing_beside_it(spark: SparkSession, tmp_path: Path) -> None:
-    names, features = list(FAULTS), set(SURE_FEATURES) - UNSURE_WITH_FAULTS
-    cases = [Case(draw(seed, features=features, dumps=SURE_DUMPS), names[seed % len(names)]) for seed in SEEDS]
+    names = list(FAULTS)
+    cases = [Case(draw(seed, features=SURE_FEATURES, dumps=SURE_DUMPS), names[seed % len(names)]) for seed in SEEDS]
     results = check(spark, [*cases, *held(healthy=False)], tmp_path)
     asked = Counter(result.case.fault for result in results if result.truth and result.truth.demands)
     assert set(FAULTS) - set(asked) <= NOT_IN_THE_CATALOGUE | {"late_write_merged"}, "not planted where they can be decided"
