@@ -189,7 +189,8 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
     by_then = "closer IS NULL OR coalesce(c.start_ms <= closer.at_ms - ahead_ms + tolerance_ms, known)"
-    begun = f"IF({ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id, {by_then})"
+    # Under TV2 the epoch names the instance, whatever is missing.
+    begun = f"IF({ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id OR c.protocol = 'tv2', {by_then})"
     of_span = f"coalesce({epochs}, true) AND {begun}"
     of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + tolerance_ms, known)"
     older = "coalesce(first_offset > 0 AND c.decided_at_offset < oldest_completion_offset, false)"

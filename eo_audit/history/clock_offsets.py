@@ -24,20 +24,11 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
     Args:
         matched: what `marker_match.match_markers` returns.
     """
-    pair = "found.decided_at_ms IS NOT NULL AND match = 'closing' AND coordinator_log_id IS NOT NULL"
     key, leaders = "replica_log_id, coordinator_log_id", "struct(leader_epoch, coordinator_epoch)"
-    pairs = matched.where(pair).selectExpr(
-        *("replica_log_id", "coordinator_log_id", "cluster"),
-        f"IF({_ONE_CLOCK} AND found.until_ms < {NEVER_MS}L, marker.at_ms - greatest(found.until_ms, found.decided_at_ms), NULL)"
-        " AS at_least",
-        *("marker.at_ms - found.decided_at_ms AS at_most", "found.decided_at_offset", "found.complete_offset"),
-        *("marker.leader_epoch AS leader_epoch", "found.prepare_leader_epoch AS coordinator_epoch", "place AS at_offset"),
-        "marker.at_ms AS at_ms",
-    )
     # Each leader has a clock of its own, that of the partition and that of the coordinator. Without a completion of the same leader a
     # marker may have come at any time: it bounds the distance from one side only.
     bounded_first = f"OVER (PARTITION BY {key} ORDER BY at_least IS NULL, at_offset DESC)"
-    ordered = pairs.selectExpr(
+    ordered = _pairs(matched).selectExpr(
         *("*", f"row_number() {bounded_first} AS place", f"first(at_least IS NOT NULL) {bounded_first} AS is_bounded"),
         f"{leaders} <=> first({leaders}) {bounded_first} AS of_newest_leaders",
     )
@@ -60,6 +51,7 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
                 highest=f"percentile(IF({newest}, at_most, NULL), 0.9)",
                 farthest_offset_ms="max(greatest(at_least, -at_most, 0L))",
                 newest_decision_offset="max(decided_at_offset)",
+                newest_decision_ms="max_by(decided_at_ms, decided_at_offset)",
                 oldest_completion_offset="min(complete_offset)",
                 newest_leader_epoch="min_by(IF(is_bounded, leader_epoch, NULL), place)",
                 newest_coordinator_epoch="min_by(coordinator_epoch, place)",
@@ -69,18 +61,30 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
     )
     every = _BETWEEN.replace("least", "all_least").replace("most", "all_most")
     return told.selectExpr(
-        *(
-            "cluster",
-            "replica_log_id",
-            "coordinator_log_id",
-            "pairs",
-            "newest_pairs",
-            "newest_from_offset",
-            f"CAST({every} AS BIGINT) AS offset_ms",
-        ),
+        *("cluster", "replica_log_id", "coordinator_log_id", "pairs", "newest_pairs", "newest_from_offset"),
+        f"CAST({every} AS BIGINT) AS offset_ms",
         *(f"CAST({_BETWEEN} AS BIGINT) AS newest_offset_ms", "farthest_offset_ms"),
         "CAST(ceil(greatest(most - least, (highest - lowest) / 2)) AS BIGINT) AS spread_ms",
-        *("newest_decision_offset", "oldest_completion_offset", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset"),
+        *(
+            "newest_decision_offset",
+            "newest_decision_ms",
+            "oldest_completion_offset",
+            "newest_leader_epoch",
+            "newest_coordinator_epoch",
+            "told_up_to_offset",
+        ),
+    )
+
+
+def _pairs(matched: DataFrame) -> DataFrame:
+    """What each matched pair tells of the clocks: they lie apart by `at_least` (null where nothing bounds it) to `at_most` ms."""
+    least = "marker.at_ms - greatest(found.until_ms, found.decided_at_ms)"
+    pair = "found.decided_at_ms IS NOT NULL AND match = 'closing' AND coordinator_log_id IS NOT NULL"
+    return matched.where(pair).selectExpr(
+        *("replica_log_id", "coordinator_log_id", "cluster", "place AS at_offset", "marker.at_ms AS at_ms"),
+        f"IF({_ONE_CLOCK} AND found.until_ms < {NEVER_MS}L, {least}, NULL) AS at_least",
+        *("marker.at_ms - found.decided_at_ms AS at_most", "found.decided_at_offset", "found.complete_offset", "found.decided_at_ms"),
+        *("marker.leader_epoch AS leader_epoch", "found.prepare_leader_epoch AS coordinator_epoch"),
     )
 
 

@@ -147,7 +147,7 @@ def _clocks(clock_offsets: DataFrame) -> DataFrame:
         "coordinator_log_id",
         "newest_offset_ms AS of_pair",
         "spread_ms AS pair_spread",
-        "newest_decision_offset",
+        *("newest_decision_offset", "newest_decision_ms"),
         "oldest_completion_offset",
         *("newest_leader_epoch AS pair_leader_epoch", "newest_coordinator_epoch AS pair_coordinator_epoch", "told_up_to_offset"),
     )
@@ -183,7 +183,7 @@ def _head_seen() -> str:
     # The clock of an older leader is not the one that the newest pairs tell of.
     older = "oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true)"
     since_birth = f"first_offset = 0 AND (({older}) OR first_leader_epoch > 0)"
-    by_data = "data_first_offset IS NOT NULL OR (first.sequence = 0 AND first.epoch = data_epoch)"
+    by_data = "data_first_offset IS NOT NULL OR (first_offset = 0 AND first.sequence = 0 AND first.epoch = data_epoch)"
     return f"coalesce(({since_birth}) OR {by_data} OR oldest_completion_offset < decided_at_offset, false)"
 
 
@@ -192,7 +192,8 @@ def _covered() -> str:
 
     Order proves it: a marker of a transaction that the same coordinator decided after the completion stands in the log. So does a stop of
     both brokers, or one broker's clock when it dumped both logs; clocks of two brokers only by more than they may have moved, and only what
-    stands behind the newest marker of a known transaction: what is before it is older than all that was decided later. One time for a
+    stands behind the newest marker of a known transaction: what is before it is older than all that was decided later. What ended later and
+    by an earlier time was ended by a clock that had been set back. One time for a
     whole collection proves nothing: its files were read over minutes.
     """
     # Another marker has ended its data: its own can no longer do so.
@@ -200,7 +201,8 @@ def _covered() -> str:
         OR coalesce(clean_end AND coordinator_clean_end, false)
         OR {DUMPED_AFTER}
         OR coalesce(pair_leader_epoch = leader_epoch AND pair_coordinator_epoch <=> end_leader_epoch
-            AND newest_clock_at > told_up_to_offset AND newest_broker_clock_ms - ahead_ms >= ended_ms + margin_ms, false)"""
+            AND newest_clock_at > told_up_to_offset AND newest_broker_clock_ms - ahead_ms >= ended_ms + margin_ms
+            AND (ended_ms >= newest_decision_ms OR newest_decision_ms IS NULL), false)"""
     return f"""CASE
         WHEN replica_log_id IS NULL THEN 'not_dumped'
         WHEN marker IS NOT NULL THEN 'covered'

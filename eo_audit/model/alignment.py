@@ -214,7 +214,11 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
     rivals = [
         story
         for story in stories[1:]
-        if (story.cost - cheapest.cost < MARGIN and (cheapest.faults > LITTLE or (behind and story.pairs() > pairs)))
+        if (
+            story.cost - cheapest.cost < MARGIN
+            and (cheapest.faults > LITTLE or (behind and story.pairs() > pairs))
+            and pairs < LITTLE_TOLD * (story.pairs() + 1)  # who tells far less is no rival
+        )
         or (story.cost - cheapest.cost < TIE and behind and story.pairs() == pairs)
         or _tells_far_more(producer, story, cheapest)
     ]

@@ -78,8 +78,9 @@ def unregistered(scene: Scene, rng: random.Random) -> Planted | None:
     # Where the head of the log was deleted, one that did list it may have lost its marker as well: its data would look the same.
     cut = scene.world.shape.has("retention") or scene.world.shape.has("delete_records")
     whose = "T02|T05|T07" if cut else "T02|T07"
-    must = rules("T01", "T07") if never else rules("T01", whose) if all(map(scene.is_told, before)) else rules("T01")
-    truth = Truth("unregistered", must, OPEN | {"T02"} | ({"T05"} if cut else set()), log.place, t.producer_id, t.transactional_id)
+    told = all(map(scene.is_told, before)) and not scene.world.shape.has("cleaned_coordinator")  # what is left may lack its partitions
+    must = rules("T01", "T07") if never else rules("T01", whose) if told else rules("T01")
+    truth = Truth("unregistered", must, OPEN | {"T02", "T07"} | ({"T05"} if cut else set()), log.place, t.producer_id, t.transactional_id)
     return at_writes(scene, truth, [write], scene.is_followed(log, at, t), f"transaction {t.number} does not list the partition")
 
 

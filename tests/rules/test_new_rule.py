@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("eo_audit", "schemas", "conf", "pyproject.toml", "tests/conftest.py", "tests/rules")
+COPIED = ("eo_audit", "schemas", "conf", "pyproject.toml", "tests/conftest.py", "tests/support", "tests/rules")
 DOCUMENT = (ROOT / "docs" / "add-a-rule.md").read_text(encoding="utf-8")
 PAGE, CASES, CATALOGUE = "eo_audit/rules/producers/idle_return.py", "tests/rules/cases/idle-return.yaml", "eo_audit/rules/catalogue.py"
 

@@ -46,10 +46,11 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))
-    now, decided = context.coordinator_now(row.word("cluster"), case.log.log_id if case.log else None), row.maybe("decided_at_ms")
-    waiting = None if now is None or decided is None else now - decided
-    if waiting is None or waiting <= PREPARE_WARNING_MS:
+    of_log = row.word("cluster"), case.log.log_id if case.log else None
+    now, surely, decided = context.coordinator_now(*of_log), context.coordinator_now_at_least(*of_log), row.maybe("decided_at_ms")
+    if now is None or surely is None or decided is None or surely - decided <= PREPARE_WARNING_MS:
         return None
+    waiting = now - decided
     lacking = context.unmarked.get(row.word("instance_id"), ())
     owner = owner_of(row.text("transactional_id") or "")
     lacks = f"; {partitions(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} the marker" if lacking else ""
@@ -59,7 +60,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     )
     return Explanation(
         message,
-        severity="error" if waiting > PREPARE_ERROR_MS else "warning",
+        severity="error" if surely - decided > PREPARE_ERROR_MS else "warning",
         certainty="likely" if cluster.text("as_of_source") == "newest_broker_clock" else "definite",
         remedy=_stuck_remedy(row, lacking or tuple(row.partitions()), context),
         details={
