@@ -32,9 +32,9 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
         *("*", f"row_number() {bounded_first} AS place", f"first(at_least IS NOT NULL) {bounded_first} AS is_bounded"),
         f"{leaders} <=> first({leaders}) {bounded_first} AS of_newest_leaders",
     )
-    newest = f"place <= {NEWEST} AND of_newest_leaders AND sets_behind = 0 AND (at_least IS NOT NULL OR NOT is_bounded)"
+    newest = f"place <= {NEWEST} AND tells AND sets_behind = 0"
     told = (
-        _sets(ordered, key)
+        _sets(ordered.selectExpr("*", "of_newest_leaders AND (at_least IS NOT NULL OR NOT is_bounded) AS tells"), key)
         .groupBy("replica_log_id", "coordinator_log_id")
         .agg(
             *_sums(
@@ -90,7 +90,7 @@ def _pairs(matched: DataFrame) -> DataFrame:
 
 def _sets(pairs: DataFrame, key: str) -> DataFrame:
     """Adds sets_behind: how often the clock of one of the two leaders was set behind a pair, as later pairs of both show."""
-    order = f"OVER (PARTITION BY {key}, leader_epoch, coordinator_epoch ORDER BY at_offset"
+    order = f"OVER (PARTITION BY {key}, leader_epoch, coordinator_epoch, tells ORDER BY at_offset"
     # Clocks drift, and each time is rounded to a millisecond: only what is beyond both was a step (NTP, a machine that was resumed).
     tolerance = f"({ROUNDING_MS} + {DRIFT} * (at_ms - before.at_ms))"
     is_set = f"coalesce(at_least > before.at_most + {tolerance} OR at_most < before.at_least - {tolerance}, false)"

@@ -1,0 +1,44 @@
+"""How far the clocks lie apart: of the pairs since one of them was last set, and of none that bounds nothing."""
+
+from collections.abc import Sequence
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from eo_audit.history.clock_offsets import NEVER_MS, clock_offsets
+
+SCHEMA = """replica_log_id LONG, coordinator_log_id LONG, cluster STRING, match STRING, place LONG,
+    marker STRUCT<at_ms: LONG, leader_epoch: INT>,
+    found STRUCT<decided_at_ms: LONG, until_ms: LONG, decided_at_offset: LONG, complete_offset: LONG, prepare_leader_epoch: INT,
+        complete_leader_epoch: INT>"""
+
+
+def told(spark: SparkSession, pairs: Sequence[tuple[int, int, int]]) -> Row:
+    """The one row of pairs of (marker, decision, completion) in ms, in the order of both logs."""
+    rows = [
+        (1, 2, "prod", "closing", 10 * at, (marked, 0), (decided, until, 2 * at, 2 * at + 1, 0, 0))
+        for at, (marked, decided, until) in enumerate(pairs)
+    ]
+    (row,) = clock_offsets(spark.createDataFrame(rows, SCHEMA)).collect()
+    return row
+
+
+STEADY = [(1_000, 995, 1_005), (2_000, 1_995, 2_005), (3_000, 2_995, 3_005)]
+
+
+def test_clocks_that_agree(spark: SparkSession) -> None:
+    row = told(spark, STEADY)
+    assert (row.newest_offset_ms, row.newest_pairs, row.newest_from_offset, row.farthest_offset_ms) == (0, 3, 0, 0)
+
+
+@pytest.mark.parametrize("set_by", [-2_500, 30_000])
+def test_only_pairs_since_a_clock_was_set_tell_of_it_now(spark: SparkSession, set_by: int) -> None:
+    row = told(spark, [*STEADY, (4_000 + set_by, 3_995, 4_005), (5_000 + set_by, 4_995, 5_005)])
+    assert abs(row.newest_offset_ms - set_by) <= 5
+    assert (row.newest_pairs, row.newest_from_offset) == (2, 30)
+    assert abs(row.farthest_offset_ms - abs(set_by)) <= 5
+
+
+def test_a_pair_that_bounds_nothing_does_not_hide_those_that_do(spark: SparkSession) -> None:
+    row = told(spark, [*STEADY, (1_500, 3_995, NEVER_MS + 1)])  # never completed, by a clock that was set back: the newest of all
+    assert (row.newest_offset_ms, row.newest_pairs, row.farthest_offset_ms) == (0, 3, 2_495)
