@@ -179,7 +179,8 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         AND coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unheard_ms, true))"""
     dumped_behind = f"(coalesce(clean_end AND coordinator_clean_end, false) OR {DUMPED_BEFORE})"
     by_order = "coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false)"
-    behind = f"""{dumped_behind} OR {by_order} OR coalesce({sealed} + unsure_ms <= known_until_ms, false) OR {ENDS_CANDIDATE}"""
+    by_time = f"coalesce({sealed} + unsure_ms <= known_until_ms, false)"
+    behind = f"{dumped_behind} OR {by_order} OR {by_time} OR {ENDS_CANDIDATE}"
     unseen = "coalesce(place >= sent_unseen_from, false)"
     to_the_end = f"({dumped_behind} OR {by_order} OR NOT {unseen}) AND ({behind})"
     told = f"(before IS NOT NULL OR {begins}) AND {to_the_end}"
@@ -198,8 +199,7 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         "*",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
         # Its end may stand behind all that the coordinator's log tells.
-        f"""{dumped_behind} OR coalesce(place <= told_up_to_offset, false)
-            OR coalesce({sealed} + unsure_ms <= known_until_ms, false) AS end_is_told""",
+        f"{dumped_behind} OR coalesce(place <= told_up_to_offset, false) OR {by_time} AS end_is_told",
         f"""CASE WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL)) THEN 'clocks_apart'
             WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted') WHEN known THEN NULL
             WHEN coalesce(has_story, false) AND before IS NULL AND NOT {begins} THEN 'coordinator_compacted'

@@ -76,18 +76,7 @@ def instance_partitions(
         .join(F.broadcast(farthest(clock_offsets)), "cluster", "left")
         .selectExpr("*", "coalesce(of_pair, 0L) AS ahead_ms", "skew_ms + coalesce(pair_spread, farthest_ms, 0L) AS margin_ms")
     )
-    # Markers that cannot be matched: one of them may be the one that seems to be missing.
-    unsure = (
-        events.groupBy("replica_log_id", "producer_id")
-        .agg(F.expr("bool_or(marker IS NOT NULL AND is_ambiguous) AS is_doubtful"), F.expr(f"{_BEGUN} AS first"))
-        .where("is_doubtful")
-    )
-    lost = matched.where("lost_among IS NOT NULL").selectExpr("own.instance_id", "replica_log_id", "lost_among")
-    found = (
-        expected.join(unsure, ["replica_log_id", "producer_id"], "left")
-        .join(seen, ["instance_id", "replica_log_id"], "left")
-        .join(F.broadcast(lost), ["instance_id", "replica_log_id"], "left")
-    )
+    found = _with_doubts(expected, events, matched).join(seen, ["instance_id", "replica_log_id"], "left")
     renamed = {name: f"{of}.{name.removeprefix(of + '_')}" for of in ("data", "marker") for name in _addresses(of)}
     marker = {"marker_offset": "base_offset", "marker_epoch": "producer_epoch", "marker_timestamp_ms": "max_timestamp_ms"}
     renamed |= {name: f"marker.{field}" for name, field in marker.items()}
@@ -104,6 +93,22 @@ def instance_partitions(
         .withColumn("coverage", F.expr(_covered()))
         .withColumn("marker_match", F.expr(_match()))
         .selectExpr(*(f"{renamed.get(name, name)} AS {name}" for name in schema("instance_partitions").columns))
+    )
+
+
+def _with_doubts(expected: DataFrame, events: DataFrame, matched: DataFrame) -> DataFrame:
+    """Adds is_doubtful and first, where the producer's markers can be told in more than one way, and lost_among."""
+    # Markers that cannot be matched: one of them may be the one that seems to be missing. Few producers have some, so the others are left
+    # out before anything is shuffled.
+    unsure = (
+        events.where("of_doubtful")
+        .groupBy("replica_log_id", "producer_id")
+        .agg(F.expr("bool_or(marker IS NOT NULL AND is_ambiguous) AS is_doubtful"), F.expr(f"{_BEGUN} AS first"))
+        .where("is_doubtful")
+    )
+    lost = matched.where("lost_among IS NOT NULL").selectExpr("own.instance_id", "replica_log_id", "lost_among")
+    return expected.join(unsure, ["replica_log_id", "producer_id"], "left").join(
+        F.broadcast(lost), ["instance_id", "replica_log_id"], "left"
     )
 
 
@@ -124,7 +129,8 @@ def _expected(instances: DataFrame, clusters: DataFrame) -> DataFrame:
             "cluster",
             "transactional_id",
             "producer_id",
-            *("protocol", "data_epoch"),
+            "protocol",
+            "data_epoch",
             "decision",
             "is_last",
             "last_status",
