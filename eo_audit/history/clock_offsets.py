@@ -13,7 +13,9 @@ from eo_audit.model.marker_prices import FAR_MS
 
 NEWEST = 64  # pairs that tell of the end of a log
 NEVER_MS = 2**60
-_ONE_CLOCK = "coalesce(found.prepare_leader_epoch = found.complete_leader_epoch, true)"  # else the completion has another leader's time
+# Else the completion has another leader's time, or that of a clock that was set back (`model.marker_clocks.of_two_clocks`).
+_ONE_CLOCK = f"""coalesce(found.prepare_leader_epoch = found.complete_leader_epoch, true)
+    AND found.until_ms >= found.decided_at_ms - {ROUNDING_MS}"""
 # While 0 lies between the bounds the clocks may be one; else the bound next to 0 is the distance that is proved.
 _BETWEEN = "IF(least <= 0 AND most >= 0, 0L, IF(abs(least) < abs(most), least, most))"
 

@@ -19,7 +19,7 @@ _DECIDED = (
     *("marker_epoch", "decision", "decided_at_ms", "until_ms", "prepare_leader_epoch", "complete_leader_epoch"),
     *("decided_at_offset", "complete_offset"),
 )
-_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole")
+_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole", "opened_at")
 _ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided", "cleaned")
 _ANSWER = """replica_log_id long, producer_id long, kind int, place long, at_entry long, again boolean, doubtful boolean, legal boolean,
     lost_among int"""
@@ -58,6 +58,7 @@ class _Row(TypedDict):
     its_coordinator_epoch: int | None
     its_leader_epoch: int | None
     its_after_hole: bool | None
+    its_opened_at: int | None
 
 
 def aligned(paired: DataFrame) -> DataFrame:
@@ -153,6 +154,7 @@ def _producer(rows: list[_Row]) -> Producer:
         open_from=None if running else ends["open_from"],
         open_epoch=ends["open_epoch"],
         coordinator=ends["coordinator_log_id"],
+        running=running,
     )
 
 
@@ -174,6 +176,7 @@ def _marker(row: _Row, coordinator_epoch_before: int | None) -> Marker | None:
         coordinator_epoch=row["its_coordinator_epoch"],
         leader_epoch=row["its_leader_epoch"],
         after_hole=bool(row["its_after_hole"]),
+        opened_at=row["its_opened_at"],
     )
 
 

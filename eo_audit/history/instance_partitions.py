@@ -40,6 +40,7 @@ def instance_partitions(
     *,
     events: DataFrame,
     matched: DataFrame,
+    reach: DataFrame,
     coverage: DataFrame,
     replica_logs: DataFrame,
     clock_offsets: DataFrame,
@@ -52,6 +53,7 @@ def instance_partitions(
         rows: what `assign_instances` returns (the table producer_history will do).
         events: what `judged_events` returns, for the producers whose markers can be told in more than one way.
         matched: what `match_markers` returns, for the transactions of which one lacks its marker.
+        reach: what `reach.reach` returns.
         coverage: the table.
         replica_logs: the table.
         clock_offsets: the table.
@@ -65,13 +67,15 @@ def instance_partitions(
     coordinators = F.broadcast(
         replica_logs.selectExpr(
             *("replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
-            *("clean_end AS coordinator_clean_end", "newest_broker_clock_ms AS coordinator_newest_ms"),
+            "clean_end AS coordinator_clean_end",
         )
     )
+    latest = F.broadcast(reach.groupBy("coordinator_log_id").agg(F.max("coordinator_latest_ms").alias("coordinator_latest_ms")))
     expected = (
         _expected(instances, clusters)
         .join(logs, ["cluster", "topic", "partition"], "left")
         .join(coordinators, "coordinator_log_id", "left")
+        .join(latest, "coordinator_log_id", "left")
         .join(F.broadcast(_clocks(clock_offsets)), ["replica_log_id", "coordinator_log_id"], "left")
         .join(F.broadcast(farthest(clock_offsets)), "cluster", "left")
         .selectExpr("*", "coalesce(of_pair, 0L) AS ahead_ms", "skew_ms + coalesce(pair_spread, farthest_ms, 0L) AS margin_ms")

@@ -35,9 +35,9 @@ INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, proto
     decided_at_offset: bigint, complete_offset: bigint>"""
 _MARKER = """named_struct('type', marker_type, 'epoch', producer_epoch, 'coordinator_epoch', marker_coordinator_epoch,
     'at_ms', max_timestamp_ms, 'closes', in_open_transaction, 'data_epoch', previous_epoch, 'leader_epoch', partition_leader_epoch,
-    'after_hole', predecessor = 'hole' OR coalesce(hole_at IS NOT NULL, false))"""
+    'after_hole', predecessor = 'hole' OR coalesce(hole_at IS NOT NULL, false), 'opened_at', span_id)"""
 MARKER_TYPE = """struct<type: string, epoch: int, coordinator_epoch: int, at_ms: bigint, closes: boolean, data_epoch: int,
-    leader_epoch: int, after_hole: boolean>"""
+    leader_epoch: int, after_hole: boolean, opened_at: bigint>"""
 # How far the clocks lie apart at a marker: it is written between the decision and its completion.
 _DISTANCE = """named_struct('least', marker.at_ms - greatest(by_rank.until_ms, by_rank.decided_at_ms),
     'most', marker.at_ms - by_rank.decided_at_ms, 'at_ms', marker.at_ms)"""
@@ -54,16 +54,20 @@ _SCRATCH = (
     *("in_its_time", "matched", "all_fit", "all_in_time", "seen", "wanted", "may_repeat", "older"),
     *("last_older", "first_in_time"),
 )
-# A marker that ends no data repeats the one before it, perhaps; then what is open behind the last one belongs to the last transaction.
-_MAY_REPEAT = "kind = 2 AND NOT coalesce(marker.closes, true) AND open_from IS NOT NULL"
+# A marker that ends no data repeats the one before it, perhaps; then what is open behind the last one belongs to the last transaction, or
+# the last transactions were decided after the log was dumped.
+_MAY_REPEAT = """bool_or(kind = 2 AND NOT coalesce(marker.closes, true)) OVER ({group}) AND (newer_decided
+    OR (open_from IS NOT NULL AND NOT bool_or(kind = 0 AND own.decision IS NULL) OVER ({group})))"""
 # A marker is sent when PrepareX is replicated (`TransactionCoordinator.endTransaction`): what is not decided yet waits for none.
-# The times of both dumps are one broker's, in whole seconds. A log that holds something younger than the later dump shows that the clock
-# was set between them.
+# The times of both dumps are one broker's, in whole seconds. A log that holds something younger than its own dump, or than the later one,
+# shows that the clock was set back between them.
 NOTED_MS = 1_000
-DUMPED_BEFORE = f"""coalesce(broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms
+_STEADY_CLOCK = f"""coalesce(newest_broker_clock_ms <= dumped_at_ms + {NOTED_MS}, true)
+    AND coalesce(coordinator_latest_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true)"""
+DUMPED_BEFORE = f"""coalesce(broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms AND {_STEADY_CLOCK}
     AND coalesce(newest_broker_clock_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true), false)"""
-DUMPED_AFTER = f"""coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms
-    AND coalesce(coordinator_newest_ms <= dumped_at_ms + {NOTED_MS}, true), false)"""
+DUMPED_AFTER = f"""coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms AND {_STEADY_CLOCK}
+    AND coalesce(coordinator_latest_ms <= dumped_at_ms + {NOTED_MS}, true), false)"""
 DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL)"
 
 
@@ -200,7 +204,7 @@ def _paired(events: DataFrame) -> DataFrame:
             "*",
             f"count(marker) OVER ({group}) AS seen",
             f"count_if({DECIDED}) OVER ({group}) AS wanted",
-            f"bool_or({_MAY_REPEAT}) OVER ({group}) AND NOT bool_or(kind = 0 AND own.decision IS NULL) OVER ({group}) AS may_repeat",
+            f"{_MAY_REPEAT.format(group=group)} AS may_repeat",
             f"bool_and(kind <> 2 OR fits_rank) OVER ({group}) AS all_fit",
             f"bool_and(kind <> 2 OR is_older OR in_its_time) OVER ({group}) AS all_in_time",
             f"count_if(in_its_time) OVER ({group}) AS matched",
@@ -241,7 +245,7 @@ def _in_time() -> list[str]:
 
 def _method() -> str:
     # Fewer markers than decisions, right from the first one on: the others were decided after the data log was dumped.
-    each = "(seen = wanted AND NOT may_repeat) OR (seen < wanted AND newer_decided)"
+    each = "NOT may_repeat AND (seen = wanted OR (seen < wanted AND newer_decided))"
     by_place = f"all_fit AND NOT (older_markers OR older_decided) AND ({each})"
     # Of the decided instances none is left out between the first and the last one met; those at the ends are left out only where a dump may
     # lack their markers.

@@ -49,7 +49,7 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     Returns:
         cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, the epochs of the leaders whose
         clocks these are (known_from_epoch, known_until_epoch), the first four columns of `coordinator_logs` about the log it stands in, and
-        coordinator_newest_ms, the time of its last entry.
+        coordinator_latest_ms, the latest time that its newest leader wrote.
     """
     # A row for each replica of a partition of `__transaction_state`, 50 by default (transaction.state.log.num.partitions).
     logs = F.broadcast(coordinator_logs(replica_logs, clusters).drop("cluster"))
@@ -60,7 +60,9 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
     # The clock of an older leader, or of one that was set back, may show a later time than the log's last entry.
     newest = entries.groupBy("coordinator_log_id").agg(
-        F.expr("max(partition_leader_epoch) AS newest_epoch"), F.expr("max_by(batch_timestamp_ms, entry_offset) AS newest_at_ms")
+        F.expr("max(partition_leader_epoch) AS newest_epoch"),
+        F.expr("max_by(batch_timestamp_ms, entry_offset) AS newest_at_ms"),
+        F.expr("max(struct(partition_leader_epoch AS epoch, batch_timestamp_ms AS at_ms)).at_ms AS latest_ms"),
     )
     told = (
         entries.where("producer_id IS NOT NULL")
@@ -73,13 +75,13 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
             F.expr(f"{to_the_end} AS to_the_end"),
             F.expr("max_by(batch_timestamp_ms, entry_offset) AS newest_ms"),
             F.expr("min(greatest(newest_at_ms, dumped_ms)) AS told_until_ms"),
-            F.expr("max(newest_at_ms) AS coordinator_newest_ms"),
+            F.expr("max(latest_ms) AS coordinator_latest_ms"),
             F.expr(f"{of_log} AS log"),
         )
     )
     return told.selectExpr(
         *("cluster", "producer_id", "true AS has_story", "known_from.at_ms AS known_from_ms", "known_from.epoch AS known_from_epoch"),
-        *("known_until_epoch", "coordinator_newest_ms"),
+        *("known_until_epoch", "coordinator_latest_ms"),
         "IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms",
         *(
             "log.coordinator_log_id",

@@ -121,7 +121,9 @@ def _is_firm(producer: Producer, stories: Sequence[Story]) -> bool:
 
 
 def _needs_witnesses(producer: Producer, stories: Sequence[Story]) -> bool:
-    return bool(stories) and (stories[0].cost >= BY_TIME_ALONE or stories[0].last is None or not _is_firm(producer, stories))
+    """Whoever is not sure; and where something is left loose at an end, others may tell how far the logs reach."""
+    loose = bool(stories) and (stories[0].faults > 0 or stories[0].last is None)
+    return bool(stories) and (loose or stories[0].cost >= BY_TIME_ALONE or not _is_firm(producer, stories))
 
 
 def _witnesses(producer: Producer, told: Iterable[tuple[Marker, Match]]) -> list[Witness]:

@@ -28,7 +28,8 @@ class Decided:
 @dataclass(frozen=True)
 class Marker:
     """A marker of the log. `closes`: data of the producer was open; `by_tool`: it looks as the abort tool writes it; `odd`: no protocol
-    version ends the data before it with that epoch; `after_hole`: offsets are missing between it and the producer's marker before."""
+    version ends the data before it with that epoch; `after_hole`: offsets are missing between it and the producer's marker before;
+    `opened_at`: the first offset of the data that it closes."""
 
     offset: int
     type: str
@@ -40,6 +41,7 @@ class Marker:
     coordinator_epoch: int | None = None
     leader_epoch: int | None = None
     after_hole: bool = False
+    opened_at: int | None = None
 
 
 class Distance(NamedTuple):

@@ -56,8 +56,8 @@ class Producer:
     """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
 
     `cleaned`: the cleaner may have removed markers; `open_from`: from this offset on data (of `open_epoch`) is open, and no transaction
-    is running;
-    `coordinator` names the log whose leader's clock wrote the decisions.
+    is running; `coordinator` names the log whose leader's clock wrote the decisions; `running`: a transaction that lists the partition is
+    not decided.
     """
 
     markers: Sequence[Marker]
@@ -70,6 +70,7 @@ class Producer:
     open_from: int | None = None
     open_epoch: int | None = None
     coordinator: int | None = None
+    running: bool = False
 
     @property
     def anchored(self) -> bool:
@@ -245,6 +246,18 @@ def is_after(marker: Marker, one: Decided) -> bool:
 def is_before(marker: Marker, one: Decided) -> bool:
     """Whether its epoch shows that a marker is older than a transaction; the abort tool (KIP-664) may end old data with its old epoch."""
     return one.epoch is not None and marker.epoch < one.epoch and not (marker.odd or marker.by_tool)
+
+
+def may_be_newer(marker: Marker, producer: Producer, clock: Clock) -> bool:
+    """Whether the coordinator's log may end before the decision of a marker: a partition is added (AddPartitionsToTxn) before its data."""
+    begun = marker.offset if marker.opened_at is None or producer.running else marker.opened_at
+    return begun >= clock.told_up_to
+
+
+def looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> bool:
+    """Younger than a decision, as far as the distance of the clocks is known."""
+    ahead = max((seen.most for seen in clock.around(marker, one)), default=0)
+    return marker.at_ms - ahead > one.decided_ms + skew_ms
 
 
 def first_price(here: Distance, seen: Sequence[Distance], skew_ms: int, *, anchored: bool) -> float:

@@ -56,6 +56,8 @@ from eo_audit.model.marker_prices import (
     foreign,
     is_after,
     is_before,
+    looks_younger,
+    may_be_newer,
     missing,
     price_of,
 )
@@ -235,17 +237,11 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
     decided = producer.decided
     if story.last is None and producer.older_markers and not (decided and is_after(marker, decided[0])):
         price = UNSEEN if story.told is None else 0.0
-        strained = strained or (bool(decided) and _looks_younger(marker, decided[0], clock, skew_ms))
-    elif story.following >= len(decided) and producer.newer_markers and marker.offset >= clock.told_up_to:
+        strained = strained or (bool(decided) and looks_younger(marker, decided[0], clock, skew_ms))
+    elif story.following >= len(decided) and producer.newer_markers and may_be_newer(marker, producer, clock):
         price = price if decided and is_before(marker, decided[-1]) else STEP if _is_early(story, marker) else UNSEEN
     told = (story, Match(None, again=False, doubtful=False))
     return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
-
-
-def _looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> bool:
-    """Younger than a decision, as far as the distance of the clocks is known."""
-    ahead = max((seen.most for seen in clock.around(marker, one)), default=0)
-    return marker.at_ms - ahead > one.decided_ms + skew_ms
 
 
 def _is_early(story: Story, marker: Marker) -> bool:

@@ -67,11 +67,12 @@ class Producers:
 
 @dataclass(frozen=True)
 class Judged:
-    """Markers and spans beside the coordinator's decisions, and how far the clocks lie apart."""
+    """Markers and spans beside the coordinator's decisions, how far the clocks lie apart, and how far the dumps reach."""
 
     events: "DataFrame"
     matched: "DataFrame"
     clocks: "DataFrame"
+    reach: "DataFrame"
 
 
 def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool, progress: Progress = silent) -> None:
@@ -161,7 +162,7 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     events = warehouse.materialise(events)
     warehouse.overwrite("open_transactions", open_transactions(events))
     warehouse.overwrite("unmatched", unmatched(events))
-    return Judged(events, matched, clocks)
+    return Judged(events, matched, clocks, story)
 
 
 def _instance_partitions(
@@ -172,6 +173,7 @@ def _instance_partitions(
         assigned,
         events=judged.events,
         matched=judged.matched,
+        reach=judged.reach,
         coverage=covered,
         replica_logs=frame.logs,
         clock_offsets=judged.clocks,

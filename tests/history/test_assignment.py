@@ -496,13 +496,15 @@ def partitions(
     events: DataFrame,
     *,
     matched: DataFrame,
+    history: DataFrame,
     replica_logs: DataFrame,
     clocks: DataFrame,
     clusters: DataFrame,
 ) -> dict[str, Row]:
     covered = table(spark, "coverage", [])
     logs = {"replica_logs": replica_logs, "clock_offsets": clocks, "clusters": clusters}
-    found = instance_partitions(instances, assigned, events=events, matched=matched, coverage=covered, **logs)
+    told = {"matched": matched, "reach": reach(history, replica_logs, clusters), "coverage": covered}
+    found = instance_partitions(instances, assigned, events=events, **told, **logs)
     rows = found.where(f"topic = '{TOPIC}'").collect()
     here = [row for row in rows if row.partition == PARTITION or row.replica_log_id is None]
     return {row.instance_id: row for row in sorted(here, key=lambda row: row.partition, reverse=True)}
