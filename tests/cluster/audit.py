@@ -63,7 +63,7 @@ def _unknowns(collected: Collected) -> list[tuple[str, Unknown, str]]:
             if log.subjects.intersection(rule.subject.split()):
                 item = unknown(rule, log, context)
                 rows += [] if item is None else [(rule.code, item, log.cluster)]
-        if rule.code[0] == "C":
+        if rule.of_coordinator:
             used = {log.cluster for log in context.logs.values() if {"transactional_batch", "coordinator_entry"} & log.subjects}
             blind = [name for name in used if not context.cluster(name).flag("coordinator_complete")]
             rows += [(rule.code, Unknown("no_coordinator", name), name) for name in blind]
