@@ -54,7 +54,7 @@ PREAMBLE = re.compile(
     rb"(?:(?P<log>Log )?[sS]tarting offset: -?\d{1,19}|KRaft bootstrap snapshot|Snapshot end offset: -?\d{1,19}, epoch: -?\d{1,10}"
     rb"|kafka\.serializer\.\w{1,16}Decoder is deprecated\. [^\n]{1,200})\r?(?=\n|\Z)"
 )
-DUMPING = re.compile(rb"Dumping ([^\r\n]{1,4096})\r?(?=\n|\Z)")
+DUMPING = re.compile(rb"Dumping ([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
 
 CONTROL = re.compile(
     rb" (?:endTxnMarker: (?P<marker>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})"
