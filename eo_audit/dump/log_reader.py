@@ -7,7 +7,7 @@ from eo_audit.dump.framing import Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
 from eo_audit.dump.log_ahead import HIDDEN, broken_before, read_group
 from eo_audit.dump.log_closing import starts_section
-from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed, odd_text
+from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed, fragment, odd_text
 from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
 from eo_audit.dump.log_resync import may_begin, next_beginning, read_up_to
 from eo_audit.dump.log_sections import (
@@ -180,8 +180,7 @@ class Reader(Progress):
         return None if found is None else max(found, self.window.after_line(at))
 
     def _doubt(self, at: int, first: int, broken: int, section: Section, *, read: int | None = None) -> Damage:
-        """The damage behind text in doubt: what is lost begins with a batch of the text from a line of the tool's own on (`first`). What is
-        unread begins at `at`, or behind a line there that was read."""
+        """The damage behind text in doubt that begins with a line of the tool's own (`first`); the line at `at` was read up to `read`."""
         position, text, packed = self._lines_of(section).begun_before(at, first, broken)
         return Damage(position, packed, ((at if read is None else read) - at) - text, until=self.base + broken)
 
@@ -262,20 +261,28 @@ class Reader(Progress):
         group = read_group(self.window, at, line, profile(section, line))
         misfit = group.failed_at if group.failure is Failure.UNDELIMITED else None
         group.keep_what_is_sure()
+        section_behind = learned_section(section, group.doubted or group, at_end=group.end >= len(self.window.text))
+        damage = self._damage(group, misfit, section_behind)
         self._close_unread(at)
         self.facts.group(group, section)
-        self.section = learned_section(section, group.doubted or group, at_end=group.end >= len(self.window.text))
+        self.section = section_behind
         self.position = group.next_position if group.meeting is None else group.meeting
-        return self._after_failure(group, misfit) if group.failure else group.end
+        return self._after_failure(group, damage) if group.failure else group.end
 
-    def _after_failure(self, group: Group, misfit: int | None) -> int:
+    def _damage(self, group: Group, misfit: int | None, section: Section) -> Damage | None:
+        """What is known of the damage in a group or behind it; asked before anything is changed, since it may need more text."""
+        if not (group.lost or group.failure is Failure.MISSING):
+            return None
+        fragment(self.window, group.end)
+        if group.doubtful_to is not None:
+            return self._doubt(group.start, group.start, group.doubtful_to, section, read=group.end)
+        return Damage(*read_up_to(group), -odd_text(self.window, misfit))
+
+    def _after_failure(self, group: Group, damage: Damage | None) -> int:
         at, end = group.end, group.unread_end
         assert self.section is not None and group.failure is not None
-        if group.doubtful_to is not None:
-            self._lose(at, group.failure.value, self._doubt(group.start, group.start, group.doubtful_to, self.section, read=at))
-        elif group.lost or group.failure is Failure.MISSING:
-            base, packed = read_up_to(group)
-            self._lose(at, group.failure.value, Damage(base, packed, -odd_text(self.window, misfit)))
+        if damage is not None:
+            self._lose(at, group.failure.value, damage)
         elif end is not None and end > at:
             self._unread(at, end, group.failure.value)
         if group.failure is Failure.TRUNCATED:

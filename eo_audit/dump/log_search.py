@@ -85,10 +85,11 @@ def judged_group(window: Window, start: int, line: BatchLine, profile: Profile) 
 def _holding_records(window: Window, group: Group) -> Group:
     """The batch line alone of a group with a whole record line in header keys: the other reading, in which that is the tool's own, may have
     been lost by damage to any line of it."""
-    closes = group.failure is None and follower(window, group.end, group.next_position) not in (Follower.NOTHING, Follower.OTHER_BATCH)
+    if group.failure is not None or follower(window, group.end, group.next_position) in (Follower.NOTHING, Follower.OTHER_BATCH):
+        return _given_up(group)
     found = Group(group.line, group.start, group.line_end, group.line_end)
-    found.fail(Failure.AMBIGUOUS, group.line_end, group.end if closes else None)
-    found.meeting = group.next_position if closes else None
+    found.fail(Failure.AMBIGUOUS, group.line_end, group.end)
+    found.meeting = group.next_position
     return found
 
 

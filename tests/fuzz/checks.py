@@ -128,6 +128,9 @@ def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterato
             yield Fault("a fact from a payload", where)
         elif name == "dump_sections" and all(_is_head(made, start) for start in at):
             yield Fault("a path from a payload, in the head of a text", where)
+        elif result.ledger.unread and not any(_goes_on(made, start) for start in at):
+            # A log at whose end no size is known ends, behind damage, where its last batch line says: whoever printed that.
+            yield Fault("a fact from a payload, behind damage in the last batch of a log", where)
         else:
             yield Fault("a fact from a payload, after damage", where)
 
@@ -143,16 +146,23 @@ def _is_last(made: Mutant, at: int) -> bool:
     Behind the last batches of a log header keys of a compressed batch can say anything: the same text is printed where they are none and
     the batches in them are real. Where a batch line follows, it claims the position that the forged one claims.
     """
-    for start in made.line_starts():
-        if start > at and start < len(made.text) and made.origins[start] == TOOL:
-            if made.text.startswith(b"baseOffset: ", start):
-                return False
-            if made.text.startswith(b"Dumping ", start):
-                break
+    if _goes_on(made, at):
+        return False
     before = (_GENUINE.match(made.text, start) for start in reversed(made.line_starts()) if start < at and made.origins[start] == TOOL)
     last = next((found for found in before if found), None)
     forged = made.made_by[0] == "header" or "append_other" in made.made_by
     return forged and last is not None and last["codec"].lower() != b"none"
+
+
+def _goes_on(made: Mutant, at: int) -> bool:
+    """Does a batch line of the tool's own stand behind a byte, in the same section?"""
+    for start in made.line_starts():
+        if at < start < len(made.text) and made.origins[start] == TOOL:
+            if made.text.startswith((b"baseOffset: ", b"offset: "), start):
+                return True
+            if made.text.startswith(b"Dumping ", start):
+                return False
+    return False
 
 
 def _different(facts: dict[str, pa.Table], others: dict[str, pa.Table], *, ledgers: tuple[Ledger, Ledger]) -> str:

@@ -23,6 +23,7 @@ _MARKER = re.compile(
     rb"\| offset: \d+ [^\n]*?ey[sS]ize: 4 value[sS]ize: 6[^\n]* headerKeys: \[\] endTxnMarker: (?:COMMIT|ABORT) coordinatorEpoch: \d+\r?\n?"
 )
 _STACK = re.compile(rb'Exception in thread "main" [\w.$]+(?:: [^\n]*)?\r?(?:\n(?:\tat [^\s()]+(?:\([^()\n]*\))?\r?(?:\n|\Z))*|\Z)')
+_ANCHORS = 3  # lines of the tool's own before a fact from which its text is looked at
 _OVERHEAD = {0: 26, 1: 34, 2: 61}  # bytes of a batch beside its records, of a message of magic 0 or 1
 
 
@@ -42,9 +43,9 @@ def is_honest(made: Mutant, result: RangeResult, at: int) -> bool:
     if stretch is None:
         return False
     elements = _elements(result)
-    # The lines that begin a section may be what was damaged.
-    first = next((one.start for one in elements if stretch[0] < one.start <= at and made.origins[one.start] == TOOL), stretch[0])
-    return any(_Print(made.text, elements, stretch[1]).holds(begin) for begin in {stretch[0], first})
+    # What stands before a line of the tool's own says nothing of what stands behind it, and may be what was damaged.
+    own = [one.start for one in elements if stretch[0] < one.start <= at and one.table == "batches" and made.origins[one.start] == TOOL]
+    return any(_Print(made.text, elements, stretch[1]).holds(begin) for begin in (stretch[0], *own[-_ANCHORS:]))
 
 
 def _stretch(made: Mutant, result: RangeResult, at: int) -> tuple[int, int] | None:
@@ -85,6 +86,7 @@ class _Print:
         self.deep: bool | None = None
         self.printed: bool | None = None
         self.line_end = b"\n"
+        self.ascii = text.isascii()
 
     def holds(self, begin: int) -> bool:
         """Is all of it what an honest tool prints?"""
@@ -169,19 +171,39 @@ class _Print:
         if head is None:
             return None
         key, value = row["key_size"], row["value_size"]
-        headers = rb"([\s\S]*)\]" if batch["magic"] == 2 else b"()"
-        keys, values = rb" key: [\s\S]{%d}" % max(key, 0), rb" payload: [\s\S]{%d}" % max(value, 0)
+        rest = text[head.end() :]
         # A release up to 2.3 prints no key beside a null value.
-        forms = [(keys if key >= 0 else b"") + (values if value >= 0 else b""), *([b""] if self.printed is not True or value < 0 else [])]
-        forms = [form for form in forms if self.printed is not False or not form]
-        found, shown = next(((one, form) for form in forms if (one := re.fullmatch(headers + form, text[head.end() :]))), (None, b""))
+        forms = [(key, value), *([(-1, -1)] if self.printed is not True or value < 0 else [])]
+        forms = [form for form in forms if self.printed is not False or form == (-1, -1)]
+        found, shown = next(
+            ((one, form != (-1, -1)) for form in forms if (one := self._headers(rest, batch, form)) is not None), (None, False)
+        )
         if found is None:
             return None
-        self.printed = bool(shown) if self.printed is None and value >= 0 else self.printed
+        self.printed = shown if self.printed is None and value >= 0 else self.printed
         if batch["magic"] < 2:
             return max(key, 0) + max(value, 0)
         body = 3 + varint(row["offset"] - batch["base_offset"]) + varint(key) + max(key, 0) + varint(value) + max(value, 0)
-        return varint(body) + body + len(found[1])
+        return varint(body) + body + found
+
+    def _headers(self, rest: bytes, batch: Row, form: tuple[int, int]) -> int | None:
+        """Bytes of header keys before a key and a payload of these sizes (below 0: not printed); None where the text holds no such ones."""
+        ends = [found.start() for found in re.finditer(rb"\]", rest)] if batch["magic"] == 2 else [-1]
+        for close in ends:
+            starts = [close + 1]
+            for name, size in zip((b" key: ", b" payload: "), form, strict=True):
+                if size >= 0:
+                    begins = [start + len(name) for start in starts if rest.startswith(name, start)]
+                    last = name == b" payload: " or form[1] < 0
+                    stops = [len(rest)] if last else [found.start() for found in re.finditer(b" payload: ", rest)]
+                    starts = [stop for stop in stops if any(self._stands_for(rest[begin:stop], size) for begin in begins if begin <= stop)]
+            if len(rest) in starts:
+                return max(close, 0) - 2 * rest.count(b"\xef\xbf\xbd", 0, max(close, 0))
+        return None
+
+    def _stands_for(self, text: bytes, size: int) -> bool:
+        """Is a text what so many bytes print? U+FFFD stands for one to three of them; `?` for up to four, where nothing shows UTF-8."""
+        return len(text) - 2 * text.count(b"\xef\xbf\xbd") <= size <= len(text) + (3 * text.count(b"?") if self.ascii else 0)
 
 
 def _batch_lines(row: Row) -> set[bytes]:
