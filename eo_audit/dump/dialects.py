@@ -21,7 +21,7 @@ _BATCH = re.compile(
     rb" producerId: (-?\d{1,19}) producerEpoch: (-?\d{1,5}) partitionLeaderEpoch: (-?\d{1,10}) isTransactional: (true|false)"
     rb" isControl: (true|false)(?: (deleteHorizonMs): OptionalLong(?:\.empty|\[(-?\d{1,19})\]))? position: (\d{1,19}) "
     + _TS
-    + rb" size: (\d{1,10}) magic: (\d) compresscodec: "
+    + rb" size: (\d{1,10}) magic: ([2-9]) compresscodec: "
     + _CODEC
     + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
