@@ -21,7 +21,7 @@ _BATCH = re.compile(
     rb" producerId: (-?\d{1,19}) producerEpoch: (-?\d{1,5}) partitionLeaderEpoch: (-?\d{1,10}) isTransactional: (true|false)"
     rb" isControl: (true|false)(?: (deleteHorizonMs): OptionalLong(?:\.empty|\[(-?\d{1,19})\]))? position: (\d{1,19}) "
     + _TS
-    + rb" size: (\d{1,10}) magic: (\d) compresscodec: "
+    + rb" size: (\d{1,10}) magic: ([2-9]) compresscodec: "
     + _CODEC
     + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
@@ -54,7 +54,7 @@ PREAMBLE = re.compile(
     rb"(?:(?P<log>Log )?[sS]tarting offset: -?\d{1,19}|KRaft bootstrap snapshot|Snapshot end offset: -?\d{1,19}, epoch: -?\d{1,10}"
     rb"|kafka\.serializer\.\w{1,16}Decoder is deprecated\. [^\n]{1,200})\r?(?=\n|\Z)"
 )
-DUMPING = re.compile(rb"Dumping ([^\r\n]{1,4096})\r?(?=\n|\Z)")
+DUMPING = re.compile(rb"Dumping ([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
 
 CONTROL = re.compile(
     rb" (?:endTxnMarker: (?P<marker>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})"

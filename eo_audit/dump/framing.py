@@ -6,6 +6,7 @@ decoder printed something else) the reading must close: `count` records, then a 
 `position + size`. A forged batch line must claim that position as well, and then collides with the genuine one behind it.
 """
 
+import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
@@ -21,6 +22,9 @@ LARGEST_RECORD = 1 << 25  # bytes: a larger record is not read (the default of K
 HEADERS_SEARCHED = 1 << 16  # bytes looked through for header keys
 # A longer line is a payload's: no message of the tool, with a path in it, comes near.
 LONGEST_MESSAGE = 1 << 13  # bytes of a line that the tool or the JVM prints beside the data
+_OWN = re.compile(rb"\n(?=\| offset: |baseOffset: |offset: )")
+_FRAME = b"\tat "
+_DEATH = b'Exception in thread "main" '
 BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORDBATCH_OVERHEAD
 
 
@@ -133,7 +137,20 @@ def message_at(window: Window, at: int) -> tuple[int, Message] | None:
         return None
     end = window.short_line(at, LONGEST_MESSAGE)
     message = message_of(window.text[at:end].rstrip(b"\r\n")) if end is not None else None
-    return (end, message) if end is not None and message is not None else None
+    if end is None or message is None or (window.text.startswith(_DEATH, at) and goes_on(window, end)):
+        return None
+    return end, message
+
+
+def goes_on(window: Window, at: int) -> bool:
+    """Does a line of a log stand behind an exception, that does not begin another section? The tool dies with its own: then it is none."""
+    found = _OWN.search(window.text, at - 1, at + HEADERS_SEARCHED)
+    if found is None:
+        window.reach(at + HEADERS_SEARCHED)
+        return False
+    window.structural(found.end())
+    line = batch_line(window.text, found.end())
+    return line is None or line.position != 0 or window.text.find(b"\nDumping ", at - 1, found.end()) < 0
 
 
 def whole_message(window: Window, at: int) -> tuple[int, Message] | None:
@@ -148,7 +165,8 @@ def whole_message(window: Window, at: int) -> tuple[int, Message] | None:
         if behind is None or detail is None or detail.text_kind != message.text_kind:
             break
         end, message = behind, replace(message, text=f"{message.text}\n{detail.text}"[:MAX_QUOTE])
-    return end, message
+    # What looks like one more line of a stack and is none shows that none of them is: a payload has text behind it.
+    return None if window.text.startswith(_FRAME, end) else (end, message)
 
 
 def owed_records(line: BatchLine) -> int | None:
@@ -276,6 +294,7 @@ def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -
     ending = next(several, None)
     if ending is None:
         cut = cut_by_exception(window, line)
+        cut = None if cut is not None and goes_on(window, cut) else cut
         group.fail(Failure.UNDELIMITED if cut is None else Failure.EXCEPTION, at, cut)
         return False
     # Ids and group names stand in print as they are: a second ending that fits means that one of them may be forged.
@@ -298,7 +317,7 @@ def _between(window: Window, group: Group) -> bool:
         group.messages.append((at, *found))
         group.end = found[0]
         return True
-    if found:
+    if found and not goes_on(window, found[0]):
         group.fail(Failure.EXCEPTION, at, at)
     elif window.text.find(b"\n", at) < 0 and _is_file_end(window):
         group.fail(Failure.TRUNCATED, at, len(window.text))

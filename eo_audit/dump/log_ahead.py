@@ -18,8 +18,8 @@ from eo_audit.dump.framing import (
     headers_room,
     whole_message,
 )
-from eo_audit.dump.log_closing import starts_section
-from eo_audit.dump.log_dispute import MIN_FORGED
+from eo_audit.dump.log_closing import claims, starts_section
+from eo_audit.dump.log_dispute import MIN_FORGED, is_changed, reach_of, room_of
 from eo_audit.dump.log_records import Proof
 from eo_audit.dump.log_search import judged_group
 from eo_audit.dump.log_text import Window
@@ -49,11 +49,13 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
     if group.failure is not None or group.shallow or not group.records:
         return group
     spare = _spare(window, group, profile)
-    if spare < MIN_FORGED:
+    claim = _other_claim(window, group, profile) if spare < MIN_FORGED else None
+    if spare < MIN_FORGED and claim is None:
         return group
     if profile.by_lines and any(record.ending.printed and record.ending.proof is not Proof.LINE for record in group.records):
         profile = replace(profile, by_lines=False)  # as the section is read behind this batch
-    broken = broken_before(window, group.end, group.next_position, profile, _reach(window, group, spare))
+    reach = _reach(window, group, spare) if claim is None else claim
+    broken = broken_before(window, group.end, group.next_position, profile, reach)
     return group if broken is None else _doubtful(group, broken)
 
 
@@ -113,6 +115,16 @@ def _slack(window: Window, group: Group, profile: Profile) -> int:
         length -= behind - record.start + 1 + window.crlf
     shorter = max(text.count(b"\r\n", start, end) - len(group.records), 0) if window.crlf else 0
     return sizes - length + 2 * replaced + shorter
+
+
+def _other_claim(window: Window, group: Group, profile: Profile) -> int | None:
+    """A second batch line that claims the next position, within what a group of which printing may have changed the text could hold."""
+    # Exact text with a `?` may stand for more bytes, and then ends earlier: no longer reading is left.
+    longer = window.crlf or window.text.find(_REPLACEMENT, group.line_end, group.end) >= 0
+    if not (longer or any(record.ending.proof is Proof.LOSSY for record in group.records)) or not is_changed(window, group):
+        return None
+    reach = reach_of(group, max(room_of(group, profile), 0))
+    return next(claims(window, min(window.after_line(group.end), reach), group.next_position, reach), None)
 
 
 def _sizes(record: Record) -> int:

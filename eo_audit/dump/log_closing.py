@@ -12,6 +12,7 @@ from eo_audit.dump.log_text import Window
 from eo_audit.dump.messages import detail_of
 
 _MOST_LINES = 200  # of messages between two batches
+_MOST_EMPTY = 4  # sections in a row without a batch that are looked at
 _LONGEST_MESSAGE = 1 << 12
 _DUMPING = b"\nDumping "
 # DumpLogSegments prints no `Log starting offset` for these, and for an empty index nothing at all: there is no second line to ask for.
@@ -49,8 +50,8 @@ def sections(window: Window, start: int, stop: int) -> Iterator[int]:
     window.reach(last)
 
 
-def starts_section(window: Window, at: int) -> bool:
-    """Is there a `Dumping` line, and behind it what the tool prints next?"""
+def starts_section(window: Window, at: int, *, others: int = _MOST_EMPTY) -> bool:
+    """Is there a `Dumping` line, and behind it what the tool prints next? So of the sections behind it (`others`), while they are empty."""
     window.structural(at)
     found = DUMPING.match(window.text, at)
     if found is None:
@@ -61,11 +62,11 @@ def starts_section(window: Window, at: int) -> bool:
     window.structural(behind)
     text = window.text
     if PREAMBLE.match(text, behind):
-        return _begins_at_zero(window, window.after_line(behind))
-    return bool(DUMPING.match(text, behind) or message_at(window, behind))
+        return _begins_at_zero(window, window.after_line(behind), others)
+    return bool(_begins(window, behind, others) or message_at(window, behind))
 
 
-def _begins_at_zero(window: Window, at: int) -> bool:
+def _begins_at_zero(window: Window, at: int, others: int) -> bool:
     """The tool prints a segment from its first byte: a batch line at `at` has position 0."""
     if at >= len(window.text):
         window.reach(at + 1)
@@ -74,7 +75,12 @@ def _begins_at_zero(window: Window, at: int) -> bool:
     line = batch_line(window.text, at)
     if line is not None:
         return line.position == 0
-    return bool(DUMPING.match(window.text, at) or OLD_LINE.match(window.text, at) or message_at(window, at))
+    return bool(_begins(window, at, others) or OLD_LINE.match(window.text, at) or message_at(window, at))
+
+
+def _begins(window: Window, at: int, others: int) -> bool:
+    """Does another section begin where one is empty? Of many in a row only the first few are looked at."""
+    return starts_section(window, at, others=others - 1) if others else DUMPING.match(window.text, at) is not None
 
 
 def closers(window: Window, start: int, stop: int, position: int, *, weak: bool) -> list[int]:

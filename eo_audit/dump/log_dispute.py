@@ -1,6 +1,6 @@
 """May a batch that was read exactly be read in another way? A look at the lines around it: cheaper than all readings."""
 
-from eo_audit.dump.dialects import RecordLine
+from eo_audit.dump.dialects import RecordLine, record_line
 from eo_audit.dump.framing import HEADERS_SEARCHED, Follower, Group, Profile, headers_room
 from eo_audit.dump.log_closing import claims, closers, sections
 from eo_audit.dump.log_records import Ending
@@ -63,6 +63,16 @@ def is_disputed(window: Window, group: Group, profile: Profile, closed: Follower
 def swallows(window: Window, line: RecordLine, ending: Ending) -> bool:
     """Do the header keys of a record hold what looks like a record line? Then it may be one, and the record itself a header key's."""
     return window.text.find(_RECORD, line.end, line.end + ending.headers) >= 0
+
+
+def holds_record(window: Window, line: RecordLine, ending: Ending) -> bool:
+    """Is there a whole record line in the header keys of a record?"""
+    at = window.text.find(_RECORD, line.end, line.end + ending.headers)
+    while at >= 0:
+        if record_line(window.text, at + 1) is not None:
+            return True
+        at = window.text.find(_RECORD, at + 1, line.end + ending.headers)
+    return False
 
 
 def any_swallows(window: Window, group: Group) -> bool:

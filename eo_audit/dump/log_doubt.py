@@ -106,6 +106,21 @@ class Lines:
         at_end = self._end == len(self.window.text) and self._least - before <= least
         return self._chain.part(first, last), before, self._least if at_end else None
 
+    def begun_before(self, at: int, first: int, stop: int) -> tuple[int, int, bool]:
+        """The batch line in [first, stop) from which a batch could reach furthest: its position, and bytes that the text from the line at
+        `at` up to its own end stands for; and whether one of these batches is compressed.
+
+        Raises:
+            NeedMore: it goes on behind the window.
+        """
+        chain, before, _ = self.cover(at, stop - at)
+        batches = np.flatnonzero(~chain.opens & (chain.start >= first) & (chain.start < stop))
+        if not len(batches):  # what begins there is a section
+            return 0, 0, False
+        text = chain.least - before + chain.end - chain.start
+        furthest = batches[int(np.argmin((chain.position - text)[batches]))]
+        return int(chain.position[furthest]), int(text[furthest]), bool(chain.packed[batches].any())
+
     def _least_at(self, start: int) -> int:
         """What the text from the beginning of what is covered to a line stands for."""
         index = bisect_right(self.nodes, start, key=lambda node: node.start)
@@ -190,6 +205,21 @@ def fragment(window: Window, at: int) -> int:
     return newline + 1 - at if newline >= 0 else min(_FRAGMENT, len(window.text) - at)
 
 
+def odd_text(window: Window, at: int | None) -> int:
+    """Bytes behind the numbers of a record line that does not fit its text, up to the line end: damage may have put them there.
+
+    Raises:
+        NeedMore: they go on behind the window.
+    """
+    line = None if at is None else record_line(window.text, at)
+    if line is None:
+        return 0
+    newline = window.text.find(b"\n", line.end, line.end + _FRAGMENT)
+    if newline < 0:
+        window.reach(line.end + _FRAGMENT)
+    return newline - line.end if newline >= 0 else min(_FRAGMENT, len(window.text) - line.end)
+
+
 @dataclass(frozen=True)
 class Lost:
     """What is known where a line may be believed again.
@@ -202,6 +232,7 @@ class Lost:
         is_log: records stood before the damage, as far as known.
         limit: bytes of the segment's file; None where nobody knows.
         bounded: nothing behind may belong to a batch from before any more.
+        sealed: nobody knows whose section it is: a batch line shows it only by the very next position.
     """
 
     base: int
@@ -211,6 +242,7 @@ class Lost:
     is_log: bool
     limit: int | None
     bounded: bool
+    sealed: bool = False
 
 
 def first_believed(lines: Lines, at: int, lost: Lost) -> tuple[int, bool]:
@@ -226,6 +258,8 @@ def first_believed(lines: Lines, at: int, lost: Lost) -> tuple[int, bool]:
     last = len(window.text) if end is not None or not len(chain.start) else int(chain.start[-1])
     # Text in front of which nobody has seen a log: a new section is the rule, the middle of a log is not.
     may_be = np.where(chain.opens, chain.proved, lost.is_log or not packed)
+    if lost.sealed:
+        may_be &= chain.opens | (chain.position == lost.floor)
     if end is None and len(may_be):
         may_be[-1] &= not chain.opens[-1]  # what is behind it was not looked at
     free = np.zeros(len(chain.start), dtype=bool)
@@ -270,6 +304,10 @@ def _are_free(chain: Chain, before: int, lost: Lost, *, end: int | None) -> Bits
     ends = np.append(ends[1:], -_FAR if end is None else last - end)[: len(batches)]
     behind = np.maximum.accumulate(ends[::-1])[::-1]
     free: Bits = behind < np.minimum.accumulate(np.concatenate(([first], begins)))[:-1]
+    # A line at a lower position begins a batch of another segment, where the line that began its section was lost: as far as its size says.
+    size = np.minimum(chain.behind - chain.position, LARGEST_PAYLOAD) - _OVERHEAD
+    full = np.where(~chain.opens & (chain.position < lost.floor), chain.least + chain.end - chain.start + size, -_FAR)
+    free[1:] &= chain.least[1:] >= np.maximum.accumulate(full)[:-1]
     if end is None and len(free):
         free[-1] = False  # what is behind it was not looked at
     return free

@@ -108,7 +108,7 @@ class Progress:
         self._unread(at, at, reason)
         found = damage or Damage(self.position or 0)
         # What stands at the damage may be the rest of a batch that is counted already.
-        self.damage = replace(found, least=-fragment(self.window, at))
+        self.damage = replace(found, least=found.least - fragment(self.window, at))
 
     def _cut(self, at: int, reason: str) -> int:
         """The file ends inside what stands at `at`."""

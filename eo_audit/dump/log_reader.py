@@ -6,7 +6,8 @@ from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, Bat
 from eo_audit.dump.framing import Failure, Group, message_at, whole_message
 from eo_audit.dump.kernel_reader import FastPath
 from eo_audit.dump.log_ahead import HIDDEN, broken_before, read_group
-from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed
+from eo_audit.dump.log_closing import starts_section
+from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed, fragment, odd_text
 from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
 from eo_audit.dump.log_resync import may_begin, next_beginning, read_up_to
 from eo_audit.dump.log_sections import (
@@ -101,6 +102,9 @@ class Reader(Progress):
         if not self.window.ends_line(behind):  # a path that was cut is a wrong path
             self.section = self.section or self._begin(at)
             return self._cut(at, "truncated_line")
+        if self._may_hold(at):
+            self._lose(at, "unknown_line", Damage(self.position or 0, sealed=True))
+            return at
         self.window.reach(behind + 1)
         # A path that says nothing (a file that was renamed) leaves it to the text.
         kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
@@ -108,6 +112,11 @@ class Reader(Progress):
         self.window.lines_end(crlf=self.window.text.startswith(b"\r\n", behind - 2))
         self.facts.own("preamble", at, behind)
         return behind
+
+    def _may_hold(self, at: int) -> bool:
+        """May the log at hand go on behind a `Dumping` line that no segment follows? A payload could print it, its record line lost."""
+        section = self.section
+        return section is not None and section.identity.kind == "log" and not starts_section(self.window, at)
 
     def _begin(self, at: int) -> Section:
         """Text that no `Dumping` line introduces."""
@@ -148,7 +157,7 @@ class Reader(Progress):
         if damage.held is not None and damage.believed:
             return self._found(at, section)
         if damage.held is not None or damage.least > LARGEST_PAYLOAD:
-            self.damage = damage = Damage(damage.base, bounded=True)
+            self.damage = damage = Damage(damage.base, bounded=True, sealed=damage.sealed)
         apart = self.unread_reason == Failure.AMBIGUOUS.value and not self.window.text.startswith(b"Dumping ", at)
         if apart or not may_begin(self.window, at):
             return self._skip(at, reason, until=next_beginning(self.window, at, self._stop))
@@ -156,7 +165,7 @@ class Reader(Progress):
         broken = self._broken_behind(held, section) if believed else None
         self._turn()
         if broken is not None:
-            self.damage = replace(damage, until=self.base + broken)
+            self.damage = self._doubt(at, held, broken, section)
         else:
             self.damage = replace(damage, held=self.base + held, believed=believed)
         return at
@@ -169,6 +178,11 @@ class Reader(Progress):
             return None
         found = broken_before(self.window, at, line.position, profile(section, line), at + HIDDEN)
         return None if found is None else max(found, self.window.after_line(at))
+
+    def _doubt(self, at: int, first: int, broken: int, section: Section, *, read: int | None = None) -> Damage:
+        """The damage behind text in doubt that begins with a line of the tool's own (`first`); the line at `at` was read up to `read`."""
+        position, text, packed = self._lines_of(section).begun_before(at, first, broken)
+        return Damage(position, packed, ((at if read is None else read) - at) - text, until=self.base + broken)
 
     def _doubted(self, at: int, damage: Damage, until: int) -> int:
         """Text between a batch in doubt and the damage behind it."""
@@ -189,7 +203,7 @@ class Reader(Progress):
 
     def _what_is_lost(self, damage: Damage, section: Section) -> Lost:
         is_log = section.identity.kind == "log"
-        return Lost(damage.base, self.position or 0, damage.least, damage.packed, is_log, self.window.limit, damage.bounded)
+        return Lost(damage.base, self.position or 0, damage.least, damage.packed, is_log, self.window.limit, damage.bounded, damage.sealed)
 
     def _found(self, at: int, section: Section) -> int:
         """The line at `at` is the tool's own again."""
@@ -245,20 +259,30 @@ class Reader(Progress):
             self.facts.own("facts", at, end)
             return end
         group = read_group(self.window, at, line, profile(section, line))
+        misfit = group.failed_at if group.failure is Failure.UNDELIMITED else None
         group.keep_what_is_sure()
+        section_behind = learned_section(section, group.doubted or group, at_end=group.end >= len(self.window.text))
+        damage = self._damage(group, misfit, section_behind)
         self._close_unread(at)
         self.facts.group(group, section)
-        self.section = learned_section(section, group.doubted or group, at_end=group.end >= len(self.window.text))
+        self.section = section_behind
         self.position = group.next_position if group.meeting is None else group.meeting
-        return self._after_failure(group) if group.failure else group.end
+        return self._after_failure(group, damage) if group.failure else group.end
 
-    def _after_failure(self, group: Group) -> int:
+    def _damage(self, group: Group, misfit: int | None, section: Section) -> Damage | None:
+        """What is known of the damage in a group or behind it; asked before anything is changed, since it may need more text."""
+        if not (group.lost or group.failure is Failure.MISSING):
+            return None
+        fragment(self.window, group.end)
+        if group.doubtful_to is not None:
+            return self._doubt(group.start, group.start, group.doubtful_to, section, read=group.end)
+        return Damage(*read_up_to(group), -odd_text(self.window, misfit))
+
+    def _after_failure(self, group: Group, damage: Damage | None) -> int:
         at, end = group.end, group.unread_end
         assert self.section is not None and group.failure is not None
-        if group.lost or group.failure is Failure.MISSING:
-            base, packed = read_up_to(group)
-            until = None if group.doubtful_to is None else self.base + group.doubtful_to
-            self._lose(at, group.failure.value, Damage(base, packed, until=until))
+        if damage is not None:
+            self._lose(at, group.failure.value, damage)
         elif end is not None and end > at:
             self._unread(at, end, group.failure.value)
         if group.failure is Failure.TRUNCATED:

@@ -21,8 +21,9 @@ from eo_audit.dump.framing import (
     headers_room,
     whole_message,
 )
+from eo_audit.dump.log_by_lines import is_of_decoder
 from eo_audit.dump.log_closing import claims, closers, sections, starts_section
-from eo_audit.dump.log_dispute import MIN_FORGED, any_swallows, is_changed, is_disputed, reach_of, room_of
+from eo_audit.dump.log_dispute import MIN_FORGED, any_swallows, holds_record, is_changed, is_disputed, reach_of, room_of
 from eo_audit.dump.log_readings import Readings, Search
 from eo_audit.dump.log_text import Window
 
@@ -77,6 +78,23 @@ def judged_group(window: Window, start: int, line: BatchLine, profile: Profile) 
         # Nearly all batches end here: the exact reading closes, and nothing around it looks like another one.
         if closed not in (Follower.NOTHING, Follower.OTHER_BATCH) and not is_disputed(window, group, profile, closed):
             return _at_section_end(window, group, profile, closed)
+    found = _disputed_group(window, group, profile)
+    return _holding_records(window, found) if any(holds_record(window, one.line, one.ending) for one in found.records) else found
+
+
+def _holding_records(window: Window, group: Group) -> Group:
+    """The batch line alone of a group with a whole record line in header keys: the other reading, in which that is the tool's own, may have
+    been lost by damage to any line of it."""
+    if group.failure is not None or follower(window, group.end, group.next_position) in (Follower.NOTHING, Follower.OTHER_BATCH):
+        return _given_up(group)
+    found = Group(group.line, group.start, group.line_end, group.line_end)
+    found.fail(Failure.AMBIGUOUS, group.line_end, group.end)
+    found.meeting = group.next_position
+    return found
+
+
+def _disputed_group(window: Window, group: Group, profile: Profile) -> Group:
+    """The group by all its readings, or without one."""
     judged = judge(window, group, profile)
     # From here on somebody's payload looks like the tool's own lines, or the text is damaged.
     only = judged.only()
@@ -215,11 +233,11 @@ def _by_lines(window: Window, group: Group, profile: Profile) -> Group:
             return closers(window, start, stop, group.next_position, weak=weak)[: 1 if weak else None]
 
         found = Search(window, window.marks, group.line, group.line_end, profile, ends, by_lines=True).run()
-        if found.count > 1 and not found.given_up:
-            return _ambiguous(window, group, profile, found.ends)
-        if found.count == 1 and not found.given_up:
-            end = next(iter(found.ends))
-            return Group(group.line, group.start, group.line_end, end, found.records(end), verified=False)
+        if found.count and not found.given_up:
+            read = [Group(group.line, group.start, group.line_end, end, found.records(end), verified=False) for end in found.ends]
+            if not any(is_of_decoder(window, one, profile) for one in read):
+                return group
+            return read[0] if found.count == 1 else _ambiguous(window, group, profile, found.ends)
     return group
 
 

@@ -68,7 +68,8 @@ _DETAILS = [
         ("index_mismatch", "warning", rb"  Index offset: -?\d+, log offset: -?\d+"),
         ("index_mismatch", "warning", rb"  Index timestamp: -?\d+, (?:log timestamp|Previously indexed timestamp): -?\d+"),
         ("index_mismatch", "warning", rb" {0,2}Indexed offset: -?\d+, found log offset: -?\d+"),
-        ("exception", "error", rb"\t(?:at |\.\.\. |Suppressed: ).*|Caused by: .*"),
+        # A frame ends with its source, and where a logging library prints it with the jar: a payload's text does not stand behind it.
+        ("exception", "error", rb"\tat [^\s()]+(?:\([^()]*\))?(?: ~?\[[^\[\]]*\])?|\t\.\.\. \d+ [a-z ]+|\tSuppressed: .*|Caused by: .*"),
     )
 ]
 

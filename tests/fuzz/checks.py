@@ -15,6 +15,7 @@ import pyarrow as pa
 from eo_audit.dump import kernel_reader, ranges
 from eo_audit.dump.log_state import Ledger
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from tests.fuzz.honest import is_honest
 from tests.fuzz.mutants import DATA, TOOL, Mutant
 
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1)
@@ -24,6 +25,7 @@ SIZE_KNOWN = 0.5  # of the undamaged mutants are read with the size of their seg
 _GENUINE = re.compile(
     rb"(?:baseO|o)ffset: [^\n]* position: (?P<position>\d+) [^\n]* size: (?P<size>\d+) magic: \d compresscodec: (?P<codec>\w+)"
 )
+_HEAD = re.compile(rb"(?:Dumping [^\r\n]*|(?:Log s|S)tarting offset: \d+)?\r?\n")
 OWNERS = ("batches", "records", "producer_snapshots", "aborted_transactions", "tool_messages", "unread_spans")
 SAID = ("dump_sections", "batches", "records", "tool_messages", "producer_snapshots", "aborted_transactions")
 
@@ -104,7 +106,7 @@ def _spans(table: pa.Table) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
 
 
 def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterator[Fault]:
-    """No fact begins in somebody's data, as far as an undamaged text shows it: see `_is_last`. After damage nobody can always tell."""
+    """No fact begins in somebody's data, as far as a text shows it: see `_is_last`, `_is_head`, and `honest` for what nobody can know."""
     for name in SAID:
         if name not in result.facts:
             continue
@@ -117,26 +119,25 @@ def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterato
         if not len(wrong):
             continue
         where = f"{name} at {starts[wrong][:5].tolist()}"
-        if not size_known and all(_is_last(made, int(start)) for start in starts[wrong]):
+        at = [int(start) for start in starts[wrong]]
+        if not made.undamaged and all(is_honest(made, result, start) for start in at):
+            yield Fault("a fact from a payload, in text that an honest tool prints", where)
+        elif not size_known and all(_is_last(made, start) for start in at):
             yield Fault("a fact from a header key, behind the last line of a log", where)
-        elif not made.undamaged:
-            yield Fault(_damaged(made, result, starts[wrong].tolist()), where)
-        else:
+        elif made.undamaged:
             yield Fault("a fact from a payload", where)
+        elif name == "dump_sections" and all(_is_head(made, start) for start in at):
+            yield Fault("a path from a payload, in the head of a text", where)
+        elif result.ledger.unread and not any(_goes_on(made, start) for start in at):
+            # A log at whose end no size is known ends, behind damage, where its last batch line says: whoever printed that.
+            yield Fault("a fact from a payload, behind damage in the last batch of a log", where)
+        else:
+            yield Fault("a fact from a payload, after damage", where)
 
 
-def _damaged(made: Mutant, result: RangeResult, starts: list[int]) -> str:
-    """What is said of facts from payloads in a damaged text."""
-    if all(_lost_its_record(made, start) for start in starts):
-        return "a fact from a payload whose record line was lost"
-    return "a fact from a payload, after damage" if result.ledger.unread else "a fact from a payload, after damage that left no trace"
-
-
-def _lost_its_record(made: Mutant, at: int) -> bool:
-    """Is a byte of a payload in no line of a record any more? The line was dropped, or the payload's line stands elsewhere."""
-    others = np.flatnonzero(made.origins[:at] != DATA)
-    begin = int(others[-1]) + 1 if len(others) else 0
-    return begin == 0 or made.text[begin - 1 : begin] == b"\n"
+def _is_head(made: Mutant, at: int) -> bool:
+    """Are there only lines before a byte that name a segment? No batch stands there whose payload it could be: the text shows nothing."""
+    return all(_HEAD.fullmatch(line) for line in made.text[:at].removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True))
 
 
 def _is_last(made: Mutant, at: int) -> bool:
@@ -145,16 +146,23 @@ def _is_last(made: Mutant, at: int) -> bool:
     Behind the last batches of a log header keys of a compressed batch can say anything: the same text is printed where they are none and
     the batches in them are real. Where a batch line follows, it claims the position that the forged one claims.
     """
-    for start in made.line_starts():
-        if start > at and start < len(made.text) and made.origins[start] == TOOL:
-            if made.text.startswith(b"baseOffset: ", start):
-                return False
-            if made.text.startswith(b"Dumping ", start):
-                break
+    if _goes_on(made, at):
+        return False
     before = (_GENUINE.match(made.text, start) for start in reversed(made.line_starts()) if start < at and made.origins[start] == TOOL)
     last = next((found for found in before if found), None)
     forged = made.made_by[0] == "header" or "append_other" in made.made_by
     return forged and last is not None and last["codec"].lower() != b"none"
+
+
+def _goes_on(made: Mutant, at: int) -> bool:
+    """Does a batch line of the tool's own stand behind a byte, in the same section?"""
+    for start in made.line_starts():
+        if at < start < len(made.text) and made.origins[start] == TOOL:
+            if made.text.startswith((b"baseOffset: ", b"offset: "), start):
+                return True
+            if made.text.startswith(b"Dumping ", start):
+                return False
+    return False
 
 
 def _different(facts: dict[str, pa.Table], others: dict[str, pa.Table], *, ledgers: tuple[Ledger, Ledger]) -> str:

@@ -1,0 +1,62 @@
+"""Is a reading by lines alone the text of a decoder nobody knows? Or plain text that was damaged, which it would swallow?"""
+
+from eo_audit.dump.dialects import DUMPING, PREAMBLE, batch_line, record_line
+from eo_audit.dump.framing import Group, Profile, Record, greedy_group
+from eo_audit.dump.log_records import Rules, endings, forms
+from eo_audit.dump.log_text import Window
+
+# A number of up to eight bytes prints as many digits by chance.
+_TELLING = 8  # bytes of a key or value whose text has just that length
+
+
+def is_of_decoder(window: Window, group: Group, profile: Profile) -> bool:
+    """May a group whose records end where the next line begins be what a decoder class of the user's own printed?
+
+    Not where records have just the lengths that plain text has, here or in the batch behind, nor where the tool's own lines stand in the
+    text of one, nor where a key or payload that must be printed is not there.
+
+    Raises:
+        NeedMore: the batch behind goes on behind the window.
+    """
+    rules = profile.rules(group.line)
+    records = list(group.records)
+    if not all(_is_printed(window, record, rules) and not _holds_own_line(window, record) for record in records):
+        return False
+    window.structural(group.end)
+    line = batch_line(window.text, group.end)
+    behind = greedy_group(window, group.end, line, profile) if line is not None and not line.is_control else None
+    if behind is not None:
+        records += behind.records
+    telling = [record for record in records if max(record.line.key_size, record.line.value_size) > _TELLING]
+    return 2 * sum(_is_measured(window, record, rules) for record in telling) < max(len(telling), 1)
+
+
+def _is_printed(window: Window, record: Record, rules: Rules) -> bool:
+    """Does what its sizes say was printed begin in the record's text, on its first line but for header keys of several?"""
+    text, (key, value) = window.text, forms(record.line, rules)[0]
+    if not (key or value):
+        return True
+    begin = record.line.end
+    if record.line.sequence is not None:
+        begin = text.find(b"]", begin, record.ending.end) + 1
+    wanted = ([b" key: "] if key else []) + ([b" payload: "] if value else [])
+    for part in wanted:
+        begin = text.find(part, begin, record.ending.end) + len(part)
+        if begin < len(part):
+            return False
+    return True
+
+
+def _holds_own_line(window: Window, record: Record) -> bool:
+    """Does a line in the record's text look like one of the tool's own?"""
+    at = window.text.find(b"\n", record.line.end, record.ending.end - 1) + 1
+    while at:
+        if any(own(window.text, at) is not None for own in (batch_line, record_line, DUMPING.match, PREAMBLE.match)):
+            return True
+        at = window.text.find(b"\n", at, record.ending.end - 1) + 1
+    return False
+
+
+def _is_measured(window: Window, record: Record, rules: Rules) -> bool:
+    """Has a record just the length that its sizes say?"""
+    return any(ending.printed and ending.end == record.ending.end for ending in endings(window, record.line, rules))
