@@ -194,13 +194,15 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     begun = f"IF({ENDS_CANDIDATE}, {seen} OR c.instance_id = instance.instance_id OR c.protocol = 'tv2', {by_then})"
     of_span = f"coalesce({epochs}, true) AND {begun}"
     of_marker = "c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + tolerance_ms, known)"
-    older = "coalesce(first_offset > 0 AND c.decided_at_offset < oldest_completion_offset, false)"
+    older = "coalesce(first_offset > 0 AND coalesce(c.decided_at_offset, c.complete_offset) < oldest_completion_offset, false)"
     return events.join(F.broadcast(whole_logs), "cluster", "left").selectExpr(
         "*",
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
         # Its end may stand behind all that the coordinator's log tells.
         f"{dumped_behind} OR coalesce(place <= told_up_to_offset, false) OR {by_time} AS end_is_told",
-        f"""CASE WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL)) THEN 'clocks_apart'
+        f"""CASE WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL AND NOT ({_is_young(sealed)})))
+                THEN 'clocks_apart'
+            WHEN is_ambiguous AND marker IS NULL AND closer IS NULL THEN 'live_tail'
             WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted') WHEN known THEN NULL
             WHEN coalesce(has_story, false) AND before IS NULL AND NOT {begins} THEN 'coordinator_compacted'
             WHEN NOT coalesce(has_story, false) AND NOT whole

@@ -127,11 +127,16 @@ def epoch_step() -> Column:
     protocol, raised = F.col("protocol"), F.col("raised")
     # KAFKA-9666 (before 2.6): every fence that failed raised the epoch in memory once more.
     burned = F.col("may_jump") & (protocol != law.TV2) & (F.col("state") == law.PREPARE_ABORT)
+    step = F.concat(protocol, F.lit(">"), raised.cast("string"))
     allowed = [f"{name}>{raised}" for name, most in law.LARGEST_EPOCH_STEP.items() for raised in range(most + 1)]
+    # A commit keeps the epoch, or raises it by one (KIP-890): only a fence raises it further.
+    of_commit = [f"{name}>{raised}" for name, steps in law.COMMIT_EPOCH_STEPS.items() for raised in range(max(steps) + 1)]
+    committed = F.col("state") == law.PREPARE_COMMIT
     return (
         F.when(raised.isNull(), "not_judged")
         .when(F.col("same_producer") & (raised < 0), "regression")
-        .when(F.col("same_producer") & (burned | among(F.concat(protocol, F.lit(">"), raised.cast("string")), allowed)), "ok")
+        .when(F.col("same_producer") & committed & ~among(step, of_commit), "jump")
+        .when(F.col("same_producer") & (burned | among(step, allowed)), "ok")
         .when(F.col("same_producer"), "jump")
         .when(F.col("producer_epoch") == 0, "ok")
         .otherwise("pid_change_epoch_not_zero")

@@ -20,7 +20,7 @@ _DECIDED = (
     *("decided_at_offset", "complete_offset"),
 )
 _MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole", "opened_at")
-_ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided", "cleaned")
+_ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided", "cleaned_below", "known_until_ms", "known_until_epoch")
 _ANSWER = """replica_log_id long, producer_id long, kind int, place long, at_entry long, again boolean, doubtful boolean, legal boolean,
     lost_among int"""
 _NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
@@ -41,7 +41,9 @@ class _Row(TypedDict):
     older_decided: bool | None
     newer_markers: bool | None
     newer_decided: bool | None
-    cleaned: bool | None
+    cleaned_below: int | None
+    known_until_ms: int | None
+    known_until_epoch: int | None
     marker_epoch: int | None
     decision: str | None
     decided_at_ms: int | None
@@ -150,11 +152,13 @@ def _producer(rows: list[_Row]) -> Producer:
         older_decided=bool(ends["older_decided"]),
         newer_markers=bool(ends["newer_markers"]),
         newer_decided=bool(ends["newer_decided"]),
-        cleaned=bool(ends["cleaned"]),
+        cleaned_below=ends["cleaned_below"] or 0,
         open_from=None if running else ends["open_from"],
         open_epoch=ends["open_epoch"],
         coordinator=ends["coordinator_log_id"],
         running=running,
+        told_until_ms=ends["known_until_ms"],
+        told_until_epoch=ends["known_until_epoch"],
     )
 
 

@@ -18,6 +18,7 @@ from eo_audit.model.alignment import DRIFT, ROUNDING_MS
 
 _LOG = "replica_log_id, producer_id"
 _BACK = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+_EVERYWHERE = 2**62  # beyond every offset
 
 # A start that is only an upper bound (the head of the instance's run was compacted away) proves nothing, nor does one behind the decision
 # (of another leader's clock, or of one that was set), so it is left out. What is not
@@ -27,7 +28,7 @@ _INSTANCE = """named_struct('first_entry_offset', first_entry_offset, 'instance_
     'start_ms', IF(start_source = 'upper_bound' OR start_ms > decided_at_ms, NULL, start_ms), 'decided_at_ms', decided_at_ms,
     'until_ms', coalesce(completed_at_ms, next_at_ms, 4611686018427387904L),
     'prepare_leader_epoch', prepare_leader_epoch, 'complete_leader_epoch', complete_leader_epoch,
-    'decided_at_offset', coalesce(prepare_offset, complete_offset), 'complete_offset', complete_offset)"""
+    'decided_at_offset', prepare_offset, 'complete_offset', complete_offset)"""
 # An instance and a marker are one struct each, null in rows of the other kind: a window copies every column of its rows, and one column is
 # quickly copied.
 INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, marker_epoch: int,
@@ -110,7 +111,9 @@ def match_markers(
         "dumped_at_ms",
         "newest_broker_clock_ms",
     )
-    logs = replica_logs.selectExpr(*named, "compacted AS cleaned")
+    logs = replica_logs.selectExpr(
+        *named, "compacted AS cleaned", f"IF(compacted, coalesce(uncleaned_from, {_EVERYWHERE}L), 0L) AS cleaned_below"
+    )
     skews = F.broadcast(clusters.select("cluster", "skew_ms"))
     events = _expected(instances, logs.select("replica_log_id", "cluster", "topic", "partition")).unionAll(_markers(rows, spans))
     known = events.join(F.broadcast(logs.drop("topic", "partition").join(skews, "cluster")), "replica_log_id")

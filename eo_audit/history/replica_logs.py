@@ -127,7 +127,10 @@ _LOWEST_THEN = f"IF(array_max({_DUMPED_THEN}) >= array_max(bases), array_min({_D
 _LISTED_THEN = "coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false)"
 _REMOVED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND coalesce(greatest(start_row, head) >= {_NEXT}.base_offset, false)"
 _DUMPED_AT = "array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.dumped_at_ms))"
-_CLEAN_END = "tail_intact AND coalesce(snapshot.offset = leo OR recovery_row > leo, false)"
+# An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what was dumped
+# shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
+_GOES_ON = "coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false)"
+_CLEAN_END = f"tail_intact AND coalesce(snapshot.offset = leo OR recovery_row > leo, false) AND NOT {_GOES_ON}"
 _STEPS = (
     {
         "bases": "transform(read, s -> s.base_offset)",

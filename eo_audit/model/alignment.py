@@ -189,6 +189,8 @@ def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> flo
     told = [(distance_of(marker, one), seen) for marker, one in pairs if (seen := clock.around(marker, one))]
     apart = [len(seen) for here, seen in told if not as_seen(here, seen)]
     price = OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0
+    if not apart and any(step.may_be(theirs) for step in story.steps for theirs in other.steps):
+        return price - min(STEP, max(0.0, story.cost - story.faults - story.by_leaders))  # one clock was set: one of both has paid for it
     if not apart:
         return price - (min(story.by_time, other.by_time) if told else 0.0)
     return price + max(0.0, (STEP if max(apart) > 1 else AGAINST_WITNESSES) - story.by_time)
@@ -199,7 +201,7 @@ def _told(stories: Sequence[Story], producer: Producer) -> Told:
     even among those that cost a clock more that was set: it is one of theirs."""
     matches = _with_doubts(stories, producer)
     near = _near(producer, stories, FOR_LITTLE) if stories else []
-    if producer.cleaned or not any(match.doubtful for match in matches) or not all(story.lost for story in near):
+    if producer.cleaned_below or not any(match.doubtful for match in matches) or not all(story.lost for story in near):
         return Told(matches)
     return Told(matches, sorted({at for story in near if story.cost - near[0].cost < MARGIN for at in story.lost}))
 

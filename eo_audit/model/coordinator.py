@@ -313,6 +313,9 @@ def _epoch_step(before: Entry | None, entry: Entry, *, protocol: str, may_jump: 
     raised = entry.epoch - before.epoch
     if raised < 0:
         return "regression"
+    # A commit keeps the epoch, or raises it by one (KIP-890): only a fence raises it further.
+    if entry.status == PREPARE_COMMIT and raised > max(COMMIT_EPOCH_STEPS[protocol]):
+        return "jump"
     # KAFKA-9666, before 2.6: while the log could not be written, each attempt to fence burned an epoch of the memory.
     burned = may_jump and protocol != TV2 and entry.status == PREPARE_ABORT
     return "ok" if raised <= LARGEST_EPOCH_STEP[protocol] or burned else "jump"

@@ -5,6 +5,7 @@ very odd one.
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,9 +56,10 @@ FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_L
 class Producer:
     """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
 
-    `cleaned`: the cleaner may have removed markers; `open_from`: from this offset on data (of `open_epoch`) is open, and no transaction
-    is running; `coordinator` names the log whose leader's clock wrote the decisions; `running`: a transaction that lists the partition is
-    not decided.
+    `cleaned_below`: the cleaner may have removed markers below this offset; `open_from`: from this offset on data (of `open_epoch`) is
+    open, and no transaction is running; `coordinator` names the log whose leader's clock wrote the decisions; `running`: a transaction
+    that lists the partition is not decided; `told_until_ms`: all that was decided before this time is told, by the clock of the coordinator
+    leader of `told_until_epoch`.
     """
 
     markers: Sequence[Marker]
@@ -66,16 +68,24 @@ class Producer:
     older_decided: bool = False
     newer_markers: bool = True
     newer_decided: bool = True
-    cleaned: bool = False
+    cleaned_below: int = 0
     open_from: int | None = None
     open_epoch: int | None = None
     coordinator: int | None = None
     running: bool = False
+    told_until_ms: int | None = None
+    told_until_epoch: int | None = None
 
     @property
     def anchored(self) -> bool:
         """One of its ends is known on both sides, so that places tell of pairs."""
         return not (self.older_markers or self.older_decided) or not (self.newer_markers or self.newer_decided)
+
+    @cached_property
+    def lone_epochs(self) -> frozenset[int | None]:
+        """Epochs that name one transaction: those of a single marker, and of a single decision."""
+        counted = Counter(marker.epoch for marker in self.markers), Counter(one.epoch for one in self.decided)
+        return frozenset(epoch for epoch, count in counted[0].items() if count == counted[1][epoch] == 1)
 
 
 class Match(NamedTuple):
@@ -179,6 +189,11 @@ class Clock:
         early = behind < len(self.seen) and one.decided_at is not None and one.decided_at > self._completed_behind[behind]
         return late or early
 
+    def is_behind(self, marker: Marker, entry: int) -> bool:
+        """Whether a marker stands behind that of a decision behind an entry: then it is of no transaction completed before the entry."""
+        before = bisect_left(self.seen, marker.offset, key=_offset)
+        return before > 0 and self._decided_before[before - 1] > entry
+
     def is_younger(self, one: Decided) -> bool:
         """Whether the log may end before the marker of a transaction."""
         return None in (self.decided_up_to, one.completed_at) or one.completed_at > self.decided_up_to  # type: ignore[operator]
@@ -216,9 +231,10 @@ def _offset(one: Witness) -> int:
     return one.offset
 
 
-def missing(count: int, producer: Producer, *, after_hole: bool = False) -> float:
-    """What it costs that so many transactions in a row lack their markers."""
-    first = UNSEEN if after_hole else MISSING_CLEANED if producer.cleaned else MISSING
+def missing(count: int, producer: Producer, behind: Marker | None, *, after_hole: bool = False) -> float:
+    """What it costs that so many transactions in a row lack their markers, behind the marker of the one before them."""
+    cleaned = (0 if behind is None else behind.offset) < producer.cleaned_below
+    first = UNSEEN if after_hole else MISSING_CLEANED if cleaned else MISSING
     return first + MISSING_TOO * (count - 1) if count else 0.0
 
 

@@ -134,12 +134,13 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         for at, one in enumerate(rest, start=story.following)
         if not producer.newer_decided or not clock.is_younger(one) or (last is not None and is_after(last, one)) or goes_on(one)
     ]
-    price = missing(lost := len(lacking), producer) + UNSEEN * min(left - lost, 1)
+    price = missing(lost := len(lacking), producer, story.last) + UNSEEN * min(left - lost, 1)
     if story.last is None and producer.decided:
         price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
     if story.strained and story.last is None:
         price += FROM_BEFORE
-    if left > lost and rest[0].decision == "ABORT" and last is not None and last.by_tool and last.closes and _is_nobodys_last(story):
+    by_hand = last is not None and last.by_tool and last.closes and story.told is not None and story.told[1].decided is None
+    if by_hand and rest and rest[0].decision == "ABORT":
         price += BY_HAND_TOO
     if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
         price += LATE_OR_NEWER if producer.newer_markers and producer.open_from >= clock.told_up_to else LATE
@@ -161,10 +162,6 @@ def _evenly_told(story: Story) -> Story:
 def _may_own(one: Decided, epoch: int | None) -> bool:
     """Whether data of an epoch may be a transaction's: its marker has that epoch, or one or two more (fenced: KAFKA-19367)."""
     return None in (epoch, one.epoch) or 0 <= one.epoch - epoch <= 2  # type: ignore[operator]
-
-
-def _is_nobodys_last(story: Story) -> bool:
-    return story.told is not None and story.told[1].decided is None
 
 
 def _goes_on(story: Story, clock: Clock) -> Callable[[Decided], bool]:
@@ -205,10 +202,10 @@ def _continued(story: Story, marker: Marker, producer: Producer, clock: Clock, s
             lost = range(story.following, at)
             if free:
                 lacking = [i for i in lost if not clock.is_older(producer.decided[i]) or is_before(marker, producer.decided[i])]
-                price += missing(len(lacking), producer) + UNSEEN * min(at - len(lacking), 1)
+                price += missing(len(lacking), producer, None) + UNSEEN * min(at - len(lacking), 1)
             else:
                 lacking = [] if marker.after_hole else list(lost)
-                price += MISSING * at if passed else missing(len(lost), producer, after_hole=marker.after_hole)
+                price += MISSING * at if passed else missing(len(lost), producer, story.last, after_hole=marker.after_hole)
             if cap is None or story.cost + price <= cap:
                 without = replace(story, lost=(*story.lost, *lacking)) if lacking else story
                 yield from _matched(without, price, marker, producer, at, clock, skew_ms)
@@ -235,28 +232,30 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
     price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
     strained = story.strained
     decided = producer.decided
-    if story.last is None and producer.older_markers and not (decided and is_after(marker, decided[0])):
+    if story.last is None and producer.older_markers and not (decided and _is_younger_than_known(marker, decided[0], clock)):
         price = UNSEEN if story.told is None else 0.0
         strained = strained or (bool(decided) and looks_younger(marker, decided[0], clock, skew_ms))
     elif story.following >= len(decided) and producer.newer_markers and may_be_newer(marker, producer, clock):
-        price = price if decided and is_before(marker, decided[-1]) else STEP if _is_early(story, marker) else UNSEEN
+        price = price if decided and is_before(marker, decided[-1]) else STEP if _is_early(story, marker, producer) else UNSEEN
     told = (story, Match(None, again=False, doubtful=False))
     return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
 
 
-def _is_early(story: Story, marker: Marker) -> bool:
-    """Before the last transaction was complete, by the clock that wrote its marker: no younger one can have ended by then."""
+def _is_younger_than_known(marker: Marker, first: Decided, clock: Clock) -> bool:
+    """Whether a marker is none of those whose decisions are gone from the coordinator's log, before the first one that it still tells."""
+    return is_after(marker, first) or clock.is_behind(marker, first.place)
+
+
+def _is_early(story: Story, marker: Marker, producer: Producer) -> bool:
+    """At a time of which the coordinator's log still tells, by the clock that wrote the last transaction's marker: before that one was
+    complete, or before the log was dumped."""
     last, one, distance = story.last, story.last_decided, story.distance
-    if (
-        last is None
-        or one is None
-        or distance is None
-        or one.until_ms is None
-        or of_two_clocks(one)
-        or marker.leader_epoch != last.leader_epoch
-    ):
+    if last is None or one is None or distance is None or marker.leader_epoch != last.leader_epoch:
         return False
-    return marker.at_ms - distance.least + ROUNDING_MS + DRIFT * abs(marker.at_ms - last.at_ms) < one.until_ms
+    at_ms = marker.at_ms - distance.least + ROUNDING_MS + DRIFT * abs(marker.at_ms - last.at_ms)
+    completed_ms = None if of_two_clocks(one) else one.until_ms
+    told_ms = producer.told_until_ms if producer.told_until_epoch == one.first_leader_epoch else None
+    return any(until_ms is not None and at_ms < until_ms for until_ms in (completed_ms, told_ms))
 
 
 def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story:
@@ -317,7 +316,8 @@ def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer,
     if last is None or before is None or story.distance is None:
         return 0.0
     here = distance_of(marker, one)
-    if shown_jump(last, marker, before, one, gap(story.distance, here)):
+    named = producer.lone_epochs.intersection((one.epoch, before.epoch))
+    if named or shown_jump(last, marker, before, one, gap(story.distance, here)):
         return 0.0
     if not story.steps and _against(clock, last, before, story.distance) and as_seen(here, clock.around(marker, one)):
         return max(0.0, STEP - story.by_time)  # the first pair has paid for it: others tell of the clock as it stands behind the step

@@ -68,7 +68,7 @@ def entry_epoch(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, t = chosen
     _rewritten(log, _entries(scene, t, "Ongoing")[0], r'(producerEpoch:|"producerEpoch":)\d+', rf"\g<1>{t.epoch - 2}")
-    may = frozenset({"C08", "C03", "T02", "T05", "T06", "T07", "T13", "T15", "T10", "L02", "L03"})
+    may = frozenset({"C08", "C03", "T01", "L01", "T02", "T05", "T06", "T07", "T13", "T15", "T10", "L02", "L03"})
     truth = Truth("coordinator:epoch", rules("C04"), may, None, t.producer_id, t.transactional_id, why=f"Ongoing of transaction {t.number}")
     return Planted(truth)
 

@@ -40,15 +40,17 @@ def late_write_merged(scene: Scene, rng: random.Random) -> Planted | None:
         row = scene.listing(log.place, t.producer_id)
         after = next((other for other in row[row.index(t) + 1 :] if other.epoch == t.epoch and scene.data(log, other)), None)
         if not t.is_tv2 and after is not None and row.index(after) == row.index(t) + 1:
-            found.append((log, t, scene.data(log, after)[0].at))
+            found.append((log, t, after))
     chosen = pick(rng, found)
     if chosen is None:
         return None
-    log, transaction, before = chosen
+    log, transaction, after = chosen
+    before = scene.data(log, after)[0].at
     at = scene.markers(log, transaction)[-1].at
     write = stamped(scene, log, move(log, scene.data(log, transaction)[-1], min(at + 3, max(before - 1, at))))
-    # A running broker was dumped before the next transaction could take it along: then it hangs.
-    may = frozenset({"T07", "L02", "L03"}) | (OPEN if before > min(scene.plan.moments(log.place)) else frozenset())
+    # Running brokers were dumped before the next transaction had taken it along: then it hangs.
+    told = min(moment for place in (log.place, scene.coordinator(after)) for moment in scene.plan.moments(place))
+    may = frozenset({"T07", "L02", "L03"}) | (OPEN if after.ended_at is None or after.ended_at > told else frozenset())
     truth = Truth("late_write:merged", rules("T02|T15"), may, log.place, transaction.producer_id, transaction.transactional_id)
     return at_writes(scene, truth, [write], False, f"data of transaction {transaction.number} stands behind its {transaction.decision}")
 
