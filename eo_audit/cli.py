@@ -210,6 +210,7 @@ def _show_result(out: Path) -> int:
     code = results.verdict["exit_code"]
     assert isinstance(code, int)
     try:
+        # The table quotes no lines, so no dump is opened for it.
         show_result(build_content(results.verdict, results.findings, lambda *_: None), out, console())
         sys.stdout.write(f"\n{out / 'warehouse'} takes {in_bytes(results.warehouse.stored_bytes())}.\n")
         sys.stdout.flush()

@@ -255,6 +255,7 @@ def publish(warehouse: Warehouse, step: str, options: Options, *, rule_set: str 
         Step(
             run_id=run_id(warehouse),
             step=step,
+            # The machine's clock is noted, and nothing is judged by it: the audit's now comes from the dumps (`history.clusters`).
             finished_at_ms=time.time_ns() // 1_000_000,
             code_version=__version__,
             inputs=json.dumps(inputs_of(warehouse)),

@@ -184,6 +184,7 @@ class _Law:
         begins = start.status in EXPIRABLE and entry.status in (ONGOING, PREPARE_ABORT)
         if begins and _both(entry.start_ms, entry.last_update_ms) and entry.start_ms != entry.last_update_ms:
             return False  # a transaction that begins starts at the time of the entry
+        # Only a client commits (EndTxn): the epoch stays, or rises by one under KIP-890 (`prepareAbortOrCommit`).
         if entry.status == PREPARE_COMMIT and None not in (start.epoch, entry.epoch):
             raised = (entry.epoch or 0) - (start.epoch or 0)
             if raised not in COMMIT_EPOCH_STEPS[protocol]:
@@ -332,8 +333,10 @@ def _field_change(before: Entry, entry: Entry) -> str | None:
     # EndTxn takes the list over as it is: it is where the markers go.
     if entry.status in PREPARED and continues and entry.partitions != before.partitions:
         return "prepare_partitions"
+    # prepareAddPartitions sets it where a transaction begins; what follows carries it along.
     if continues and _both(before.start_ms, entry.start_ms) and before.start_ms != entry.start_ms:
         return "start"
+    # prepareComplete writes an empty list: no marker is owed any more.
     if entry.status in COMPLETE and entry.partitions:
         return "complete_partitions"
     # Only InitProducerId and the end of a transaction move the epoch: AddPartitions and the last marker do not.
