@@ -104,7 +104,8 @@ def ingest(
 
     with _options(cluster, None, None, config, forget_key=forget_key, break_lock=break_lock) as options:
         found = pipeline.discover(dumps, options, out=out)
-        with pipeline.writing(out, options, input_bytes=pipeline.stored_bytes(found)) as warehouse:
+        # Small dumps are read without Spark, and large ones by its tasks from the first byte: there is nothing to do while it starts.
+        with pipeline.writing(out, options, input_bytes=pipeline.stored_bytes(found), starts_spark=False) as warehouse:
             pipeline.ingest(warehouse, found, options)
     sys.stdout.write(f"Facts of {len(found.files)} files are in {out}. Next: eo-audit rebuild --out {out}\n")
 
@@ -210,6 +211,7 @@ def _show_result(out: Path) -> int:
     code = results.verdict["exit_code"]
     assert isinstance(code, int)
     try:
+        # The table quotes no lines, so no dump is opened for it.
         show_result(build_content(results.verdict, results.findings, lambda *_: None), out, console())
         sys.stdout.write(f"\n{out / 'warehouse'} takes {in_bytes(results.warehouse.stored_bytes())}.\n")
         sys.stdout.flush()

@@ -49,6 +49,7 @@ class Config:
 
 def submitted() -> bool:
     """Was this process started by spark-submit? Then Java runs already, with the cluster's settings."""
+    # Set by spark-submit for the Python it starts (`PythonRunner`); Java is there before we are.
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 

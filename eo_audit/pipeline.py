@@ -189,6 +189,7 @@ def writing(
     input_bytes: int = 0,
     after: str | None = None,
     keeps_verdict: bool = False,
+    starts_spark: bool = True,
     spark: "Callable[[], SparkSession] | None" = None,
 ) -> Iterator[Warehouse]:
     """The warehouse of an output folder, locked for this process, with Spark starting in the background.
@@ -199,6 +200,7 @@ def writing(
         input_bytes: what will be added to what the tables hold.
         after: the step that must have finished there.
         keeps_verdict: what is written changes no verdict; then verdict.json stays, and Spark is not started before it is needed.
+        starts_spark: the work needs Spark in any case, but not at once; else it is started when it is first needed.
         spark: a session that is there already.
 
     Raises:
@@ -219,7 +221,7 @@ def writing(
             options.notice(sentence)
         if not keeps_verdict:
             (warehouse.out / "verdict.json").unlink(missing_ok=True)  # nobody reads yesterday's verdict of a run that dies today
-        if isinstance(starting, Starting) and not keeps_verdict:
+        if isinstance(starting, Starting) and starts_spark and not keeps_verdict:
             starting.begin()
         yield warehouse
 
@@ -255,6 +257,7 @@ def publish(warehouse: Warehouse, step: str, options: Options, *, rule_set: str 
         Step(
             run_id=run_id(warehouse),
             step=step,
+            # The machine's clock is noted, and nothing is judged by it: the audit's now comes from the dumps (`history.clusters`).
             finished_at_ms=time.time_ns() // 1_000_000,
             code_version=__version__,
             inputs=json.dumps(inputs_of(warehouse)),

@@ -112,6 +112,7 @@ def moment(ms: object, now_ms: object = None) -> str:
         at = datetime.fromtimestamp(ms / 1_000, tz=UTC)
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms after 1970"
+    # On the day of the audit a date says nothing; of another day the hour alone would mislead.
     today = isinstance(now_ms, int) and now_ms // 86_400_000 == ms // 86_400_000
     return at.strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")
 

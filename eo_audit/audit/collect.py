@@ -187,6 +187,7 @@ def _example(row: "SparkRow", rule: Rule) -> Example:
     """A hit as its rule's words may read it; its addresses come with every hit."""
     source = SOURCES[row.table]
     columns = rule.found if rule.where is None else f"{source.about} {rule.columns} {rule.found}"
+    # The names go along: a rule whose words ask for another column fails loudly, where None would acquit every case.
     values = Row(json.loads(row.row), frozenset(columns.split()))
     return Example(row.first_offset, row.last_offset, values, tuple(_addresses(source.addresses, values.lenient)))
 

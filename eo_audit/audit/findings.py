@@ -253,6 +253,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
         cause=best.said.cause or best.rule.cause,
         remedy=best.said.remedy or best.rule.remedy,
         evidence=_evidence(order, paths),
+        # Sorted: the same dumps give the same bytes of findings.jsonl.
         details=json.dumps({key: best.said.details[key] for key in sorted(best.said.details)}, ensure_ascii=False),
     )
 

@@ -32,6 +32,7 @@ def is_waiting(partition: Row) -> bool:
     """Committed records of a partition wait for an open transaction that the coordinator will end."""
     blocker, lso, hw = partition.get("blocker"), partition.get("lso"), partition.get("hw")
     behind = isinstance(lso, int) and isinstance(hw, int) and lso < hw and bool(partition.get("held_back_records"))
+    # A status of the coordinator: it knows of the transaction and will end it. What it does not know hangs, and is a finding.
     return behind and isinstance(blocker, Mapping) and blocker.get("coordinator_status") is not None
 
 
@@ -65,6 +66,7 @@ def _ends(blocker: Row, as_of_ms: object) -> str:
     if status.startswith("Prepare"):
         return f"; it is decided ({status}), the coordinator is writing the markers"
     if not isinstance(frees, int):
+        # KIP-939: a timeout of Integer.MAX_VALUE marks a transaction that another coordinator of two phases will end.
         return "; only its owner will end it, for it never times out" if blocker.get("timeout_ms") is not None else ""
     now = as_of_ms if isinstance(as_of_ms, int) else None
     # A coordinator looks for timeouts every 10 s (60 s up to 2.4; transaction.abort.timed.out.transaction.cleanup.interval.ms): this one

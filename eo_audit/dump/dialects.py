@@ -50,10 +50,12 @@ OLD_LINE = re.compile(
 )
 """A batch or record line of a dump tool before 2.2: `isvalid` stands before the sizes."""
 
+# Told apart from facts, but not kept: the one word that matters is `Log`, which 3.3 put in front (`dialect`).
 PREAMBLE = re.compile(
     rb"(?:(?P<log>Log )?[sS]tarting offset: -?\d{1,19}|KRaft bootstrap snapshot|Snapshot end offset: -?\d{1,19}, epoch: -?\d{1,10}"
     rb"|kafka\.serializer\.\w{1,16}Decoder is deprecated\. [^\n]{1,200})\r?(?=\n|\Z)"
 )
+# 4096 is PATH_MAX of Linux: what is longer was never opened, so it was never dumped.
 DUMPING = re.compile(rb"Dumping ([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
 
 CONTROL = re.compile(

@@ -165,6 +165,8 @@ def identify(cluster: str, *, manifest: ManifestHint, dumped_path: str | None, o
     topic = _first(manifest.topic, dumped.topic, own.topic)
     partition = _first(manifest.partition, dumped.partition, own.partition)
     log = None if topic is None or partition is None else replica_log_id(cluster, broker, topic, partition)
+    # A folder that waits to be deleted or moved says so in its own name (`LocalLog`): a manifest has no word in that.
     dir_kind = _first(dumped.dir_kind, own.dir_kind)
+    # With a `Dumping` line the file's own name says nothing of the segment: one file may hold many.
     file = own if dumped_path is None else dumped
     return Identity(cluster, broker, source, topic, partition, dir_kind, file.segment_base_offset, file.kind, log)

@@ -88,6 +88,7 @@ def _rows(text: Bytes, starts: Ints, lengths: Ints, chosen: Ints, width: int) ->
     for begin in range(0, len(chosen), step):
         some = chosen[begin : begin + step]
         rows = windows[starts[some]]
+        # Up to the shortest text all bytes are its own; only behind that are there others to blank out.
         least = int(lengths[some].min())
         rows[:, least:] *= columns[least:] < lengths[some, None]
         yield some, rows
@@ -126,6 +127,7 @@ def siphash(key: Words, low: Words, high: Words, tail: Words) -> Words:
     hashes = np.empty(len(low), dtype=np.uint64)
     for begin in range(0, len(low), _LANES):
         lanes = slice(begin, begin + _LANES)
+        # The last block of SipHash holds the bytes that are left, and the length of the whole in its top byte.
         last = tail[lanes] & _U64((1 << 56) - 1) | _U64(23 << 56)
         state = [np.full(len(last), key[number & 1] ^ _U64(constant)) for number, constant in enumerate(_SIP)]
         for block in (low[lanes], high[lanes], last):

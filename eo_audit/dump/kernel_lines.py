@@ -22,7 +22,7 @@ _BOOLEANS = (b"false", b"true")
 _KINDS = (b" CreateTime: ", b" LogAppendTime: ")
 _BATCH_WIDTH, _RECORD_WIDTH = 512, 192  # bytes: more than the longest line of each kind that cursors can pass over, up to its header keys
 _NEAR = 64  # bytes: header keys are rarely longer
-_LATER_ENDS = 3
+_LATER_ENDS = 3  # header keys with more closing brackets than that are left to the exact reader
 _B, _BAR, _D, _O = (ord(letter) for letter in "b|Do")
 
 
@@ -100,6 +100,7 @@ def find_lines(text: Octets) -> Lines:
     """The candidates of a stretch of text that begins with a line."""
     newlines = np.flatnonzero(text.bytes[: text.size] == ord("\n"))
     starts = np.concatenate((np.zeros(1, dtype=np.int64), newlines + 1))
+    # One byte rules out most lines of a payload before eight are compared.
     first = text.byte(starts)
     others = (_starting(text, starts[first == _D], b"Dumping "), _starting(text, starts[first == _O], b"offset: "))
     return Lines(
@@ -231,6 +232,7 @@ def _header_ends(text: Octets, begin: Ints, ok: Bits) -> Ints:
     odd = np.flatnonzero(ok & (text.byte(begin) != ord("]")))
     close = begin + 1
     if len(odd):
+        # Only of lines that have header keys at all: nearly all print `[]`.
         near = sliding_window_view(text.bytes, _NEAR)[begin[odd]] == ord("]")
         close[odd] += near.argmax(axis=1)
         far = odd[~near.any(axis=1)]

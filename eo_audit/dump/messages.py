@@ -77,6 +77,7 @@ _DETAILS = [
 def message_of(line: bytes) -> Message | None:
     """The message that begins on this line (without its line end); None when it is none."""
     for kind, severity, head in _HEADS:
+        # The whole line: what only begins like a message may be a piece of a payload.
         if found := head.fullmatch(line):
             names = found.groupdict()
             path, invalid = names.get("path"), names.get("invalid")

@@ -30,7 +30,7 @@ _NAMES = (
 )
 _OWN_NAME = re.compile(r"\d{20}(-\d+)?\.(log|index|timeindex|snapshot|txnindex|checkpoint)(\.(deleted|cleaned|swap))?")
 _BINARY_WITHIN = 16  # a segment begins with an offset, an index with a small number
-_TAR_HEADER, _CHECKSUM = 512, slice(148, 156)
+_TAR_HEADER, _CHECKSUM = 512, slice(148, 156)  # POSIX ustar, and the tar of V7 before it
 
 
 class NotADump(Exception):

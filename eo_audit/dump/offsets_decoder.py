@@ -14,6 +14,7 @@ from eo_audit.dump.printed import INT, exact_or_lossy, longest_printed, number, 
 
 OFFSETS_TEXT, OFFSETS_JSON = "offsets_text", "offsets_json"
 
+# `offset::group:topic:partition` up to 2.4.0, `offset_commit::group=...,partition=...` from 2.4.1 to 3.7.
 _COMMIT_PREFIX = re.compile(rb" key: (?:(?P<new>offset_commit::group=)|offset::)")
 _NEW_TAIL = re.compile(rb",partition=(?P<topic>[\w.-]{1,249})-(?P<partition>\d{1,10}) payload: (?:offset=(?P<offset>-?\d{1,19}))?")
 _OLD_TAIL = re.compile(rb":(?P<topic>[\w.-]{1,249}):(?P<partition>\d{1,10}) payload: (?P<offset>-?\d{1,19})?")
@@ -93,6 +94,8 @@ def _commit_ends(dump: bytes, tail: re.Match[bytes], value_size: int) -> list[in
 
 def _metadata_sizes(value_size: int) -> set[int]:
     """Lengths of metadata in a value of this size: 28 bytes more in version 1, 20 in 0 and 2, 24 in 3; version 4 is flexible."""
+    # `OffsetCommitValue`: version (2 bytes), offset (8), length of the metadata (2), commit time (8). Version 1 has an expiry (8) besides,
+    # version 3 a leader epoch (4), and version 4, since 4.1, may have a tagged topic id (18).
     fixed = {value_size - 28, value_size - 24, value_size - 20}
     flexible = {rest - prefix for rest in (value_size - 23, value_size - 41) for prefix in (1, 2, 3)}
     return {size for size in fixed if size >= 0} | {
@@ -128,7 +131,9 @@ def _json_records(record: re.Match[bytes], value_size: int) -> Iterator[Decoded]
 
 def _json_fields(key: Json, value: Json | None) -> Fields:
     data = json_object(key, "data")
+    # The keys of KIP-848 say groupId, those before it group.
     group = json_text(data, "group") or json_text(data, "groupId")
+    # The version of the key says what a record is: `OffsetCommitKey` has 0 and 1, `GroupMetadataKey` 2, KIP-848 and later ones the rest.
     kind = {"0": "commit", "1": "commit", "2": "group_metadata"}.get(str(key.get("type")), "other")
     fields: Fields = {"record_kind": kind, "group": group, "tombstone": value is None}
     if kind != "commit":

@@ -28,6 +28,7 @@ LEAF_BYTES = 1 << 20
 BLOCK_BYTES = 4 << 20
 # An element that runs past a block is read again with twice as much ahead; max.message.bytes is 1 MiB by default, so nearly none does.
 AHEAD_BYTES = 1 << 20
+# Enough for the first batches of a section, which settle how its lines are printed.
 HEAD_BYTES = 64 << 10
 # Segments are megabytes long: where more lines look like the beginning of a section, payloads forge them.
 SECTION_BYTES = 1 << 20
@@ -108,6 +109,7 @@ def survey(text: Text, start: int = 0, stop: int | None = None) -> Survey:
     overlap = len(_SECTION) - 1
     leaves, at, last, sections = [], start, None, 0
     with text.open(max(start - overlap, 0)) as file:
+        # The first line of a file has no line end before it.
         tail = _read(file, overlap, text) if start else b"\n"
         while leaf := _read(file, LEAF_BYTES if stop is None else min(LEAF_BYTES, stop - at), text):
             leaves.append(hashlib.sha256(leaf).digest())

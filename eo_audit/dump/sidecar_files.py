@@ -17,6 +17,7 @@ from eo_audit.dump.messages import MAX_QUOTE, Message, detail_of, message_of
 from eo_audit.dump.printed import INT, number, text
 from eo_audit.dump.sidecars import Row
 
+# One of each in every log directory (`ReplicaManager`, `LogManager`, `LogCleanerManager`), with a row for each partition.
 BROKER_WIDE = ("replication-offset", "log-start-offset", "recovery-point-offset", "cleaner-offset")
 LEADER_EPOCH = "leader-epoch"
 CHECKPOINT_KINDS = (*BROKER_WIDE, LEADER_EPOCH)

@@ -39,6 +39,7 @@ _ENTRY = {
 }
 _TELLS = "entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)"
 _FIRST = "least(entry_first_offset, span_first_offset)"
+# Compacted, and nobody knows how far: the cleaner may have been everywhere.
 _CLEANED_BELOW = "IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), 0L)"
 # Nobody knows whether the cleaner works here, and the data that the ABORT ended is not in the log.
 _MAY_BE_CLEANED = "uncleaned_from IS NULL AND marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_at IS NOT NULL"
@@ -93,6 +94,7 @@ def aborted_index(
     # Spans first: their marker closed data, and so must have an entry.
     closing = spans.where("marker_offset IS NOT NULL").selectExpr(*[f"{_CLOSING.get(name, name)} AS {name}" for name in columns])
     empty = rows.where("row_kind = 'marker' AND span_id IS NULL").selectExpr(*[f"{_EMPTY.get(name, name)} AS {name}" for name in columns])
+    # As `TransactionIndex.collectAbortedTxns` walks: file by file, entry by entry.
     walked = Window.partitionBy("replica_log_id").orderBy("segment_base_offset", "entry_index").rowsBetween(Window.unboundedPreceding, -1)
     highest = F.max(F.struct("last_stable_offset", "last_offset")).over(walked)
     found = index_entries(aborted_transactions, section_status).withColumn("highest", highest)

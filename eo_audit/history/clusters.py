@@ -70,6 +70,7 @@ _STEPS = (
     {
         "kafka_version": said("kafka_version"),
         "told": f"try_cast({said('transaction_state_partitions')} AS INT)",
+        # Kafka's default first: where few ids were seen they may fit a smaller number by chance.
         "inferred": f"""CASE WHEN enough = 0 THEN NULL
             WHEN array_max(covered) < {DEFAULT_PARTITIONS} AND fit_default >= enough THEN {DEFAULT_PARTITIONS}
             WHEN fit_counted >= enough THEN array_max(covered) + 1 END""",
@@ -87,6 +88,7 @@ _STEPS = (
         "transaction_version": f"coalesce(try_cast({said('transaction_version')} AS INT), IF(newest_version >= 2, 2, NULL))",
         "coordinator_partitions_source": "CASE WHEN told IS NOT NULL THEN 'manifest' WHEN inferred IS NOT NULL THEN 'inferred' END",
         "coordinator_partitions_covered": "covered",
+        # Only a log that is complete proves by its silence that no coordinator knows of a transaction.
         "coordinator_complete": """coalesce(coordinator_partitions > 0
             AND size(array_except(sequence(0, coordinator_partitions - 1), whole)) = 0, false)""",
         "offsets_partitions": f"try_cast({said('consumer_offsets_partitions')} AS INT)",

@@ -118,6 +118,8 @@ def _authority(placed: DataFrame) -> DataFrame:
 def _with_predecessor(entries: DataFrame) -> DataFrame:
     """Adds `previous` (null after a missing segment), `alive` (the newest earlier entry with a value), and what the law asks of both."""
     in_id = _ordered(*_LOG, "transactional_id")
+    # Windows, and no replay of each id in Python: 5 million entries of 100,000 ids took 5 s with `lag`, 78 s with `applyInPandas` (two
+    # cores).
     same_stretch = {"previous": "entry_before", "alive": "value_before"}
     with_value = F.when(~F.col("tombstone"), F.struct("state", "producer_id", "stretch"))
     return entries.select(

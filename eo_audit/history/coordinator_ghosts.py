@@ -39,6 +39,7 @@ def with_origin(judged: DataFrame, in_id: WindowSpec) -> DataFrame:
     return (
         judged.select("*", odd)
         .select("*", in_sight.alias("in_sight"))
+        # Behind a missing segment nothing is a neighbour, so what lies before it is no origin either.
         .selectExpr("*", "IF(odd, filter(in_sight, x -> x.stretch = stretch), NULL) AS chain")
         .selectExpr("*", found)
         .selectExpr("*", f"odd AND found IS NULL AND NOT {_written_again()} AND {_from_unseen()} AS from_unseen")
@@ -49,6 +50,7 @@ def with_origin(judged: DataFrame, in_id: WindowSpec) -> DataFrame:
 def _rejudged() -> list[str]:
     ghost = "(found IS NOT NULL OR from_unseen)"
     between = "filter(chain, x -> x.entry_offset < entry_offset AND (from_unseen OR x.entry_offset > found.entry_offset))"
+    # Judged anew with the entry it goes on from: it belongs to that one's transaction, not to one that the lost neighbour began.
     goes_on = _in("concat(found.state, '>', state)", pairs(law.CONTINUES_RUN))
     other_producer = f"NOT (found.producer_id <=> producer_id) AND NOT {_in('state', law.COMPLETE)}"
     previous = ", ".join(f"'{name}', previous.{name}" for name in ("entry_offset", "state", "listed"))
@@ -81,6 +83,7 @@ def _origin() -> str:
     # `TransactionStateManager.appendTransactionToLog` changes memory when the append was acknowledged. One that timed out, or had too few
     # replicas, leaves its record in the log, and the next record is made from the state before.
     follows = f"{_expired('c')} AND forall({rest}, x -> {_follows('c', 'x')})"
+    # The newest of them: each append that failed is one more thing to believe.
     return f"try_element_at(filter(slice(chain, 1, size(chain) - 2), (c, i) -> {follows}), -1)"
 
 
@@ -122,6 +125,7 @@ def _follows(start: str, entry: str) -> str:
     return " AND ".join(
         [
             _in(f"concat({entry}.protocol, '>', {pair})", legal),
+            # A producer id changes with Empty, and with CompleteX where the epochs ran out (KIP-890), never inside a transaction.
             f"({same} OR NOT {_in(f'{entry}.state', (law.ONGOING, *law.PREPARED))})",
             f"NOT coalesce({begins} AND {entry}.start_ms <> {entry}.last_update_ms, false)",
             f"({entry}.state <> '{law.PREPARE_COMMIT}' OR {raised} IS NULL OR {_in(keyed, _by_protocol(law.COMMIT_EPOCH_STEPS))})",
@@ -140,6 +144,7 @@ def _keeps_fields(start: str, entry: str, pair: str) -> str:
     added, removed = (f"size(array_except({a}.listed, {b}.listed))" for a, b in ((entry, start), (start, entry)))
     complete, continues = _in(f"{entry}.state", law.COMPLETE), _in(pair, pairs(law.CONTINUES_RUN))
     keeps_epoch = f"({entry}.state = '{law.ONGOING}' OR {complete}) AND {start}.producer_id <=> {entry}.producer_id"
+    # What `TransactionMetadata.completeTransitionTo` refuses.
     kept = [
         f"{start}.timeout_ms <=> {entry}.timeout_ms",
         f"({pair} <> '{law.ONGOING}>{law.ONGOING}' OR {removed} = 0)",

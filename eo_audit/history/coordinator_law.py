@@ -93,6 +93,8 @@ def _is_legal(pair: Column) -> Column:
 
 def _after_tombstone() -> Column:
     alive = F.col("alive.state")
+    # `writeTombstonesForExpiredTransactionalIds` takes an id out of memory when its tombstone was acknowledged; else it stays there, and
+    # goes on under its old producer id.
     survived = F.col("alive.producer_id").eqNullSafe(F.col("producer_id")) & _is_legal(F.concat(alive, F.lit(">"), F.col("state")))
     born = F.col("state") == law.EMPTY
     return F.when(survived | (alive.isNull() & ~born), _GHOST).when(born, _LEGAL).otherwise(f"{_ILLEGAL} not_in_table")
@@ -104,6 +106,7 @@ def _is_ghost() -> Column:
     unchanged = [F.col(f"previous.{name}").eqNullSafe(F.col(name)) for name in ("timeout_ms", "last_update_ms", "start_ms")]
     conditions = {
         "any": F.lit(True),
+        # No mere extension; and a shorter list with the very same start has no failed append behind it.
         "restarted": F.coalesce(F.col("new_start"), F.lit(False)) | (~extends & ~(shrinks & both_print)),
         "same_payload": (F.col("added") + F.col("removed") == 0) & unchanged[0] & unchanged[1] & unchanged[2],
         "forgotten": F.size("listed") == 0,
@@ -138,6 +141,7 @@ def epoch_step() -> Column:
         .when(F.col("same_producer") & committed & ~among(step, of_commit), "jump")
         .when(F.col("same_producer") & (burned | among(step, allowed)), "ok")
         .when(F.col("same_producer"), "jump")
+        # Another producer id, by rotation or a second birth, begins at epoch 0.
         .when(F.col("producer_epoch") == 0, "ok")
         .otherwise("pid_change_epoch_not_zero")
     )
@@ -150,6 +154,7 @@ def field_change() -> Column:
     complete = among(state, law.COMPLETE)
     other_epoch = F.col("same_producer") & ~F.col("previous.producer_epoch").eqNullSafe(F.col("producer_epoch"))
     return (
+        # What `TransactionMetadata.completeTransitionTo` refuses; InitProducerId, which writes Empty, may change all of it.
         F.when(pair.isNull() | state.isin(law.EMPTY, law.TOMBSTONE) | (F.col("previous.state") == law.TOMBSTONE), F.lit(None))
         .when(~F.col("previous.timeout_ms").eqNullSafe(F.col("timeout_ms")), "timeout")
         .when((pair == f"{law.ONGOING}>{law.ONGOING}") & (F.col("removed") > 0), "partitions_shrank")

@@ -51,6 +51,7 @@ _BACK = f"IF(odd.previous_last_offset >= odd.base_offset, {_MISSING}, 'it ends b
 _LATER = "collect_list(IF(judged, NULL, struct(first, last))) OVER (PARTITION BY replica_log_id) AS later"
 _INSIDE = "filter(array_sort(later), s -> s.last > odd.previous_last_offset AND s.first < odd.base_offset)"
 _NEXT = "array(struct(so_far.next AS first, {last} AS last))"
+# The hole without the stretches that stand later in the log: of what is left nobody has seen anything.
 _MISSED = f"""aggregate({_INSIDE},
     struct(odd.previous_last_offset + 1 AS next, CAST(array() AS ARRAY<STRUCT<first: BIGINT, last: BIGINT>>) AS parts),
     (so_far, s) -> struct(greatest(so_far.next, s.last + 1) AS next,
@@ -116,6 +117,7 @@ _OF_SECTION = (
     ),
     _part(
         _END,
+        # The log reached its high watermark, however early the dump of it ends.
         f"greatest({_END}, section_end, IF({_IS_NEWEST}, hw - 1, NULL))",
         state="'truncated'",
         reason="""CASE WHEN doubtful THEN 'unread text: ambiguous'
@@ -165,7 +167,9 @@ def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFr
     newest = "array_max(segments.base_offset) AS newest_segment"
     numbers = ("hw", "first_offset", "missing_head_from", "missing_segments", "tail_intact AS log_tail_intact")
     logs = F.broadcast(replica_logs.selectExpr(*_LOG, *numbers, newest, never_cleaned))
+    # `hole_at` is the newest hole so far, so it names the stretch; what lies behind the first break is a stretch of its own.
     stretches = ordered.groupBy("replica_log_id", "hole_at", "judged").agg(*expressions(_STRETCH))
+    # A stretch becomes all its rows at once (`inline`): nothing is read twice.
     of_batches = (
         stretches.selectExpr("*", _LATER).join(logs, "replica_log_id").selectExpr(*_LOG, f"inline(concat({', '.join(_OF_STRETCH)}))")
     )

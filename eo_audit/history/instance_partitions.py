@@ -73,6 +73,7 @@ def instance_partitions(
     latest = F.broadcast(reach.groupBy("coordinator_log_id").agg(F.max("coordinator_latest_ms").alias("coordinator_latest_ms")))
     expected = (
         _expected(instances, clusters)
+        # Left: a partition that a transaction lists and nobody dumped has a row too. Its marker is not missing, nobody has looked.
         .join(logs, ["cluster", "topic", "partition"], "left")
         .join(coordinators, "coordinator_log_id", "left")
         .join(latest, "coordinator_log_id", "left")
@@ -170,6 +171,7 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
         F.expr(f"max(IF({_HOLE}, last_offset, NULL)) AS last_gap"),
         F.expr(f"bool_or({_HOLE} OR state IN ('compacted', 'count_short')) AS has_gaps"),
     )
+    # As in `sections`: CreateTime is the client's word.
     broker_clock = "IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL)"
     ends = {
         "leader_epoch": "max(partition_leader_epoch)",
@@ -227,6 +229,7 @@ def _covered() -> str:
 
 
 def _match() -> str:
+    # In this order: beside a marker that contradicts the decision, one that fits is no comfort.
     return """CASE
         WHEN contradictory IS NOT NULL THEN 'contradictory'
         WHEN manual IS NOT NULL THEN 'manual'

@@ -63,6 +63,7 @@ def _runs(linked: DataFrame) -> DataFrame:
         "abort": F.when(state == law.PREPARE_ABORT, offset),
         "complete": F.when(among(state, law.COMPLETE), offset),
     }
+    # Telling entries are picked by their offsets in one pass; no entry is joined with another.
     return linked.groupBy(*_KEY, "instance_id").agg(
         F.min_by(entry, offset).alias("first"),
         F.max_by(entry, offset).alias("last"),
@@ -84,6 +85,7 @@ def _described(runs: DataFrame) -> DataFrame:
         F.col("last_prepare").isNotNull(), F.col("abort")
     )
     printed, opened = F.col("printed_start_ms"), F.col("opened_ms")
+    # Compaction takes the beginning of a story first: the oldest Ongoing that is left may only have added partitions.
     bound = F.when(F.col("first.head_known"), "first_ongoing").otherwise("upper_bound")
     next_start = F.lead("start_ms").over(Window.partitionBy(*_KEY).orderBy("first.entry_offset"))
     return (
@@ -124,6 +126,7 @@ def _computed() -> list[Column]:
         F.col("listing").isNotNull().alias("partitions_complete"),
         F.when(F.col("ongoing").isNotNull(), F.col("ongoing.timeout_ms")).otherwise(F.col("last.timeout_ms")).alias("timeout_ms"),
         F.col("last.following").isNull().alias("is_last"),
+        # KIP-890: a client may abort where it has added nothing, and then PrepareAbort follows Empty or CompleteX.
         F.coalesce(among(F.col("abort.went_on_from"), law.EXPIRABLE), F.lit(False)).alias("nothing_open"),
     ]
 
@@ -154,6 +157,7 @@ def _data_epoch() -> Column:
 
 def _explained(described: DataFrame) -> DataFrame:
     """Adds the cause of each abort."""
+    # One text for three columns: apart, each of them would bring the whole decision into the plan.
     words = F.split("why", " ")
     return (
         described.withColumns(abort_cause.features())

@@ -33,6 +33,7 @@ _GAP = """
          WHEN base_offset <= cleaned_below THEN 'compacted'
          WHEN behind_removal AND base_offset = segment_base_offset THEN 'removed' ELSE 'hole' END"""
 _BASE = "IF(base_unknown, least(coalesce(previous_last_offset + 1, segment_base_offset), base_offset), base_offset)"
+# A segment's name is the lowest offset it can hold: a batch below it was written into another file.
 _DISORDER = "coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset"
 _CRC_INVALID = "coalesce(NOT crc_valid, false)"
 # The cleaner keeps a batch's first and last offset and takes records between them (`MemoryRecords.filterTo`); elsewhere a producer leaves
@@ -95,6 +96,7 @@ def log_keys(*, chunked: bool) -> list[str]:
 def _sections_read(replica_logs: DataFrame) -> DataFrame:
     """Per section: its number within the log, and what its log is like."""
     logs = replica_logs.selectExpr(
+        # The group coordinator gives every offset batch sequence 0, and entries of `__transaction_state` have no producer id at all.
         "NOT is_internal AS sequenced",
         f"{_CLEANED_BELOW} AS cleaned_below",
         "removed_before",
@@ -119,7 +121,9 @@ def _checked(rows: DataFrame, *, chunked: bool) -> DataFrame:
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     found = {name: F.expr(newest).over(so_far) for name, newest in _SO_FAR.items()}
     return rows.withColumn(
-        "previous_last_offset", F.coalesce(F.lag("last_offset").over(in_order), F.col("inherited_last_offset"))
+        # Only the first row of a chunk has none before it there: what it follows is inherited.
+        "previous_last_offset",
+        F.coalesce(F.lag("last_offset").over(in_order), F.col("inherited_last_offset")),
     ).withColumns(
         {
             "broken": found["broken"] | F.expr("coalesce(inherited_broken, false)"),

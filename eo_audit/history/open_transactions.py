@@ -39,6 +39,7 @@ def unmatched(events: DataFrame) -> DataFrame:
     Args:
         events: what `assignment.judged_events` returns.
     """
+    # What is open has no marker to tell of: where its fate is known, nothing about it is left untold.
     untold = events.where(f"why_unknown IS NOT NULL AND NOT ({_OF_OPEN}) AND coalesce(marker_role, 'unknown') = 'unknown'")
     return (
         untold.groupBy("cluster", "replica_log_id", "why_unknown")

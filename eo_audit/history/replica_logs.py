@@ -58,6 +58,7 @@ _OF_CHECKPOINT = {
     **{name: f"IF(checkpoint_kind = '{kind}', offset, NULL)" for name, kind in _ROWS_OF.items()},
     "first_leader_epoch": "IF(checkpoint_kind = 'leader-epoch' AND offset = 0, leader_epoch, NULL)",
 }
+# `LogFileUtils.filenamePrefixFromOffset`: twenty digits.
 _LISTED_BASE = r"try_cast(regexp_extract(file_name, '\\A(\\d{20})\\.(?:log|txnindex)\\z', 1) AS BIGINT)"
 _IS_LISTED_LOG = "file_name LIKE '%.log'"
 _OF_LISTED_FILE = {
@@ -66,6 +67,7 @@ _OF_LISTED_FILE = {
     "listed_log": f"IF({_IS_LISTED_LOG} AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
     "dump_time": f"IF({_IS_LISTED_LOG} AND dumped_at_ms IS NOT NULL, struct({_LISTED_BASE} AS base_offset, dumped_at_ms), NULL)",
     "listed_snapshot": f"IF(file_name LIKE '%.snapshot' AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
+    # An index of no bytes has no entry to miss.
     "listed_index": f"IF(file_name LIKE '%.txnindex' AND file_bytes > 0, {_LISTED_BASE}, NULL)",
 }
 # `LocalLog` names directories so that are being deleted, copied to another disk, or were found without an owner.
@@ -179,6 +181,7 @@ _STEPS = (
         # A dump tool that died before the first batch may leave the same text.
         "is_empty": """supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact)
             AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false)""",
+        # The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
         "hw": "IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start))",
         "hw_source": "IF(hw_row IS NULL, 'leo', 'checkpoint')",
         "index_state": "CASE WHEN size(unknown_indexes) > 0 THEN 'not_dumped' WHEN size(indexes) > 0 THEN 'dumped' ELSE 'absent' END",
@@ -208,6 +211,7 @@ def replica_logs(section_status: DataFrame, checkpoints: DataFrame, listed_files
         listed_files: the table; the same.
         manifest_entries: the table; the same.
     """
+    # Facts of all kinds in one frame, each with columns of its own: one shuffle gathers what is said of a log.
     facts = (
         (checkpoints, _OF_CHECKPOINT),
         (listed_files.where(_IN_PLACE), _OF_LISTED_FILE),

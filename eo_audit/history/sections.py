@@ -12,11 +12,13 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.sql import columns_of, expressions
 
+# KAFKA-7687 (2.2): before, a deep dump printed record lines without the batches they are in.
 UNSUPPORTED_DIALECT = "0.11-2.1"
 INTERNAL_TOPICS = ("__transaction_state", "__consumer_offsets", "__cluster_metadata", "__share_group_state", "__remote_log_metadata")
 IS_INTERNAL = f"coalesce(topic IN {INTERNAL_TOPICS}, false)"
 
 _INTACT = "coalesce(crc_valid, true)"
+# CreateTime is the client's word. Markers are stamped by the leader that appends them, and so is LogAppendTime.
 _BROKER_CLOCK = "(marker_type IS NOT NULL OR timestamp_type = 'LogAppendTime')"
 # The leader before may have had a clock far ahead: its newest time says nothing of the one that wrote the end of the log.
 _LED = "struct(coalesce(partition_leader_epoch, -1) AS leader_epoch, max_timestamp_ms AS at_ms)"

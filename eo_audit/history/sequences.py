@@ -70,6 +70,7 @@ def _events(ordered: DataFrame) -> DataFrame:
         f"struct(producer_epoch, {', '.join(_OF_ROW)}) AS row",
         f"{ACTOR} AS actor",
         f"{TRANSACTION_EVENT} AS transaction_event",
+        # A struct, though its one field may be null: `IGNORE NULLS` below would pass over a marker of which nobody knows the type.
         "IF(row_kind = 'marker', struct(marker_type AS type), NULL) AS marker",
         f"{SEQUENCES} AS sequences",
     )
@@ -116,7 +117,9 @@ def _with_sequences(rows: DataFrame, keys: list[str], *, inherits: bool) -> Data
         "entered_at": F.expr("first(previous.base_offset)").over(so_far),
         "batches_before": F.count("sequences").over(before),
     }
+    # Sequences begin again at 0 after 2^31 - 1 (`DefaultRecordBatch.incrementSequence`): counted on, what comes round again is no repeat.
     cycles = F.sum(F.expr(cycle_step("before", "sequences.base"))).over(so_far)
+    # Of batches that reach the same sequence the first counts: positions are negated, for `max` keeps the largest.
     reached = F.expr(f"IF(sequences IS NULL, NULL, struct({LAST_UNWRAPPED} AS last, -position_in_log AS order, row.base_offset AS offset))")
     front = F.max(reached).over(before)
     if inherits:
@@ -135,6 +138,7 @@ def _with_sequences(rows: DataFrame, keys: list[str], *, inherits: bool) -> Data
 
 def _with_twin(rows: DataFrame) -> DataFrame:
     """Add `twin`: the newest earlier batch with the same epoch and unwrapped sequences."""
+    # Rows without sequences would all have one identity, and be one group and one task: each gets a key of its own.
     alone = F.expr("IF(sequences IS NULL, position_in_log, NULL)")
     identity = Window.partitionBy("replica_log_id", "actor", "producer_epoch", "first_unwrapped", "last_unwrapped", alone)
     known = F.expr("struct(row, batches_before)")

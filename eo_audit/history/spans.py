@@ -21,6 +21,7 @@ _SUMS = {
     # One at most: whatever its epoch, the next marker of the producer id closes what is open (`ProducerStateManager.completeTxn`).
     "marker": f"max(IF({_IS_DATA}, NULL, {_MARKER}))",
     "outcome": "max(span_outcome)",
+    # One batch behind the first break is enough: the span may end otherwise than it seems.
     "judged": "bool_and(judged)",
     # Behind a hole the first batches, or a marker between, may be unseen.
     "complete_past": "bool_and(predecessor IN ('observed', 'not_observed'))",

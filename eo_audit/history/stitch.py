@@ -27,6 +27,7 @@ def with_inheritance(rows: DataFrame, states: DataFrame) -> DataFrame:
     """
     inherited = _sums(states).transform(_of_producers).transform(_of_epochs)
     packed = ", ".join(f"inherited_{name} AS {name}" for name in _INHERITED)
+    # The first chunk of a log inherits nothing.
     return rows.join(inherited.selectExpr(*_KEYS, f"struct({packed}) AS inherited"), _KEYS, "left")
 
 
@@ -45,7 +46,9 @@ def _sums(states: DataFrame) -> DataFrame:
         "batches": "count(sequences)",
         "first_base": f"min_by(sequences.base, {_SEQUENCED_AT})",
         "last_sequences": f"max_by(sequences, {_SEQUENCED_AT})",
+        # How often the sequences went round within the chunk: the next one counts on from there.
         "cycles_inside": f"shiftright(max_by(first_unwrapped - sequences.base, {_SEQUENCED_AT}), {CIRCLE_BITS})",
+        # Of fronts at one sequence the first of the log counts: its position is negated, for `max` keeps the largest.
         "front_inside": "max(IF(is_front, struct(last_unwrapped AS last, -position_in_log AS order, row.base_offset AS offset), NULL))",
     }
     # A row without a producer is a group of its own, and inherits nothing.
@@ -66,6 +69,7 @@ def _of_producers(sums: DataFrame) -> DataFrame:
             "inherited_previous": F.expr("max_by(last_row, last_position)").over(earlier),
             "inherited_max_epoch": F.max("producer_epoch").over(earlier),
             "inherited_opened": F.expr("max_by(event, event_position)").over(earlier),
+            # The marker that ends a span may stand chunks behind it.
             "inherited_next_marker": F.expr("min_by(first_marker, marker_position)").over(later),
         }
     ).withColumn("inherited_span_start", F.expr(f"max_by({start}, {start_position})").over(earlier))
@@ -94,5 +98,6 @@ def _of_epochs(sums: DataFrame) -> DataFrame:
         .withColumn("front_after", F.expr(f"IF(front_inside IS NULL, NULL, {front})"))
         .withColumn("inherited_cycles", F.max_by("cycles_after", "chunk").over(earlier))
         .withColumn("inherited_front", F.max("front_after").over(earlier))
+        # Only the chunks that raised it: a repeat goes to the one that passed its first sequence (`sequences._with_reaching_front`).
         .withColumn("inherited_fronts", F.expr(f"collect_list(IF({raised}, struct(front_after.last AS last, chunk), NULL))").over(earlier))
     )

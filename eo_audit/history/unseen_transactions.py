@@ -43,8 +43,10 @@ def unseen_transactions(instances: DataFrame, rows: DataFrame, replica_logs: Dat
     placed = listed.selectExpr("*", "listed.topic", "listed.partition").drop("listed")
     skews = clusters.select("cluster", "skew_ms")
     candidates = placed.join(headless, ["cluster", "topic", "partition"]).join(skews, "cluster").drop("cluster", "topic", "partition")
+    # Few: one for each partition that a running transaction lists, and only of logs that lack their head.
     compared = rows.join(F.broadcast(candidates), "replica_log_id")
     keys = ["replica_log_id", "open_instance_id", "start_ms", "skew_ms"]
     told = compared.groupBy(*keys).agg(*[F.expr(f"{sql} AS {name}") for name, sql in _OF_LOG.items()])
+    # Without a marker in the dump, or a start in the entry, nothing says that it began later.
     unseen = told.where("NOT seen AND (seen_below OR coalesce(start_ms < oldest_ms + skew_ms, true))")
     return unseen.groupBy("replica_log_id").agg(F.expr("bool_or(seen_below) AS pinned"))

@@ -102,6 +102,7 @@ _HELD_BACK = {
     "held_back_records": f"sum(IF(behind AND truth IN ('committed', 'aborted', 'plain'), {_RECORDS}, 0L))",
     "held_back_committed_records": f"sum(IF(behind AND truth IN ('committed', 'plain'), {_RECORDS}, 0L))",
     "blocker_instance_id": f"max(IF(behind AND {_IS_ITS_FIRST}, instance_id, NULL))",
+    # Brokers' clocks on both sides of the first open offset bound the age of what is open; the client's own time proves nothing.
     "blocker_began_after_ms": f"max(IF(base_offset < blocker.first_offset, {_BROKER_MS}, NULL))",
     "blocker_open_by_ms": f"min(IF(base_offset >= blocker.first_offset, {_BROKER_MS}, NULL))",
 }
@@ -148,6 +149,7 @@ def visibility(
     seen = opened.unionByName(broken, allowMissingColumns=True).groupBy("replica_log_id").agg(*expressions(_OF_LOG))
     stable = replica_logs.join(F.broadcast(seen), "replica_log_id", "left")
     if instances is None:
+        # Without a coordinator log nobody tells of transactions that no batch shows: null, not false.
         stable = stable.withColumn("pinned", F.lit(None).cast("boolean"))
     else:
         unseen = unseen_transactions(instances, rows, replica_logs, clusters)

@@ -220,6 +220,7 @@ def _dump_file(surveyed: Surveyed, readings: Sequence[Reading], ingest_id: str) 
         "text_bytes": surveyed.size,
         "stored_bytes": file.stored_bytes,
         "compression": file.compression,
+        # What a terminal made of the text: sizes of payloads then fit in a range only (`dump.printed`).
         "encoding": "crlf" if any(reading.crlf for reading in readings) else "ascii_lossy" if lossy else "utf8",
         "dump_set": file.dump_set,
         "dumped_at_ms": file.dumped_at_ms,

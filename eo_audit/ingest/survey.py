@@ -79,6 +79,7 @@ def unknown_files(warehouse: Warehouse, surveyed: Sequence[Surveyed]) -> list[Su
     Raises:
         InputError: the same file was read before, but a manifest now gives it to another log.
     """
+    # Ids are made of path and text: two inputs that hold one file hold it once.
     unique: dict[int, Surveyed] = {}
     for file in surveyed:  # the same file in two dumps is of the newer one
         if _dumped_at(unique.setdefault(file.dump_file_id, file)) < _dumped_at(file):

@@ -20,8 +20,10 @@ def cause_from_epochs(data_epoch: int, marker_epoch: int, next_epoch: int | None
         next_epoch: epoch of the producer's next data in the partition; None when there is none.
     """
     raised = marker_epoch - data_epoch
+    # A fence raises the epoch (`prepareFenceProducerEpoch`; a timeout since KAFKA-6119), EndTxn of versions 0 and 1 never does.
     if raised == 0:
         return CLIENT_ABORT, LIKELY
+    # InitProducerId raises it once more before the new owner may write (`prepareIncrementProducerEpoch`).
     if raised == 1 and next_epoch is not None:
         return (FENCED, OPEN) if next_epoch > marker_epoch else (CLIENT_ABORT, OPEN)
     return (TIMEOUT_OR_FENCE, OPEN) if raised == 2 else (UNKNOWN, OPEN)

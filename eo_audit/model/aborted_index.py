@@ -68,6 +68,7 @@ def _why_not(key: Key, txn: EndedTransaction | None, entry: IndexEntry | None, s
         return "uncovered"
     if entry is None and any(base <= marker < end for base, end in seen.unknown):
         return "index_not_dumped"
+    # Segments go with their indexes, and of what began below the first batch nobody can replay the first offset.
     if marker < seen.log_start or (entry and entry.first_offset < seen.first_offset):
         return "below_start"
     # What brokers before 2.8 wrote for an empty ABORT: it hides no record.

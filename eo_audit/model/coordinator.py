@@ -184,6 +184,7 @@ class _Law:
         begins = start.status in EXPIRABLE and entry.status in (ONGOING, PREPARE_ABORT)
         if begins and _both(entry.start_ms, entry.last_update_ms) and entry.start_ms != entry.last_update_ms:
             return False  # a transaction that begins starts at the time of the entry
+        # Only a client commits (EndTxn): the epoch stays, or rises by one under KIP-890 (`prepareAbortOrCommit`).
         if entry.status == PREPARE_COMMIT and None not in (start.epoch, entry.epoch):
             raised = (entry.epoch or 0) - (start.epoch or 0)
             if raised not in COMMIT_EPOCH_STEPS[protocol]:
@@ -313,9 +314,8 @@ def _epoch_step(before: Entry | None, entry: Entry, *, protocol: str, may_jump: 
     raised = entry.epoch - before.epoch
     if raised < 0:
         return "regression"
-    # A commit keeps the epoch, or raises it by one (KIP-890): only a fence raises it further.
     if entry.status == PREPARE_COMMIT and raised > max(COMMIT_EPOCH_STEPS[protocol]):
-        return "jump"
+        return "jump"  # only a fence raises it further
     # KAFKA-9666, before 2.6: while the log could not be written, each attempt to fence burned an epoch of the memory.
     burned = may_jump and protocol != TV2 and entry.status == PREPARE_ABORT
     return "ok" if raised <= LARGEST_EPOCH_STEP[protocol] or burned else "jump"
@@ -335,8 +335,10 @@ def _field_change(before: Entry, entry: Entry) -> str | None:
     # EndTxn takes the list over as it is: it is where the markers go.
     if entry.status in PREPARED and continues and entry.partitions != before.partitions:
         return "prepare_partitions"
+    # prepareAddPartitions sets it where a transaction begins; what follows carries it along.
     if continues and _both(before.start_ms, entry.start_ms) and before.start_ms != entry.start_ms:
         return "start"
+    # prepareComplete writes an empty list: no marker is owed any more.
     if entry.status in COMPLETE and entry.partitions:
         return "complete_partitions"
     # Only InitProducerId and the end of a transaction move the epoch: AddPartitions and the last marker do not.

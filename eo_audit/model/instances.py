@@ -77,6 +77,8 @@ def _instance(run: list[Step], after: Entry | None, *, scan_ms: int, server_adds
     ongoing = _last(entries, ONGOING)
     complete = next((entry for entry in entries if entry.status in COMPLETE), None)
     prepare, marker_epoch = _prepare(entries)
+    # The client hears of the decision as soon as PrepareX is replicated, markers and CompleteX come later. Where the cleaner took it,
+    # CompleteX stands for it.
     end = prepare or complete
     # CompleteX has no partitions any more (prepareComplete clears them): the list is that of PrepareX, which is the one that markers go to.
     listing = _last(entries, *PREPARED) or ongoing
@@ -139,6 +141,8 @@ def _opens(step: Step) -> bool:
     """An Ongoing from which the transaction's time counts: not one that only adds partitions to the one before."""
     if step.entry.status != ONGOING:
         return False
+    # prepareAddPartitions adds to the list in memory: one that is no longer was made from another memory, without the entry before,
+    # whose append failed.
     before = step.origin or step.previous
     return before is None or before.status != ONGOING or not step.entry.partitions > before.partitions
 

@@ -55,11 +55,14 @@ class TransactionState:
         if batch.is_control:
             self._end(batch)
         elif batch.is_transactional and batch.producer_id != NO_PRODUCER:
+            # ProducerAppendInfo.appendDataBatch sets currentTxnFirstOffset with the first transactional batch of a producer id; later ones,
+            # of whatever epoch, leave it where it is.
             known = self.open.get(batch.producer_id)
             first = batch.base_offset if known is None else known.first_offset
             self.open[batch.producer_id] = OpenTransaction(batch.producer_id, batch.producer_epoch, first, batch.last_offset)
 
     def _end(self, batch: Batch) -> None:
+        # ProducerAppendInfo.append does nothing for an emptied control batch: its whole transaction was cleaned away.
         if batch.kind != "marker":
             return
         closed = self.open.pop(batch.producer_id, None)
@@ -119,6 +122,7 @@ def state_at_end(batches: Sequence[Batch], *, end_offset: int, snapshot: Snapsho
     elif snapshot is not None and batches:
         # A marker of the producer, at whatever offset behind the snapshot, closed what the snapshot shows as open.
         closed = {batch.producer_id for batch in batches if batch.kind == "marker" and batch.base_offset >= snapshot.offset}
+        # What began in sight is in the replay already, with its first batch: a snapshot adds what lies below.
         unseen = (txn for txn in snapshot.open if txn.first_offset < batches[0].base_offset and txn.producer_id not in closed)
         state.open |= {txn.producer_id: txn for txn in unseen}
     return state

@@ -170,6 +170,7 @@ class LogHistory:
         """Add the row of the next batch."""
         self._follow(batch)
         row = HistoryRow(batch.kind, batch.base_offset, label=batch.kind, judged=self.judged)
+        # ProducerStateManager keeps nothing of batches without a producer id, and skips control batches that were emptied.
         if batch.kind in ("data", "marker"):
             self._compare(batch, row, self.producers.setdefault(batch.producer_id, ProducerHistory()))
         self.rows.append(row)

@@ -49,10 +49,10 @@ _UNORDERED, _UNKNOWN = Answer.OUT_OF_ORDER_SEQUENCE, Answer.UNKNOWN_PRODUCER
 # Oldest release -> its law; 4.0 and 4.2 for clients and markers of transaction.version 2, all others keep the law of 2.5 there.
 GENERATIONS = {
     "0.11": Generation(1, _UNORDERED, _UNORDERED, replicas_check_markers=True),
-    "1.0": Generation(5, _UNKNOWN, _UNKNOWN, replicas_check_markers=True),
-    "2.5": Generation(5, Answer.APPENDED, Answer.APPENDED),
-    "4.0": Generation(5, Answer.APPENDED, _UNORDERED),
-    "4.2": Generation(5, Answer.APPENDED, _UNORDERED, markers_raise_the_epoch=True),
+    "1.0": Generation(5, _UNKNOWN, _UNKNOWN, replicas_check_markers=True),  # KAFKA-5494: five in flight
+    "2.5": Generation(5, Answer.APPENDED, Answer.APPENDED),  # KIP-360: whoever is unknown may start anywhere
+    "4.0": Generation(5, Answer.APPENDED, _UNORDERED),  # KIP-890: but not in a transaction (run against 4.3.1)
+    "4.2": Generation(5, Answer.APPENDED, _UNORDERED, markers_raise_the_epoch=True),  # KIP-1228
 }
 
 
@@ -107,6 +107,7 @@ class ProducerEntry:
             self.cached.append(CachedBatch(batch.last_sequence, batch.last_offset, batch.last_offset - batch.base_offset))
             if batch.is_transactional and self.open_since is None:
                 self.open_since = batch.base_offset
+        # `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`: a client that is idempotent may have so many in flight, and may send each again.
         while len(self.cached) > self.window:
             self.cached.popleft()
         return Answer.APPENDED
@@ -132,6 +133,8 @@ def check_sequence(entry: ProducerEntry, batch: Batch, law: Generation) -> Answe
 
 def answer_produce(entry: ProducerEntry, batch: Batch, law: Generation) -> Answer:
     """What a leader says to a client's data batch; the entry is unchanged."""
+    # In the order of `UnifiedLog.analyzeAndValidateProducerState`: a repeat is answered before epoch and sequence are looked at, so a
+    # resend that is handled well leaves no trace in the log.
     if entry.find_duplicate(batch):
         return Answer.DUPLICATE
     if batch.producer_epoch < entry.epoch:
@@ -156,6 +159,7 @@ def answer_marker(entry: ProducerEntry, marker: Batch, law: Generation) -> Answe
 
 def answer_replica(entry: ProducerEntry, batch: Batch, law: Generation) -> Answer:
     """What a follower, or a broker that recovers its log, says to a batch of the leader's log; the entry is unchanged."""
+    # AppendOrigin.REPLICATION: an epoch that falls is logged and appended all the same; up to 2.4 a marker's made the replica fail.
     if batch.kind == "marker" and law.replicas_check_markers:
         return answer_marker(entry, batch, law)
     plain_inside = batch.kind == "data" and entry.open_since is not None and not batch.is_transactional

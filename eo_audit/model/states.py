@@ -17,6 +17,7 @@ COMPLETE_ABORT = "CompleteAbort"
 DEAD = "Dead"
 PREPARE_EPOCH_FENCE = "PrepareEpochFence"
 
+# The ids of `TransactionLogValue`: 4.1 to 4.3 print these, all other releases the names (KAFKA-20712).
 STATE_OF_ID: Mapping[int, str] = MappingProxyType(
     {0: EMPTY, 1: ONGOING, 2: PREPARE_COMMIT, 3: PREPARE_ABORT, 4: COMPLETE_COMMIT, 5: COMPLETE_ABORT, 6: DEAD, 7: PREPARE_EPOCH_FENCE}
 )
@@ -24,7 +25,7 @@ TOMBSTONE = "Tombstone"  # no state of Kafka's: our name for a record without a 
 
 PREPARED = frozenset({PREPARE_COMMIT, PREPARE_ABORT})
 COMPLETE = frozenset({COMPLETE_COMMIT, COMPLETE_ABORT})
-EXPIRABLE = frozenset({EMPTY, *COMPLETE})
+EXPIRABLE = frozenset({EMPTY, *COMPLETE})  # `TransactionState.isExpirationAllowed`
 TRANSIENT = frozenset({DEAD, PREPARE_EPOCH_FENCE})  # live in the coordinator's memory only
 KNOWN = frozenset(STATE_OF_ID.values())
 

@@ -41,6 +41,7 @@ class IndexedLog:
     @property
     def end_offset(self) -> int:
         """One past the last batch; the newest segment's base when there is none."""
+        # A segment is named by the next offset at the time it was begun: so retention may take every batch, and the end is still known.
         return max([batch.last_offset + 1 for batch in self.batches] + [self.segments[-1]])
 
 

@@ -41,6 +41,7 @@ def _listed(sign: str, what: str, findings: Sequence[Row]) -> Iterator[str]:
     ordered = sorted(findings, key=lambda row: (GRAVEST_FIRST.index(str(row["severity"])), str(row["finding_id"])))
     for row in ordered[:MOST_LISTED]:
         where = f"{place(row)} {offset_range(row)}".strip()
+        # Twelve characters of the id are enough for `eo-audit accept`, and leave room for the words.
         yield visible(f"{sign} {str(row['finding_id'])[:12]}  {row['severity']}  {row['rule']} {row['slug']}  {where}: {row['message']}")
     if len(ordered) > MOST_LISTED:
         yield f"{sign} and {count(len(ordered) - MOST_LISTED, f'more {what} finding')}"

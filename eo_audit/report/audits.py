@@ -29,6 +29,7 @@ def audits_of(warehouse: Warehouse) -> list[AuditRun]:
     """All finished audits, oldest first; each finding keeps its id as long as the fault is the same."""
     audits, before = [], dict[str, Row]()
     for run in warehouse.runs():
+        # Findings of a damaged table are gone, and their versions with them (`recovery`); the audits around it still compare.
         if run["step"] == "audit" and warehouse.has("findings", run):
             now = {str(row["finding_id"]): row for row in warehouse.arrow_of("findings", run).to_pylist()}
             audits.append(AuditRun(run, _only(now, before), tuple(now[key] for key in now if key in before), _only(before, now)))

@@ -167,6 +167,7 @@ def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, Row],
 
 def _incident(incident_id: str, members: Sequence[Shown]) -> Incident:
     rows = [shown.row for shown in members]
+    # The same choice as on the terminal: a cause that only informs does not hide what followed from it.
     head = head_first(incident_id, rows)[0]
     cause = next(shown for shown in members if shown.row is head)
     return Incident(

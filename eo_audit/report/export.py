@@ -13,6 +13,7 @@ from eo_audit.store.schemas import schema, table_names
 from eo_audit.store.tables import Warehouse
 from eo_audit.words import Row
 
+# They are kept as Arrow; Python objects are made of a few of them at a time.
 ROWS_IN_MEMORY = 200_000
 _ROWS_AT_ONCE = 2_000
 

@@ -166,6 +166,7 @@ def _sentences(name: str, result: "CheckpointResult") -> Sequence[str]:
         for check in validation.results:
             wanted = check.expectation_config
             if wanted and not check.success:
+                # The words of the team that wrote the expectation (`meta.why`), behind what the library found.
                 seen = check.result.get("partial_unexpected_list") or check.exception_info
                 reason = (wanted.meta or {}).get("why", "")
                 told.append(f"{name}: {wanted.type} {wanted.kwargs.get('column')}: found {seen}. {reason}".rstrip())

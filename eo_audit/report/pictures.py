@@ -49,6 +49,7 @@ def _key(row: Row) -> tuple[object, ...]:
 def _partition_pictures(content: Content, ordered: Sequence[Row], reader: Reader) -> dict[str, Picture]:
     pictures = {}
     named = [finding for finding in ordered if finding.get("partition") is not None]
+    # Those first whose consumers wait; on Kafka's own topics nobody's do.
     quiet = sorted((p for p in content.partitions if not str(p["topic"]).startswith("__")), key=lambda p: -whole(p, "held_back_records"))
     concerned = _firsts(map(_key, named), MAX_PARTITIONS)
     others = [key for key in _firsts(map(_key, quiet), MAX_PARTITIONS) if key not in set(concerned)]

@@ -166,6 +166,7 @@ class Results:
         """When each transaction span began and ended, ms; one that is still open ends at `as_of_ms`."""
         spans = self.warehouse.arrow("transaction_spans").select(["first_timestamp_ms", "marker_timestamp_ms"])
         spans = spans.filter(pc.field("first_timestamp_ms").is_valid())
+        # No marker: still open at the audit's now.
         ends = pc.fill_null(spans["marker_timestamp_ms"], as_of_ms)
         return spans["first_timestamp_ms"].to_numpy(), ends.to_numpy()
 
@@ -194,6 +195,7 @@ class Results:
             spans = [(address[2], length) for address, length in here]
             texts = self._texts(self._dump_files.get((cluster, dump_file)), spans)
             for (offset, _), text in zip(spans, texts, strict=True):
+                # Of Kafka's own topics whole lines may be shown: what their decoders print holds no payload of anybody's.
                 whole_lines = self._is_kafkas_own(self._dump_files.get((cluster, dump_file)), offset)
                 found[cluster, dump_file, offset] = None if text is None else "\n".join(quotable(text, whole=whole_lines))
         return found

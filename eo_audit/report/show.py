@@ -34,7 +34,7 @@ _WHAT = {
     "unread_spans": "text that was not understood",
 }
 _UNSHOWN = {"section_id", "byte_offset", "length", "replica_log_id", "dump_file_id", "key_hash", "value_hash", "text", "applies_to_section"}
-_NEAR = 1 << 20
+_NEAR = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)

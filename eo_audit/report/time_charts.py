@@ -46,6 +46,7 @@ def transactional_id_chart(entries: Sequence[Row], instances: Sequence[Row]) -> 
         entries: its rows of `coordinator_history`, in entry order.
         instances: its rows of `transaction_instances` (for abort causes).
     """
+    # Where something is odd the steps around it: an id of a year has thousands, and eight fit.
     begin = _first_shown(entries)
     shown = entries[begin : begin + MAX_STEPS]
     until = [maybe(entry, "batch_timestamp_ms") for entry in entries[begin + 1 : begin + MAX_STEPS + 1]]

@@ -80,6 +80,7 @@ class Table:
             table = DeltaTable(self.folder, version=version)
             added = table.get_add_actions()
         sizes: dict[str, int] = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
+        # The log of a Delta table holds paths as URLs.
         return [(self.folder / unquote(path), size) for path, size in sorted(sizes.items())]
 
     def has_own_columns(self) -> bool:
@@ -118,6 +119,7 @@ class Table:
     def restore(self, version: int) -> int:
         """Make the content that of an earlier version, in a new one; return its number."""
         with self._told():
+            # Nothing is copied: the files of a version that `runs` pins are all there, for `sweep` leaves them.
             DeltaTable(self.folder).restore(version)
             return self.version()
 

@@ -108,6 +108,7 @@ def _place(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         _write_whole(name, f"{uuid.uuid4().hex}\n".encode())
     told = name.read_text(encoding="ascii", errors="replace").strip()
+    # The name becomes a path: one that somebody changed could lead out of the folder of keys.
     if len(told) != 32 or not told.isalnum() or not told.isascii():
         raise WarehouseError(f"{name} is damaged: remove it; {_SEEN_LESS}")
     return _configuration() / "eo-audit" / "keys" / told

@@ -92,6 +92,7 @@ def exclusive(path: Path, *, break_lock: bool = False) -> Iterator[Held]:
                 file.truncate(0)
 
 
+# Process ids come back, and hosts may share a name (containers): only this tells two holders apart.
 _TOKEN = secrets.token_hex(8)
 
 

@@ -147,6 +147,7 @@ def write(table: str, rows: pa.Table, folder: Path) -> list[DataFile]:
 
 def describe(path: Path, folder: Path) -> DataFile:
     """What the table's log says of a Parquet file, from its footer."""
+    # From the file and not from what was meant to be written: the statistics are those that a reader will skip by.
     footer = pq.read_metadata(path)
     return DataFile(path.relative_to(folder).as_posix(), path.stat().st_size, footer.num_rows, json.dumps(_statistics(footer)))
 

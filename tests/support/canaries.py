@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from tests.support.dump_text import Batch, Rec, Style, dump
 
 ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "hanging-transaction" / "dumps"
 CANARY = b"Canary4111x1111x1111"
 DISGUISES = (
     b"%s",
@@ -66,7 +67,7 @@ def run_whole(dumps: Path, folder: Path) -> WholeRun:
 
 def canary_dumps(folder: Path) -> Path:
     """A real incident, and beside it three logs with the canary in every place of a record; one of them is cut off."""
-    shutil.copytree(ROOT / "examples/hanging-transaction/dumps", folder)
+    shutil.copytree(EXAMPLE, folder)
     said = [line.replace(b"%s", CANARY) for line in DISGUISES]
     records = [
         rec for line in said for rec in (Rec(b"k", line), Rec(line, None), Rec(b"k", b"v", ((b"h", 3), (line, 3), (b"h]\n" + line, 3))))
