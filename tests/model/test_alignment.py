@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from eo_audit.model.alignment import Clock, Decided, Marker, Producer, align
-from eo_audit.model.marker_prices import STEP_OF_LEADERS
+from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Producer, Witness, align
+from eo_audit.model.marker_prices import STEP_OF_LEADERS, may_be_newer
 from eo_audit.model.marker_stories import stories_of
 
 PERIOD_MS = 200
@@ -119,3 +119,60 @@ def test_one_of_two_lacks_its_marker_where_nothing_tells_which() -> None:
     (matches, lost), *_ = align({1: producer}, skew_ms=2_000).values()
     assert [match.doubtful for match in matches] == [False, True, False]
     assert list(lost) == [1, 2]
+
+
+def test_an_epoch_that_is_alone_names_its_transaction_whatever_the_clocks_say() -> None:
+    # The coordinator's clock was set before the second decision, and the partition leader's behind its marker: the distance came back.
+    decisions = [replace(one, epoch=epoch) for epoch, one in enumerate(decided("CAC"))]
+    markers = [replace(marker(at, kind), epoch=at) for at, kind in enumerate("CAC")]
+    markers[1] = replace(markers[1], at_ms=markers[1].at_ms - 5_000)
+    ends = {"newer_markers": False, "newer_decided": False}
+    assert stories_of(Producer(markers, decisions, **ends), Clock(), 2_000)[0].cost == 0
+    # Where epochs are shared, two steps of a clock are dear.
+    shared = [replace(one, epoch=0) for one in decisions], [replace(one, epoch=0) for one in markers]
+    assert stories_of(Producer(shared[1], shared[0], **ends), Clock(), 2_000)[0].cost > 1
+
+
+@pytest.mark.parametrize(("decided_at", "said"), [(10, None), (18, 0)])
+def test_a_marker_behind_that_of_a_known_decision_is_not_older_than_what_is_known(decided_at: int, said: int | None) -> None:
+    # Another producer's clocks were even; its marker stands at offset 7, and was decided before or behind the first entry that is known.
+    seen = [Witness(7, Distance(-5, 5, 600), (None, 0), decided_at=decided_at, completed_at=decided_at + 1)]
+    mine = Decided(14, 0, "ABORT", decided_ms=960, until_ms=984, first_leader_epoch=0, decided_at=23, completed_at=24)
+    marker_of = replace(at_times((12, "A", 680))[0], leader_epoch=None)
+    cheapest = stories_of(Producer([marker_of], [mine], older_markers=True), Clock(seen), 2_000)[0]
+    assert [match.decided for match in cheapest.matches()] == [said]
+
+
+@pytest.mark.parametrize(("opened_at", "running", "said"), [(9, False, False), (11, False, True), (9, True, True), (None, False, True)])
+def test_a_marker_is_not_younger_than_the_coordinators_log_where_its_data_is_not(opened_at: int | None, running: bool, said: bool) -> None:
+    clock = Clock([Witness(10, Distance(-5, 5, 600), (None, None), decided_at=18, completed_at=19)])
+    last = replace(marker(2, "C"), opened_at=opened_at)
+    assert may_be_newer(last, Producer([last], [], running=running), clock) is said
+
+
+@pytest.mark.parametrize(("told_until_ms", "epoch", "may_be"), [(500, 3, False), (300, 3, True), (500, 4, True), (None, None, True)])
+def test_the_coordinators_log_tells_up_to_its_dump(told_until_ms: int | None, epoch: int | None, may_be: bool) -> None:
+    """The last marker, at 400 ms, is younger than that log, unless the log tells of that time by the same leader's clock."""
+    decisions = [replace(one, first_leader_epoch=3, last_leader_epoch=3) for one in decided("CC")]
+    producer = Producer(at_times((1, "C", 5), (2, "C", 205), (3, "C", 405)), decisions, told_until_ms=told_until_ms, told_until_epoch=epoch)
+    assert (stories_of(producer, Clock(), 2_000)[0].cost < 0.1) is may_be
+
+
+@pytest.mark.parametrize(("cleaned_below", "price"), [(0, 1.0), (5, 1.0), (15, 0.25)])
+def test_the_cleaner_takes_no_marker_behind_what_it_has_cleaned(cleaned_below: int, price: float) -> None:
+    markers = [marker(at, "C") for at in (0, 1, 3)]
+    producer = Producer(markers, decided("CCCC"), newer_markers=False, newer_decided=False, cleaned_below=cleaned_below)
+    cheapest = stories_of(producer, Clock(), 2_000)[0]
+    assert (cheapest.lost, cheapest.cost) == ((2,), pytest.approx(price))
+
+
+def test_a_clock_that_two_producers_saw_set_is_paid_once() -> None:
+    # Neither lost a marker: one clock went back by 300 ms, about one period, between their markers.
+    def one(first: int) -> Producer:
+        times = [(first, "C", first + 5), (first + 10, "C", PERIOD_MS + first + 5), (first + 20, "C", 2 * PERIOD_MS + first + 5 - 190)]
+        decisions = [replace(each, decided_ms=each.decided_ms + first, until_ms=(each.until_ms or 0) + first) for each in decided("CCC")]
+        return Producer(at_times(*times), decisions, older_markers=True, newer_markers=False, newer_decided=False, coordinator=1)
+
+    told_of = align({1: one(1), 2: one(4)}, skew_ms=2_000)
+    assert [[match.decided for match in each.matches] for each in told_of.values()] == [[0, 1, 2]] * 2
+    assert not any(match.doubtful for each in told_of.values() for match in each.matches)

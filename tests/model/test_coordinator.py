@@ -230,6 +230,9 @@ EPOCH_STEPS = [
     ("Ongoing 1 [A], PrepareAbort 3 [A]", 0, "2.3.1", "ok"),  # KAFKA-9666
     ("Ongoing 1 [A] v2, PrepareAbort 3 [A] v2", 2, "4.0.0", "ok"),  # KAFKA-19367
     ("Ongoing 1 [A] v2, PrepareAbort 4 [A] v2", 2, "4.0.0", "jump"),
+    ("Ongoing 1 [A], PrepareCommit 2 [A]", 0, "3.9.1", "jump"),  # only a fence raises it
+    ("Ongoing 1 [A] v2, PrepareCommit 2 [A] v2", 2, "4.0.0", "ok"),
+    ("Ongoing 1 [A] v2, PrepareCommit 3 [A] v2", 2, "4.0.0", "jump"),
     ("CompleteAbort 32767, Empty 0 @2", 0, "3.9.1", "ok"),
     ("CompleteCommit 7, Empty 7 @2", 0, "3.9.1", "pid_change_epoch_not_zero"),
     ("CompleteCommit 7, Tombstone, Empty 0 @2", 0, "3.9.1", "not_judged"),
