@@ -182,7 +182,9 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
             late = (world.shape.has("late_sidecars") or plan.times) and not plan.stopped
             behind = replace(copy, moment=copy.moment + world.shape.stream("sidecars", *copy.place).randrange(5, 300))
             _write_sidecars(world, plan, into, state_of(world, plan, behind, lost_index) if late else state, listed if plan.times else None)
-        files[copy.broker] |= _sizes(world, plan, listed)
+        # The script lists what stood there before and behind the dump.
+        still = _sizes(world, plan, state) if plan.times else None
+        files[copy.broker] |= {path: size for path, size in _sizes(world, plan, listed).items() if still is None or path in still}
         if plan.times:
             _note_times(world, into, name, copy)
     for broker, listed_files in files.items():
