@@ -28,7 +28,8 @@ from eo_audit.model.marker_prices import (
     Witness,
     witness,
 )
-from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, Story, stories_of
+from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, stories_of
+from eo_audit.model.marker_story import Story
 
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Told", "Witness", "align", "distance_of"]
 
@@ -127,7 +128,8 @@ def _needs_witnesses(producer: Producer, stories: Sequence[Story]) -> bool:
 
 
 def _witnesses(producer: Producer, told: Iterable[tuple[Marker, Match]]) -> list[Witness]:
-    return [witness(marker, producer.decided[at]) for marker, (at, again, *_) in told if at is not None and not again]
+    pairs = [(marker, producer.decided[at]) for marker, (at, again, *_) in told if at is not None and not again]
+    return [witness(marker, one)._replace(sure=producer.anchored or len(pairs) > 1) for marker, one in pairs]
 
 
 def _clock(

@@ -126,13 +126,14 @@ class Step:
 
 class Witness(NamedTuple):
     """What a matched marker of another producer tells of a log: the distance of two leaders' clocks at its offset, and which entries of
-    the coordinator's log stand beside it."""
+    the coordinator's log stand beside it; `sure`: more than one time that fits tells so."""
 
     offset: int
     distance: Distance
     leaders: Leaders
     decided_at: int | None = None
     completed_at: int | None = None
+    sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,11 @@ class Clock:
     def told_up_to(self) -> int:
         """Before this offset no marker is younger than the coordinator's log."""
         return max((one.offset for one in self.seen if one.completed_at is not None), default=-1)
+
+    @cached_property
+    def surely_told_up_to(self) -> int:
+        """The same, by witnesses that are sure."""
+        return max((one.offset for one in self.seen if one.sure and one.completed_at is not None), default=-1)
 
     @cached_property
     def decided_from(self) -> int | None:
@@ -191,8 +197,8 @@ class Clock:
 
     def is_behind(self, marker: Marker, entry: int) -> bool:
         """Whether a marker stands behind that of a decision behind an entry: then it is of no transaction completed before the entry."""
-        before = bisect_left(self.seen, marker.offset, key=_offset)
-        return before > 0 and self._decided_before[before - 1] > entry
+        before = self.seen[: bisect_left(self.seen, marker.offset, key=_offset)]
+        return any(one.sure and one.decided_at is not None and one.decided_at > entry for one in before)
 
     def is_younger(self, one: Decided) -> bool:
         """Whether the log may end before the marker of a transaction."""
@@ -266,8 +272,8 @@ def is_before(marker: Marker, one: Decided) -> bool:
 
 def may_be_newer(marker: Marker, producer: Producer, clock: Clock) -> bool:
     """Whether the coordinator's log may end before the decision of a marker: a partition is added (AddPartitionsToTxn) before its data."""
-    begun = marker.offset if marker.opened_at is None or producer.running else marker.opened_at
-    return begun >= clock.told_up_to
+    added = None if producer.running else marker.opened_at
+    return marker.offset >= clock.told_up_to and (added is None or added >= clock.surely_told_up_to)
 
 
 def looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> bool:
@@ -278,8 +284,11 @@ def looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> b
 
 def first_price(here: Distance, seen: Sequence[Distance], skew_ms: int, *, anchored: bool) -> float:
     """The first pair of a story: beside what others saw, or, where nothing but time anchors it, beside clocks that agree."""
-    if seen:
-        return 0.0 if as_seen(here, seen) else (AGAINST_WITNESSES if anchored else STEP)
+    if seen and not as_seen(here, seen):
+        return AGAINST_WITNESSES if anchored else STEP
+    # A marker that waited long bounds the distance so loosely that it agrees with nearly everything.
+    if any(one.most - one.least <= skew_ms and not gap(one, here) for one in seen):
+        return 0.0
     apart = max(here.least, -here.most, 0)
     if anchored:
         return (TOO_FAR_IN_PLACE if apart > skew_ms else 0.0) + (BY_TIME_ALONE if apart > FAR_MS else 0.0)

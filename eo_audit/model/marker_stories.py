@@ -6,7 +6,7 @@ on the last pair have the same clock and the same choices before them, so few of
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from eo_audit.model.marker_clocks import (
     DRIFT,
@@ -61,45 +61,17 @@ from eo_audit.model.marker_prices import (
     missing,
     price_of,
 )
+from eo_audit.model.marker_story import Story, apart_at_ends, evenly_told, led_by_others, step_of_leaders
 
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
 FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than the cheapest one: one clock that was set
 MOST_MISSING = 12  # transactions passed over at once, but for those that time passes over
 STORIES = 4  # kept for each last pair
+MANY = 32  # pairs that no chance brings together
+NEAR_START = 24  # transactions around a place where the first pair may be
 MOST_STORIES = 256
 CAPS = (0.6, 1.6, 3.2)  # what a story may cost: most are told for nothing, and are found at once where no dear ones are followed
 TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by more than this
-
-
-@dataclass(frozen=True)
-class Story:
-    """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
-    is what the first pair cost, `by_leaders` what was paid for other leaders' clocks; `lost`: the transactions that lack their marker."""
-
-    cost: float
-    faults: float
-    following: int
-    distance: Distance | None = None
-    last: Marker | None = None
-    last_decided: Decided | None = None
-    told: "tuple[Story, Match] | None" = None
-    steps: tuple[Step, ...] = field(default=())
-    strained: bool = False
-    by_time: float = 0.0
-    by_leaders: float = 0.0
-    lost: tuple[int, ...] = ()
-
-    def matches(self) -> list[Match]:
-        """What it says of each marker, in order."""
-        story, said = self, []
-        while story.told is not None:
-            story, match = story.told
-            said.append(match)
-        return said[::-1]
-
-    def pairs(self) -> int:
-        """How many transactions have their marker."""
-        return len({match.decided for match in self.matches()} - {None})
 
 
 def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
@@ -109,9 +81,17 @@ def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
         for marker in producer.markers:
             alive = _cheapest((after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap)), cap)
         told = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
-        if cap is None or (told and told[0].cost + (MARGIN if producer.anchored else FOR_LITTLE) <= cap):
+        if cap is None or (told and told[0].cost + _margin(producer, told[0]) <= cap):
             return told
     return []
+
+
+def _margin(producer: Producer, story: Story) -> float:
+    """How much dearer a story may be that matters: where no end is anchored, one that tells far more. Of many pairs none can, and a shift
+    of all of them would be a step of the clock at each."""
+    pairs = 0 if producer.anchored else story.pairs()
+    told = pairs >= MANY and 2 * pairs >= min(len(producer.markers), len(producer.decided))
+    return MARGIN if producer.anchored or told else FOR_LITTLE
 
 
 def _cheapest(told: Iterable[Story], cap: float | None) -> list[Story]:
@@ -144,19 +124,11 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         price += BY_HAND_TOO
     if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
         price += LATE_OR_NEWER if producer.newer_markers and producer.open_from >= clock.told_up_to else LATE
-    apart = min(APART * _apart(story, left), MOST_APART)
+    apart = min(APART * apart_at_ends(story, left), MOST_APART)
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
-        story = _evenly_told(story)
+        story = evenly_told(story)
     return replace(story, cost=story.cost + price + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
-
-
-def _evenly_told(story: Story) -> Story:
-    """A distance of clocks that many pairs agree on, to a few milliseconds, is hardly chance: what it cost is shared among them."""
-    even = story.pairs() - 1 - len(story.steps)
-    if even < 2 or story.by_time >= STEP:  # others saw another one
-        return story
-    return replace(story, cost=story.cost - story.by_time * (1 - 1 / even), by_time=story.by_time / even)
 
 
 def _may_own(one: Decided, epoch: int | None) -> bool:
@@ -174,15 +146,6 @@ def _goes_on(story: Story, clock: Clock) -> Callable[[Decided], bool]:
     return lambda one: (
         one.until_ms is not None and not of_two_clocks(one) and one.first_leader_epoch == pair.first_leader_epoch and one.until_ms < shown
     )
-
-
-def _apart(story: Story, left: int) -> int:
-    """How many markers, but the first, are held to be of another time than as many transactions: a strange dump, if they are many."""
-    told = [None if match.again else match.decided for match in story.matches()]
-    first = next((at for at, one in enumerate(told) if one is not None), len(told))
-    behind = next((at for at, one in enumerate(reversed(told)) if one is not None), 0)
-    skipped = (told[first] or 0) if first < len(told) else 0
-    return max(min(first, left) - 1, min(skipped, behind) - 1, 0)
 
 
 def _continued(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None) -> Iterable[Story]:
@@ -215,7 +178,7 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
     """The transactions that a marker may end: the next ones, and those that time points at behind a long hole."""
     decided = producer.decided
     if story.told is None and producer.older_decided:
-        yield from range(len(decided))
+        yield from _first_of(marker, producer)
         return
     most = MOST_MISSING if cap is None or story.cost + MISSING <= cap else 1
     near = range(story.following, min(story.following + most, len(decided)))
@@ -226,6 +189,16 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
         made = marker.at_ms - story.distance.most
         pointed = bisect_left(decided, made, lo=near.stop, key=lambda one: one.decided_ms)
         yield from range(max(near.stop, pointed - 1), min(pointed + 2, len(decided)))
+
+
+def _first_of(marker: Marker, producer: Producer) -> Iterable[int]:
+    """The transactions that the first marker of a log may end, where the log may begin behind some: all of a few, else those near its time
+    and near its place, counted from either end."""
+    many, nearest = len(producer.decided), bisect_left(producer.decided, marker.at_ms, key=lambda one: one.decided_ms)
+    if many <= 3 * NEAR_START:
+        return range(many)
+    places = (0, nearest, many - len(producer.markers), many - 1)
+    return sorted({at for place in places for at in range(max(place - NEAR_START // 2, 0), min(place + NEAR_START // 2, many))})
 
 
 def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> Story:
@@ -298,10 +271,10 @@ def _matched(
     jump = gap(before, here)
     if not jump:
         yield told_with(0.0, narrowed(before, here))
-    if _led_by_others(story, marker, one):
+    if led_by_others(story, marker, one):
         seen = clock.around(marker, one)
         agreed = as_seen(here, seen)
-        step = _of_leaders(story, marker, one, here)
+        step = step_of_leaders(story, marker, one, here)
         change = 0.0 if step is not None and any(step.may_be(other) for other in clock.led_apart) else STEP_OF_LEADERS
         paid = told_with(change + (AGAINST_WITNESSES if seen and not agreed else 0.0), agreed or here)
         yield replace(paid, by_leaders=story.by_leaders + change, steps=story.steps if step is None else (*story.steps, step))
@@ -329,18 +302,3 @@ def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer,
 def _against(clock: Clock, marker: Marker, one: Decided, distance: Distance) -> bool:
     seen = clock.around(marker, one)
     return bool(seen) and as_seen(distance, seen) is None
-
-
-def _of_leaders(story: Story, marker: Marker, one: Decided, here: Distance) -> Step | None:
-    """How the clocks of two leaders of the partition differ, where the coordinator's is one and the same."""
-    last, decided, before = story.last, story.last_decided, story.distance
-    if last is None or decided is None or before is None or decided.first_leader_epoch != one.first_leader_epoch:
-        return None
-    leaders = last.leader_epoch, marker.leader_epoch
-    return Step(last.offset, marker.offset, here.least - before.most, here.most - before.least, leaders)
-
-
-def _led_by_others(story: Story, marker: Marker, one: Decided) -> bool:
-    """Another leader, of the partition or of the coordinator, has another clock."""
-    last, decided = story.last, story.last_decided
-    return last is not None and decided is not None and leaders_of(last, decided) != leaders_of(marker, one)
