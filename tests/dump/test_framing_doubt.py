@@ -200,3 +200,23 @@ def test_a_value_that_the_end_of_a_file_cut_is_no_text_of_a_decoder(crlf: bool) 
     text = dump([Batch([Rec(b"k", value)], 5, 0)], Style(crlf=crlf))
     _, result = read(text[: text.index(b"and more")])
     assert result.facts.keys() == {"dump_sections", "batches", "unread_spans"}
+
+
+@pytest.mark.parametrize("printed", [b"| offset: 9 ", b"| offset: 1 ", b"| offset: 0 ", b"| offset: 4 "])
+def test_a_record_of_another_batch_is_none_of_its_records(printed: bytes) -> None:
+    """A line that damage moved: only its offset tells."""
+    batches = [Batch([Rec(b"k", b"v") for _ in range(4)], 5, first) for first in (0, 4, 8)]
+    text = dump(batches, Style(printed=False)).replace(b"| offset: 2 ", printed)
+    _, result = read(text)
+    assert [offset for offset in result.facts["records"]["offset"].to_pylist() if offset < 4] == [0]
+
+
+def test_plain_text_that_grew_by_a_byte_is_no_text_of_a_decoder() -> None:
+    batches = [Batch([Rec(b"k", b"v")], 5, 0, codec="gzip")]
+    for _ in range(3):
+        text = dump(batches, Style())
+        batches[0].records[0] = Rec(b"k", b"v" * 90 + b"\n" + forged_marker(batches[0], Style()))
+    assert len(read(text)[0]) == 1
+    for grown in (b"isvalid: false", b"isvalid: true\r"):
+        found, _ = read(grown.join(text.rsplit(b"isvalid: true", 1)))
+        assert len(found) == 1
