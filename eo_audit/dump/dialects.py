@@ -55,8 +55,9 @@ PREAMBLE = re.compile(
     rb"(?:(?P<log>Log )?[sS]tarting offset: -?\d{1,19}|KRaft bootstrap snapshot|Snapshot end offset: -?\d{1,19}, epoch: -?\d{1,10}"
     rb"|kafka\.serializer\.\w{1,16}Decoder is deprecated\. [^\n]{1,200})\r?(?=\n|\Z)"
 )
-# 4096 is PATH_MAX of Linux: what is longer was never opened, so it was never dumped.
-DUMPING = re.compile(rb"Dumping ([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
+# 4096 is PATH_MAX of Linux: what is longer was never opened, so it was never dumped. A path with the tool's own word in it is what is left
+# of a line that was cut, with another dump right behind it: a broker's folders are called by partitions, which have no spaces.
+DUMPING = re.compile(rb"Dumping (?![^\r\n\0]*Dumping )([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
 
 CONTROL = re.compile(
     rb" (?:endTxnMarker: (?P<marker>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})"

@@ -289,6 +289,9 @@ def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -
     line = record_line(window.text, at)
     if line is None:
         return owed is not None and _between(window, group)
+    if not _is_next(group, line):
+        group.fail(Failure.MISSING, at, at)
+        return False
     window.overshoot = False
     several = endings(window, line, rules)
     ending = next(several, None)
@@ -302,6 +305,13 @@ def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -
     group.records.append(Record(at, line, ending))
     group.end = ending.end
     return True
+
+
+def _is_next(group: Group, line: RecordLine) -> bool:
+    """Is it an offset of the batch, behind the record before? With as many records as offsets each is then the next."""
+    batch, before = group.line, group.records
+    least = before[-1].line.offset + 1 if before else batch.base_offset
+    return batch.magic < 2 or least <= line.offset <= batch.last_offset
 
 
 def _is_file_end(window: Window) -> bool:

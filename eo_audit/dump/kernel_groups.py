@@ -110,10 +110,20 @@ class Groups:
         unfit, unmarked = _counted(~records.plain), _counted(~records.marks)
         strange = np.where(batches.control, unmarked[behind] - unmarked[self.first], unfit[behind] - unfit[self.first])
         # The flag of the last record stands for the one that it lacks; a group looks only at those between its own records.
-        loose = _counted(np.append(records.start[1:] != records.end[:-1], True) if total else np.zeros(0, dtype=bool))
+        apart = (records.start[1:] != records.end[:-1]) | (records.offset[1:] <= records.offset[:-1])
+        loose = _counted(np.append(apart, True) if total else np.zeros(0, dtype=bool))
         gaps = loose[np.maximum(behind - 1, self.first)] - loose[self.first]
         whole: Bits = batches.ok & at_hand & ((self.count == 0) | ((strange == 0) & (gaps == 0)))
+        if total:
+            whole &= (self.count == 0) | self._are_within(self.first, np.maximum(behind - 1, 0), slice(None))
         return whole
+
+    def _are_within(self, first: Ints, last: Ints, group: slice | int) -> Bits:
+        """Are the offsets of the first and the last record (index) of each group among those of its batch?"""
+        numbers, offset = self._batches.numbers, self._records.offset
+        most = len(offset) - 1
+        within: Bits = offset[np.minimum(first, most)] >= numbers["base_offset"][group]
+        return within & (offset[np.minimum(last, most)] <= numbers["last_offset"][group])
 
     def _following(self) -> Ints:
         place = places(self.end, self._batches.start)
@@ -258,6 +268,9 @@ class Groups:
                 return
             found.append(index)
             at = ends[index]
+        offsets = self._records.offset[found]
+        if (offsets[1:] <= offsets[:-1]).any() or not self._are_within(np.array(found[0]), np.array(found[-1]), group):
+            return
         self.found[group] = np.array(found, dtype=np.int64)
         self.first[group], self.end[group], self._whole[group] = found[0], at, True
 

@@ -6,6 +6,7 @@ what a header key or a value prints. So a batch with room for more than was read
 damage as far as that room reaches.
 """
 
+import re
 from dataclasses import replace
 
 from eo_audit.dump.dialects import DUMPING, PREAMBLE, BatchLine, batch_line
@@ -24,6 +25,8 @@ from eo_audit.dump.log_records import Proof
 from eo_audit.dump.log_search import judged_group
 from eo_audit.dump.log_text import Window
 
+# The digits end before a space: those of a number that was cut say nothing.
+_CUT = re.compile(rb"(?:baseO|o)ffset: (-?\d{1,19}) ")
 _REPLACEMENT = b"\xef\xbf\xbd"
 # A header key, or a lost payload, that goes on for longer is not thought of: text that is read by no better rule must be whole so far.
 HIDDEN = 1 << 14  # bytes
@@ -124,7 +127,19 @@ def _other_claim(window: Window, group: Group, profile: Profile) -> int | None:
     if not (longer or any(record.ending.proof is Proof.LOSSY for record in group.records)) or not is_changed(window, group):
         return None
     reach = reach_of(group, max(room_of(group, profile), 0))
-    return next(claims(window, min(window.after_line(group.end), reach), group.next_position, reach), None)
+    claim = next(claims(window, min(window.after_line(group.end), reach), group.next_position, reach), None)
+    return _cut_claim(window, group, reach) if claim is None else claim
+
+
+def _cut_claim(window: Window, group: Group, reach: int) -> int | None:
+    """The last line of a file, cut before its position, where it begins a batch: no offset behind that of the batch line that closes the
+    group. Offsets grow, so one of the two is somebody's."""
+    text = window.text
+    at = text.rfind(b"\n") + 1
+    if not window.final or not group.end < at < reach or batch_line(text, at) is not None:
+        return None
+    cut, line = _CUT.match(text, at), batch_line(text, group.end)
+    return at if cut is not None and line is not None and int(cut[1]) <= line.last_offset else None
 
 
 def _sizes(record: Record) -> int:

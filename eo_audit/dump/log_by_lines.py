@@ -2,18 +2,20 @@
 
 from eo_audit.dump.dialects import DUMPING, PREAMBLE, batch_line, record_line
 from eo_audit.dump.framing import Group, Profile, Record, greedy_group
+from eo_audit.dump.log_closing import closers
 from eo_audit.dump.log_records import Rules, endings, forms
 from eo_audit.dump.log_text import Window
 
 # A number of up to eight bytes prints as many digits by chance.
 _TELLING = 8  # bytes of a key or value whose text has just that length
+_DAMAGED = 64  # bytes that damage may have put into plain text, or taken
 
 
 def is_of_decoder(window: Window, group: Group, profile: Profile) -> bool:
     """May a group whose records end where the next line begins be what a decoder class of the user's own printed?
 
-    Not where records have just the lengths that plain text has, here or in the batch behind, nor where the tool's own lines stand in the
-    text of one, nor where a key or payload that must be printed is not there.
+    Not where records have just the lengths that plain text has, here or in the batch behind, or would have but for a few bytes of damage,
+    nor where the tool's own lines stand in the text of one, nor where a key or payload that must be printed is not there.
 
     Raises:
         NeedMore: the batch behind goes on behind the window.
@@ -21,6 +23,8 @@ def is_of_decoder(window: Window, group: Group, profile: Profile) -> bool:
     rules = profile.rules(group.line)
     records = list(group.records)
     if not all(_is_printed(window, record, rules) and not _holds_own_line(window, record) for record in records):
+        return False
+    if records and _is_nearly_plain(window, group, rules):
         return False
     window.structural(group.end)
     line = batch_line(window.text, group.end)
@@ -55,6 +59,24 @@ def _holds_own_line(window: Window, record: Record) -> bool:
             return True
         at = window.text.find(b"\n", at, record.ending.end - 1) + 1
     return False
+
+
+def _is_nearly_plain(window: Window, group: Group, rules: Rules) -> bool:
+    """Would plain text of the last record, but for a few bytes, end further on where a batch may end?"""
+    record = group.records[-1].line
+    form = forms(record, rules)[0]
+    begin = record.end if record.sequence is None else window.text.find(b"]", record.end, group.end) + 1
+    size = form[0] * (len(" key: ") + max(record.key_size, 0)) + form[1] * (len(" payload: ") + max(record.value_size, 0))
+    limit = begin + 3 * (size + _DAMAGED)
+    if limit <= group.end or max(record.key_size, 0) + max(record.value_size, 0) > rules.size_limit:
+        return False
+
+    def may_end(end: int) -> bool:
+        text = window.text[begin:end].removesuffix(b"\n")
+        shortest = len(text) - 2 * text.count(b"\xef\xbf\xbd") - window.crlf * text.count(b"\r")
+        return shortest - _DAMAGED <= size <= len(text) + 3 * text.count(b"?") + _DAMAGED
+
+    return any(may_end(end) for end in closers(window, group.end, limit, group.next_position, weak=True))
 
 
 def _is_measured(window: Window, record: Record, rules: Rules) -> bool:

@@ -4,17 +4,20 @@ The best is a batch line at the next position. A new section, a message of the t
 payload can look like each of them, so they count only with what must stand behind them in turn.
 """
 
+import re
 from collections.abc import Iterator
 
 from eo_audit.dump.dialects import DUMPING, LONGEST_LINE, OLD_LINE, PREAMBLE, batch_line
-from eo_audit.dump.framing import message_at
+from eo_audit.dump.framing import HEADERS_SEARCHED, message_at
 from eo_audit.dump.log_text import Window
-from eo_audit.dump.messages import detail_of
+from eo_audit.dump.messages import Message, detail_of
 
 _MOST_LINES = 200  # of messages between two batches
 _MOST_EMPTY = 4  # sections in a row without a batch that are looked at
 _LONGEST_MESSAGE = 1 << 12
 _DUMPING = b"\nDumping "
+_LONGEST_BEGINNING = len("\nbaseOffset: ")
+_OWN = re.compile(rb"\n(?=\| offset: |baseOffset: |offset: |Dumping )")
 # DumpLogSegments prints no `Log starting offset` for these, and for an empty index nothing at all: there is no second line to ask for.
 _OTHER_FILES = (b".index", b".timeindex", b".txnindex", b".snapshot", b".checkpoint")
 
@@ -37,6 +40,45 @@ def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int
             yield begin
         at = window.text.find(needle, at + 1, last)
     window.reach(last)
+
+
+def is_contradicted(window: Window, behind: int, message: Message, position: int) -> bool:
+    """Does the line of a log behind a message show that it is none of the tool's, but a payload's whose record line was lost?
+
+    Args:
+        window: the text.
+        behind: where the message ends.
+        message: what it says.
+        position: what the next batch line prints.
+
+    Raises:
+        NeedMore: that line may stand behind the window.
+    """
+    at = _next_own(window, behind)
+    if at is None or window.text.startswith(b"| ", at):
+        return at is not None  # a record line without its batch line: the one that the message would be part of may be missing as well
+    if message.text_kind != "exception":
+        return False
+    if window.text.startswith(b"Dumping ", at):
+        return not starts_section(window, at)
+    # What is thrown ends a dump: a log goes on behind it only where a logging library wrote it down, and then whole.
+    window.structural(at)
+    line = batch_line(window.text, at)
+    return line is None or line.position != position
+
+
+def _next_own(window: Window, behind: int) -> int | None:
+    """The next line that begins as one of a log or of a section does; None where there is none for as far as one looks."""
+    begin, end = window.without_own
+    if not begin <= behind <= end:
+        begin, end = behind, behind
+    stop = behind + HEADERS_SEARCHED
+    found = _OWN.search(window.text, end - 1, stop)
+    if found is None:
+        window.reach(stop)
+    # Of thousands of messages in a row each looks only at what those before it did not.
+    window.without_own = begin, found.end() if found else max(end, min(stop, len(window.text)) - _LONGEST_BEGINNING)
+    return found.end() if found else None
 
 
 def sections(window: Window, start: int, stop: int) -> Iterator[int]:

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from eo_audit.dump.framing import whole_message
+from eo_audit.dump.log_closing import is_contradicted
 from eo_audit.dump.log_doubt import fragment, least_bytes
 from eo_audit.dump.log_facts import FactRows
-from eo_audit.dump.log_sections import profile
-from eo_audit.dump.log_state import Damage, FileContext, Ledger, State
+from eo_audit.dump.log_sections import heard, may_hold_records, profile
+from eo_audit.dump.log_state import Damage, FileContext, Ledger, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
 
 LONGEST_UNREAD_LINE = 1 << 16  # bytes: a longer line of unread text is skipped in pieces
@@ -68,6 +70,16 @@ class Progress:
     def ledger(self) -> Ledger:
         """Who owns the bytes read."""
         return Ledger(**self.facts.owned)
+
+    def _message(self, at: int, section: Section) -> int | None:
+        """Read the message at `at`; where it ends, None where there is none that can be believed."""
+        found = whole_message(self.window, at)
+        if found is None or is_contradicted(self.window, *found, self.position or 0):
+            return None
+        self._close_unread(at)
+        self.facts.message(at, found[0], section=section, message=found[1], among_records=may_hold_records(section))
+        self.section = heard(section, found[1])
+        return found[0]
 
     # unread text
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line
-from eo_audit.dump.framing import Failure, Group, message_at, whole_message
+from eo_audit.dump.framing import Failure, Group, whole_message
 from eo_audit.dump.kernel_reader import FastPath
 from eo_audit.dump.log_ahead import HIDDEN, broken_before, read_group
 from eo_audit.dump.log_closing import starts_section
@@ -11,11 +11,9 @@ from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed
 from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
 from eo_audit.dump.log_resync import may_begin, next_beginning, read_up_to
 from eo_audit.dump.log_sections import (
-    heard,
     kind_without_path,
     learned_section,
     looks_like_log,
-    may_hold_records,
     new_section,
     profile,
     unsupported,
@@ -79,8 +77,8 @@ class Reader(Progress):
         if section is None and self.base + at == 0 and self._byte_order_mark():
             return len(BYTE_ORDER_MARK)
         self.window.structural(at)
-        if dumping := DUMPING.match(self.window.text, at):
-            return self._dumping(at, dumping[1])
+        if self.window.text.startswith(b"Dumping ", at) and (found := self._dumping(at)) is not None:
+            return found
         if section is None:
             section = self._begin(at)
         if section.identity.kind == "log":
@@ -97,21 +95,28 @@ class Reader(Progress):
 
     # sections
 
-    def _dumping(self, at: int, path: bytes) -> int:
+    def _dumping(self, at: int) -> int | None:
+        found = DUMPING.match(self.window.text, at)
+        if found is None:
+            # Whose lines stand behind it nobody knows: in a log they must not be counted to the section before.
+            return self._seal(at) if self._may_hold(at) else None
         behind = self.window.after_line(at)
         if not self.window.ends_line(behind):  # a path that was cut is a wrong path
             self.section = self.section or self._begin(at)
             return self._cut(at, "truncated_line")
         if self._may_hold(at):
-            self._lose(at, "unknown_line", Damage(self.position or 0, sealed=True))
-            return at
+            return self._seal(at)
         self.window.reach(behind + 1)
         # A path that says nothing (a file that was renamed) leaves it to the text.
         kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
-        self._open(at, new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind))
+        self._open(at, new_section(self.context, self.base + at, dumped_path=printable(found[1]), kind=kind))
         self.window.lines_end(crlf=self.window.text.startswith(b"\r\n", behind - 2))
         self.facts.own("preamble", at, behind)
         return behind
+
+    def _seal(self, at: int) -> int:
+        self._lose(at, "unknown_line", Damage(self.position or 0, sealed=True))
+        return at
 
     def _may_hold(self, at: int) -> bool:
         """May the log at hand go on behind a `Dumping` line that no segment follows? A payload could print it, its record line lost."""
@@ -121,8 +126,8 @@ class Reader(Progress):
     def _begin(self, at: int) -> Section:
         """Text that no `Dumping` line introduces."""
         own = new_section(self.context, self.base + at, dumped_path=None)
-        message = message_at(self.window, at)
-        kind = kind_without_path(self.window, at, own.identity, message[1] if message else None)
+        message = whole_message(self.window, at)
+        kind = kind_without_path(self.window, at, own.identity, message)
         section = new_section(self.context, self.base + at, dumped_path=None, kind=kind)
         newline = self.window.text.find(b"\n", at)
         self._turn()
@@ -339,12 +344,3 @@ class Reader(Progress):
             self._lose(at, reason)
             return at
         return found or self._skip(at, reason)
-
-    def _message(self, at: int, section: Section) -> int | None:
-        found = whole_message(self.window, at)
-        if found is None:
-            return None
-        self._close_unread(at)
-        self.facts.message(at, found[0], section=section, message=found[1], among_records=may_hold_records(section))
-        self.section = heard(section, found[1])
-        return found[0]

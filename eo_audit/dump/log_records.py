@@ -198,7 +198,12 @@ def _span(window: Window, separator: bytes, at: int, size: int) -> Span | None:
 def _exact_span(window: Window, separator: bytes, at: int, size: int) -> Span | None:
     """The same where these bytes can be no others: a CRLF in a file whose lines end in CRLF may stand for two bytes or for one."""
     span = _span(window, separator, at, size)
-    return None if span is not None and _may_have_grown(window, span) else span
+    if span is None:
+        return None
+    if window.crlf:
+        window.reach(span[1])
+        window.overshoot |= span[1] > len(window.text)  # no text is shorter than its bytes for the line ends in it
+    return None if _may_have_grown(window, span) else span
 
 
 def _may_have_grown(window: Window, span: Span) -> bool:

@@ -8,6 +8,7 @@ from eo_audit.dump.decoders import Decoded, coordinator_records
 from eo_audit.dump.dialects import OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, dialect, record_line
 from eo_audit.dump.framing import Group, Profile
 from eo_audit.dump.identity import Identity, identify, section_id
+from eo_audit.dump.log_closing import is_contradicted
 from eo_audit.dump.log_records import Decoder, Proof
 from eo_audit.dump.log_state import FileContext, Section
 from eo_audit.dump.log_text import Window
@@ -58,12 +59,12 @@ def new_section(context: FileContext, byte_offset: int, *, dumped_path: str | No
     return Section(section_id(context.dump_file_id, byte_offset), byte_offset, dumped_path, identity)
 
 
-def kind_without_path(window: Window, at: int, own: Identity | None, message: Message | None) -> str:
-    """What the text is of a file, or of a part of it, that no `Dumping` line introduces."""
+def kind_without_path(window: Window, at: int, own: Identity | None, message: tuple[int, Message] | None) -> str:
+    """What the text is of a file, or of a part of it, that no `Dumping` line introduces; `message` as of `whole_message`."""
     if looks_like_log(window, at):
         return "log"
     if message is not None:
-        return "tool_messages"
+        return "log" if is_contradicted(window, *message, 0) else "tool_messages"
     return own.kind if own is not None and own.kind in _SIDECARS else "unknown"
 
 

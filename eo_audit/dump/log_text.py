@@ -30,6 +30,7 @@ class Window:
         marks: where its records could be cut.
         ahead: how far the text ahead was found whole.
         groups: groups that were read on that way, with the profile they were read by; each is read once.
+        without_own: a stretch in which no line begins as one of a log does: from its first byte, up to its last.
         limit: bytes of the segment that is printed: no batch begins there or behind. None where nobody knows.
     """
 
@@ -42,6 +43,7 @@ class Window:
     limit: int | None = None
     ahead: "dict[bool, Ahead | None]" = field(default_factory=lambda: {False: None, True: None}, init=False, repr=False, compare=False)
 
+    without_own: tuple[int, int] = field(default=(0, 0), init=False, repr=False, compare=False)
     groups: "dict[int, tuple[Profile, Group]]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def is_within(self, position: int) -> bool:

@@ -9,7 +9,7 @@ from eo_audit.dump import kernel_reader
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from eo_audit.dump.sidecar_files import rolled_segments
 from tests.dump.test_framing_forged import forged_chain, lying
-from tests.support.dump_text import Batch, Rec, Style, dump, forged_lines
+from tests.support.dump_text import Batch, Rec, Style, dump, forged_lines, forged_marker
 
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1)
 Line = tuple[object, object, object]
@@ -145,3 +145,78 @@ def test_damage_behind_a_batch_without_room_costs_nothing_before_it() -> None:
     at = text.index(b"\nbaseOffset: 30 ") + 1
     found, _ = read(text[:at] + text[text.index(b"\n", at) + 1 :])
     assert found == [line for line in written(batches) if line[0] != 30]
+
+
+THROWN = b"java.lang.NullPointerException\n\tat kafka.tools.DumpLogSegments$.main\n"
+WARNED = b"OpenJDK 64-Bit Server VM warning: old\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "behind", "messages"),
+    [
+        (THROWN, b"| offset: 1 ", 0),
+        (WARNED, b"| offset: 1 ", 0),
+        (THROWN, b"baseOffset: 1 ", 0),
+        (WARNED, b"baseOffset: 1 ", 1),
+        (THROWN, b"baseOffset: 0 ", 1),
+        (THROWN, b"Dumping ", 1),
+    ],
+)
+def test_a_message_is_none_where_the_line_behind_it_lacks_what_stood_before(said: bytes, behind: bytes, messages: int) -> None:
+    """The head of a dump that was cut inside a payload."""
+    text = dump([Batch([Rec(b"k", b"v%d" % number)], 5, number) for number in range(9)], Style())
+    found, result = read(said + text[text.index(behind) :])
+    assert (result.facts["tool_messages"].num_rows if "tool_messages" in result.facts else 0) == messages
+    assert result.facts["dump_sections"].num_rows == 1 + messages and found[-1][0] == 8
+
+
+def test_a_dump_behind_a_line_that_was_cut_is_no_part_of_the_log_before() -> None:
+    texts = [
+        dump([Batch([Rec(b"k", b"v")], number, offset) for offset in range(3)], Style(), path=f"/data/t-{number}/0.log")
+        for number in range(3)
+    ]
+    _, result = read(texts[0] + b"Dumping /data/t-9/000" + texts[1] + texts[2])
+    assert result.facts["dump_sections"]["dumped_path"].to_pylist() == ["/data/t-0/0.log"]
+    assert result.facts["batches"]["producer_id"].to_pylist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("cut", "believed"), [(b" lastOffset: ", True), (b"astOffset: ", False), (b" position: ", False)])
+def test_a_last_line_that_was_cut_shows_that_the_batch_before_it_is_a_payloads(cut: bytes, believed: bool) -> None:
+    """A record line was printed twice, and the batch in its payload closes the longer text. Only the number of the cut line tells."""
+    batches = [Batch([Rec(b"k", b"v")], 5, 0), Batch([Rec(b"k", b"v")], 5, 1)]
+    for _ in range(3):
+        text = dump(batches, Style())
+        batches[0].records[0] = Rec(b"k", b"\xff" * 300 + b"\n" + forged_marker(batches[0], Style()))
+    text = dump(batches, Style())
+    start = text.index(b"| offset: 0 ")
+    stop, genuine = text.index(b"\n", start) + 1, text.rindex(b"baseOffset: 1 ")
+    found, _ = read(text[:stop] + text[start : text.index(cut, genuine)])
+    assert found[1:] == ([(1, batches[0].size_bytes, 78)] if believed else [])
+
+
+@pytest.mark.parametrize("crlf", [True, False])
+def test_a_value_that_the_end_of_a_file_cut_is_no_text_of_a_decoder(crlf: bool) -> None:
+    value = b'v\nException in thread "main" java.lang.NullPointerException\nand more'
+    text = dump([Batch([Rec(b"k", value)], 5, 0)], Style(crlf=crlf))
+    _, result = read(text[: text.index(b"and more")])
+    assert result.facts.keys() == {"dump_sections", "batches", "unread_spans"}
+
+
+@pytest.mark.parametrize("printed", [b"| offset: 9 ", b"| offset: 1 ", b"| offset: 0 ", b"| offset: 4 "])
+def test_a_record_of_another_batch_is_none_of_its_records(printed: bytes) -> None:
+    """A line that damage moved: only its offset tells."""
+    batches = [Batch([Rec(b"k", b"v") for _ in range(4)], 5, first) for first in (0, 4, 8)]
+    text = dump(batches, Style(printed=False)).replace(b"| offset: 2 ", printed)
+    _, result = read(text)
+    assert [offset for offset in result.facts["records"]["offset"].to_pylist() if offset < 4] == [0]
+
+
+def test_plain_text_that_grew_by_a_byte_is_no_text_of_a_decoder() -> None:
+    batches = [Batch([Rec(b"k", b"v")], 5, 0, codec="gzip")]
+    for _ in range(3):
+        text = dump(batches, Style())
+        batches[0].records[0] = Rec(b"k", b"v" * 90 + b"\n" + forged_marker(batches[0], Style()))
+    assert len(read(text)[0]) == 1
+    for grown in (b"isvalid: false", b"isvalid: true\r"):
+        found, _ = read(grown.join(text.rsplit(b"isvalid: true", 1)))
+        assert len(found) == 1

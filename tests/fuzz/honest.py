@@ -18,7 +18,7 @@ from tests.fuzz.mutants import TOOL, Mutant
 from tests.support.dump_text import varint
 
 Row = dict[str, Any]
-_SECTION = re.compile(rb"Dumping (?:/[^/\r\n\0]+)+\.log\r?\n(?:Log s|S)tarting offset: \d+\r?(?:\n|\Z)")
+_SECTION = re.compile(rb"Dumping (?![^\r\n]*Dumping )(?:/[^/\r\n\0]+)+\.log\r?\n(?:Log s|S)tarting offset: \d+\r?(?:\n|\Z)")
 _MARKER = re.compile(
     rb"\| offset: \d+ [^\n]*?ey[sS]ize: 4 value[sS]ize: 6[^\n]* headerKeys: \[\] endTxnMarker: (?:COMMIT|ABORT) coordinatorEpoch: \d+\r?\n?"
 )
