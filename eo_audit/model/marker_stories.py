@@ -68,8 +68,8 @@ FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than 
 MOST_MISSING = 12  # transactions passed over at once, but for those that time passes over
 STORIES = 4  # kept for each last pair
 MANY = 32  # pairs that no chance brings together
-NEAR_START = 24  # transactions around a place where the first pair may be
 MOST_STORIES = 256
+TELLING = 8  # markers in whose types and distances two starts differ
 CAPS = (0.6, 1.6, 3.2)  # what a story may cost: most are told for nothing, and are found at once where no dear ones are followed
 TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by more than this
 
@@ -78,8 +78,10 @@ def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
     """The cheapest story, and all that come near it, in the order of their prices."""
     for cap in (*CAPS, None):
         alive = [Story(0.0, 0.0, 0)]
-        for marker in producer.markers:
-            alive = _cheapest((after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap)), cap)
+        for number, marker in enumerate(producer.markers):
+            # Where clocks lie far apart all starts cost the same: which one is right, only the next markers tell.
+            most = None if number < TELLING else MOST_STORIES
+            alive = _cheapest((after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap)), cap, most)
         told = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
         if cap is None or (told and told[0].cost + _margin(producer, told[0]) <= cap):
             return told
@@ -94,14 +96,14 @@ def _margin(producer: Producer, story: Story) -> float:
     return MARGIN if producer.anchored or told else FOR_LITTLE
 
 
-def _cheapest(told: Iterable[Story], cap: float | None) -> list[Story]:
+def _cheapest(told: Iterable[Story], cap: float | None, most: int | None) -> list[Story]:
     ordered = sorted((story for story in told if cap is None or story.cost <= cap), key=lambda story: story.cost)
     at: dict[tuple[int, int | None], list[Story]] = {}
     for story in ordered:  # those that agree on the last pair have the same clock and the same choices before them
         kept = at.setdefault((story.following, story.last.offset if story.last else None), [])
         if len(kept) < STORIES and story.cost <= ordered[0].cost + TOO_DEAR:
             kept.append(story)
-    return sorted((story for kept in at.values() for story in kept), key=lambda story: story.cost)[:MOST_STORIES]
+    return sorted((story for kept in at.values() for story in kept), key=lambda story: story.cost)[:most]
 
 
 def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
@@ -178,7 +180,7 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
     """The transactions that a marker may end: the next ones, and those that time points at behind a long hole."""
     decided = producer.decided
     if story.told is None and producer.older_decided:
-        yield from _first_of(marker, producer)
+        yield from range(len(decided))
         return
     most = MOST_MISSING if cap is None or story.cost + MISSING <= cap else 1
     near = range(story.following, min(story.following + most, len(decided)))
@@ -189,16 +191,6 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
         made = marker.at_ms - story.distance.most
         pointed = bisect_left(decided, made, lo=near.stop, key=lambda one: one.decided_ms)
         yield from range(max(near.stop, pointed - 1), min(pointed + 2, len(decided)))
-
-
-def _first_of(marker: Marker, producer: Producer) -> Iterable[int]:
-    """The transactions that the first marker of a log may end, where the log may begin behind some: all of a few, else those near its time
-    and near its place, counted from either end."""
-    many, nearest = len(producer.decided), bisect_left(producer.decided, marker.at_ms, key=lambda one: one.decided_ms)
-    if many <= 3 * NEAR_START:
-        return range(many)
-    places = (0, nearest, many - len(producer.markers), many - 1)
-    return sorted({at for place in places for at in range(max(place - NEAR_START // 2, 0), min(place + NEAR_START // 2, many))})
 
 
 def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> Story:

@@ -1,5 +1,6 @@
 """Which marker ended which transaction, where places or clocks leave a choice."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -176,3 +177,17 @@ def test_a_clock_that_two_producers_saw_set_is_paid_once() -> None:
     told_of = align({1: one(1), 2: one(4)}, skew_ms=2_000)
     assert [[match.decided for match in each.matches] for each in told_of.values()] == [[0, 1, 2]] * 2
     assert not any(match.doubtful for each in told_of.values() for match in each.matches)
+
+
+def test_a_long_log_whose_clock_lies_half_a_minute_apart_is_told_though_its_head_is_gone() -> None:
+    # Of 600 transactions the coordinator's log tells the last 500, the data log has the last 200 markers: nothing but order and one
+    # distance of the clocks tells which. More starts cost the same than stories are kept.
+    rng, kinds, at_ms = random.Random(4), "", []
+    for _ in range(600):
+        kinds += rng.choice("CCCCA")
+        at_ms.append((at_ms[-1] if at_ms else 0) + rng.randrange(50, 400))
+    decisions = [replace(one, decided_ms=ms, until_ms=ms + 10) for one, ms in zip(decided(kinds), at_ms, strict=True)]
+    markers = [replace(marker(at, kinds[at]), at_ms=at_ms[at] + 30_005) for at in range(400, 600)]
+    producer = Producer(markers, decisions[100:], older_markers=True, older_decided=True)
+    (matches, _), *_ = align({1: producer}, skew_ms=2_000).values()
+    assert [(match.decided, match.doubtful) for match in matches] == [(at, False) for at in range(300, 500)]
