@@ -180,14 +180,14 @@ def test_a_clock_that_two_producers_saw_set_is_paid_once() -> None:
 
 
 def test_a_long_log_whose_clock_lies_half_a_minute_apart_is_told_though_its_head_is_gone() -> None:
-    # Of 600 transactions the coordinator's log tells the last 500, the data log has the last 200 markers: nothing but order and one
+    # Of 1,200 transactions the coordinator's log tells the last 1,100, the data log has the last 300 markers: nothing but order and one
     # distance of the clocks tells which. More starts cost the same than stories are kept.
     rng, kinds, at_ms = random.Random(4), "", []
-    for _ in range(600):
+    for _ in range(1200):
         kinds += rng.choice("CCCCA")
         at_ms.append((at_ms[-1] if at_ms else 0) + rng.randrange(50, 400))
     decisions = [replace(one, decided_ms=ms, until_ms=ms + 10) for one, ms in zip(decided(kinds), at_ms, strict=True)]
-    markers = [replace(marker(at, kinds[at]), at_ms=at_ms[at] + 30_005) for at in range(400, 600)]
+    markers = [replace(marker(at, kinds[at]), at_ms=at_ms[at] + 30_005) for at in range(900, 1200)]
     producer = Producer(markers, decisions[100:], older_markers=True, older_decided=True)
     (matches, _), *_ = align({1: producer}, skew_ms=2_000).values()
-    assert [(match.decided, match.doubtful) for match in matches] == [(at, False) for at in range(300, 500)]
+    assert [(match.decided, match.doubtful) for match in matches] == [(at, False) for at in range(800, 1100)]
