@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import clocked
-from eo_audit.history.marker_match import DUMPED_BEFORE, INSTANCE_TYPE, MARKER_TYPE
+from eo_audit.history.marker_match import DUMPED_AFTER, DUMPED_BEFORE, INSTANCE_TYPE, MARKER_TYPE
 
 OPEN_END = 2**62  # the place of what no marker has ended yet
 
@@ -73,6 +73,7 @@ def judged_events(
             "first_offset",
             "broker",
             "dumped_at_ms",
+            "noted_at",
             "newest_broker_clock_ms",
         ),
         "coalesce(clean_end, false) AS clean_end",
@@ -184,6 +185,11 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     unseen = "coalesce(place >= sent_unseen_from, false)"
     to_the_end = f"({dumped_behind} OR {by_order} OR NOT {unseen}) AND ({behind})"
     told = f"(before IS NOT NULL OR {begins}) AND {to_the_end}"
+    # What the coordinator's log no longer tells had ended when the oldest entry left of the producer was written: where this log goes on
+    # behind that, the end would be here.
+    reaches_head = f"""coalesce(clean_end AND coordinator_clean_end, false) OR {DUMPED_AFTER}
+        OR coalesce(greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms - unsure_ms >= known_from_ms, false)"""
+    ended_here = f"before IS NOT NULL OR {begins} OR {reaches_head}"
     # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
     in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
@@ -210,7 +216,7 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
             WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
             WHEN {_is_young(sealed)} THEN 'live_tail' ELSE 'dumped_apart' END AS why_unknown""",
         # An older transaction, of which the coordinator's log tells no more, would have ended what is open here.
-        f"NOT is_ambiguous AND IF(coalesce(has_story, false), {to_the_end}, known) AS known_to_the_end",
+        f"NOT is_ambiguous AND IF(coalesce(has_story, false), ({to_the_end}) AND ({ended_here}), known) AS known_to_the_end",
         # What a marker ended that nobody can place is nobody's whom we know.
         "span IS NOT NULL AND closer IS NOT NULL AND match IS NULL AND NOT known AS is_untold",
         f"IF(is_untold, slice(candidates, 1, 0), filter(candidates, c -> IF(span IS NULL, {of_marker}, {of_span}))) AS any_allowed",

@@ -67,7 +67,7 @@ def instance_partitions(
     coordinators = F.broadcast(
         replica_logs.selectExpr(
             *("replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
-            "clean_end AS coordinator_clean_end",
+            *("noted_at AS coordinator_noted_at", "clean_end AS coordinator_clean_end"),
         )
     )
     latest = F.broadcast(reach.groupBy("coordinator_log_id").agg(F.max("coordinator_latest_ms").alias("coordinator_latest_ms")))
@@ -181,7 +181,7 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
     }
     ages = rows.groupBy("replica_log_id").agg(*_named(ends))
     kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "uncleaned_from")
-    told = ("newest_broker_clock_ms", "dumped_at_ms", "clean_end", "first_leader_epoch")
+    told = ("newest_broker_clock_ms", "dumped_at_ms", "noted_at", "clean_end", "first_leader_epoch")
     return (
         replica_logs.select(*kept, *told)
         .join(F.broadcast(gaps), "replica_log_id", "left")

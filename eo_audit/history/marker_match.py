@@ -60,15 +60,19 @@ _SCRATCH = (
 _MAY_REPEAT = """bool_or(kind = 2 AND NOT coalesce(marker.closes, true)) OVER ({group}) AND (newer_decided
     OR (open_from IS NOT NULL AND NOT bool_or(kind = 0 AND own.decision IS NULL) OVER ({group})))"""
 # A marker is sent when PrepareX is replicated (`TransactionCoordinator.endTransaction`): what is not decided yet waits for none.
-# The times of both dumps are one broker's, in whole seconds. A log that holds something younger than its own dump, or than the later one,
-# shows that the clock was set back between them.
+# Lines of one dumped-at.txt stand in the order of dumping, whatever the clock did meanwhile. Of two files the times tell, which are one
+# broker's, in whole seconds. A log that holds something younger than its own dump, or than the later one, shows that the clock was set back
+# between them.
 NOTED_MS = 1_000
+_BY_TIME = "broker <=> coordinator_broker AND NOT coalesce(noted_at.section_id = coordinator_noted_at.section_id, false)"
 _STEADY_CLOCK = f"""coalesce(newest_broker_clock_ms <= dumped_at_ms + {NOTED_MS}, true)
     AND coalesce(coordinator_latest_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true)"""
-DUMPED_BEFORE = f"""coalesce(broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms AND {_STEADY_CLOCK}
-    AND coalesce(newest_broker_clock_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true), false)"""
-DUMPED_AFTER = f"""coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms AND {_STEADY_CLOCK}
-    AND coalesce(coordinator_latest_ms <= dumped_at_ms + {NOTED_MS}, true), false)"""
+DUMPED_BEFORE = f"""(coalesce(noted_at.section_id = coordinator_noted_at.section_id AND noted_at < coordinator_noted_at, false)
+    OR coalesce({_BY_TIME} AND coordinator_dumped_at_ms >= dumped_at_ms AND {_STEADY_CLOCK}
+        AND coalesce(newest_broker_clock_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true), false))"""
+DUMPED_AFTER = f"""(coalesce(noted_at.section_id = coordinator_noted_at.section_id AND noted_at > coordinator_noted_at, false)
+    OR coalesce({_BY_TIME} AND dumped_at_ms > coordinator_dumped_at_ms AND {_STEADY_CLOCK}
+        AND coalesce(coordinator_latest_ms <= dumped_at_ms + {NOTED_MS}, true), false))"""
 DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL)"
 
 
@@ -109,6 +113,7 @@ def match_markers(
         "clean_end",
         "broker",
         "dumped_at_ms",
+        "noted_at",
         "newest_broker_clock_ms",
     )
     logs = replica_logs.selectExpr(

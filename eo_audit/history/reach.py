@@ -12,6 +12,8 @@ from eo_audit.history.clusters import COORDINATOR_TOPIC
 
 # The dumping machine's clock and that of the coordinator's leader are one clock or nearly so: a replica may lie on another broker.
 _DUMPED = "dumped_at_ms - skew_ms"
+_WHEN_DUMPED = ("coordinator_dumped_at_ms", "coordinator_noted_at")
+_OF_LOG = ("coordinator_log_id", "coordinator_broker", *_WHEN_DUMPED)
 
 
 def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
@@ -23,13 +25,14 @@ def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
 
     Returns:
         cluster, coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end, tail_intact, is_empty,
-        told_until_ms (on the coordinator's clock; null for a log without an entry, of unknown dump time), dumped_ms (the dump surely began
-        behind it).
+        coordinator_noted_at (its line in dumped-at.txt), told_until_ms (on the coordinator's clock; null for a log without an entry, of
+        unknown dump time), dumped_ms (the dump surely began behind it).
     """
     tolerance = F.broadcast(clusters.select("cluster", "skew_ms"))
     logs = replica_logs.where(f"topic = '{COORDINATOR_TOPIC}'").join(tolerance, "cluster")
     return logs.selectExpr(
         *("cluster", "replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
+        "noted_at AS coordinator_noted_at",
         *("coalesce(clean_end, false) AS coordinator_clean_end", "coalesce(tail_intact, true) AS tail_intact"),
         "newest_broker_clock_ms IS NULL AS is_empty",
         *(f"greatest(newest_broker_clock_ms, {_DUMPED}) AS told_until_ms", f"{_DUMPED} AS dumped_ms"),
@@ -48,7 +51,7 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
 
     Returns:
         cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, the epochs of the leaders whose
-        clocks these are (known_from_epoch, known_until_epoch), the first four columns of `coordinator_logs` about the log it stands in, and
+        clocks these are (known_from_epoch, known_until_epoch), what `coordinator_logs` says of the log it stands in, and
         coordinator_latest_ms, the latest time that its newest leader wrote.
     """
     # A row for each replica of a partition of `__transaction_state`, 50 by default (transaction.state.log.num.partitions).
@@ -56,7 +59,7 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     # Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
     bound = "IF(previous_offset IS NULL AND NOT head_known, struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch), NULL)"
     to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
-    of_log = "max(struct(coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end))"
+    of_log = f"max(struct({', '.join(_OF_LOG)}, coordinator_clean_end))"
     entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
     # The clock of an older leader, or of one that was set back, may show a later time than the log's last entry.
     newest = entries.groupBy("coordinator_log_id").agg(
@@ -86,7 +89,7 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
         *(
             "log.coordinator_log_id",
             "log.coordinator_broker",
-            "IF(to_the_end, log.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms",
+            *(f"IF(to_the_end, log.{name}, NULL) AS {name}" for name in _WHEN_DUMPED),
         ),
         "log.coordinator_clean_end AND to_the_end AS coordinator_clean_end",
     )

@@ -61,11 +61,12 @@ _OF_CHECKPOINT = {
 # `LogFileUtils.filenamePrefixFromOffset`: twenty digits.
 _LISTED_BASE = r"try_cast(regexp_extract(file_name, '\\A(\\d{20})\\.(?:log|txnindex)\\z', 1) AS BIGINT)"
 _IS_LISTED_LOG = "file_name LIKE '%.log'"
+_NOTED = "struct(dumped_at_ms, section_id, byte_offset)"
 _OF_LISTED_FILE = {
     "listed": "file_bytes IS NOT NULL",
     "listed_at_ms": "listing_at_ms",
     "listed_log": f"IF({_IS_LISTED_LOG} AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
-    "dump_time": f"IF({_IS_LISTED_LOG} AND dumped_at_ms IS NOT NULL, struct({_LISTED_BASE} AS base_offset, dumped_at_ms), NULL)",
+    "dump_time": f"IF({_IS_LISTED_LOG} AND dumped_at_ms IS NOT NULL, struct({_LISTED_BASE} AS base_offset, {_NOTED} AS noted), NULL)",
     "listed_snapshot": f"IF(file_name LIKE '%.snapshot' AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
     # An index of no bytes has no entry to miss.
     "listed_index": f"IF(file_name LIKE '%.txnindex' AND file_bytes > 0, {_LISTED_BASE}, NULL)",
@@ -128,7 +129,8 @@ _DUMPED_THEN = "transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -
 _LOWEST_THEN = f"IF(array_max({_DUMPED_THEN}) >= array_max(bases), array_min({_DUMPED_THEN}), NULL)"
 _LISTED_THEN = "coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false)"
 _REMOVED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND coalesce(greatest(start_row, head) >= {_NEXT}.base_offset, false)"
-_DUMPED_AT = "array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.dumped_at_ms))"
+_NOTED_LAST = "array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.noted))"
+_DUMPED_AT = f"{_NOTED_LAST}.dumped_at_ms"
 # An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what was dumped
 # shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
 _GOES_ON = "coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false)"
@@ -188,6 +190,7 @@ _STEPS = (
         "uncleaned_from": """coalesce(cleaner_row,
             IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL))""",
         "dumped_at_ms": _DUMPED_AT,
+        "noted_at": f"struct({_NOTED_LAST}.section_id, {_NOTED_LAST}.byte_offset)",
         "decoded": "NOT exists(read, s -> s.end IS NOT NULL AND coalesce(s.decoder, 'plain') = 'plain')",
         # `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
         "clean_end": _CLEAN_END,
