@@ -237,9 +237,9 @@ def _offset(one: Witness) -> int:
     return one.offset
 
 
-def missing(count: int, producer: Producer, behind: Marker | None, *, after_hole: bool = False) -> float:
-    """What it costs that so many transactions in a row lack their markers, behind the marker of the one before them."""
-    cleaned = (0 if behind is None else behind.offset) < producer.cleaned_below
+def missing(count: int, producer: Producer, behind: int | None, *, after_hole: bool = False) -> float:
+    """What it costs that so many transactions in a row lack their markers, behind an offset: of the marker before, or of their data."""
+    cleaned = (behind or 0) < producer.cleaned_below
     first = UNSEEN if after_hole else MISSING_CLEANED if cleaned else MISSING
     return first + MISSING_TOO * (count - 1) if count else 0.0
 

@@ -116,7 +116,10 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         for at, one in enumerate(rest, start=story.following)
         if not producer.newer_decided or not clock.is_younger(one) or (last is not None and is_after(last, one)) or goes_on(one)
     ]
-    price = missing(lost := len(lacking), producer, story.last) + UNSEEN * min(left - lost, 1)
+    # The marker that open data lacks would stand behind that data.
+    owned = producer.open_from is not None and any(_may_own(producer.decided[at], producer.open_epoch) for at in lacking)
+    price = missing(lost := len(lacking), producer, producer.open_from if owned else story.last_offset)
+    price += UNSEEN * min(left - lost, 1)
     if story.last is None and producer.decided:
         price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
     if story.strained and story.last is None:
@@ -170,7 +173,7 @@ def _continued(story: Story, marker: Marker, producer: Producer, clock: Clock, s
                 price += missing(len(lacking), producer, None) + UNSEEN * min(at - len(lacking), 1)
             else:
                 lacking = [] if marker.after_hole else list(lost)
-                price += MISSING * at if passed else missing(len(lost), producer, story.last, after_hole=marker.after_hole)
+                price += MISSING * at if passed else missing(len(lost), producer, story.last_offset, after_hole=marker.after_hole)
             if cap is None or story.cost + price <= cap:
                 without = replace(story, lost=(*story.lost, *lacking)) if lacking else story
                 yield from _matched(without, price, marker, producer, at, clock, skew_ms)

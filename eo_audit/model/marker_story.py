@@ -32,6 +32,11 @@ class Story:
             said.append(match)
         return said[::-1]
 
+    @property
+    def last_offset(self) -> int | None:
+        """Of the last marker that ended a transaction."""
+        return None if self.last is None else self.last.offset
+
     def pairs(self) -> int:
         """How many transactions have their marker."""
         return len({match.decided for match in self.matches()} - {None})

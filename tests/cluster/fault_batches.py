@@ -137,7 +137,8 @@ def lost_index_entry(scene: Scene, rng: random.Random) -> Planted | None:
     # An index that was dumped before its log lacks the newest entries as well.
     later = any(e.last > entry.last for e in scene.states[log.place].aborted)
     as_new = scene.plan.stopped or scene.plan.times or later
-    planted = at_writes(scene, truth, scene.data(log, t), as_new and (others or scene.plan.listing), why)
+    cleaned = log.compacted and not scene.plan.checkpoints  # how far nobody knows, and data outlives its entries
+    planted = at_writes(scene, truth, scene.data(log, t), as_new and not cleaned and (others or scene.plan.listing), why)
     return replace(planted, lost_index=frozenset({(log.place, t.number)}))
 
 
