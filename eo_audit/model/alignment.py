@@ -13,6 +13,7 @@ the two it was.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from types import MappingProxyType
 
 from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, as_seen, distance_of
@@ -188,7 +189,10 @@ def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> flo
     """What it costs to believe a story beside another producer's: for another clock, another order; one distance is paid once."""
     matches = zip(producer.markers, story.matches(), strict=True)
     pairs = [(marker, producer.decided[at]) for marker, (at, again, *_) in matches if at is not None and not again]
-    told = [(distance_of(marker, one), seen) for marker, one in pairs if (seen := clock.around(marker, one))]
+    # A clock that was set there and back is paid for already, and nobody else was there to see it.
+    away = {step.up_to for step, back in pairwise(story.steps) if step.is_undone_by(back)}
+    beside = [(marker, one) for marker, one in pairs if marker.offset not in away]
+    told = [(distance_of(marker, one), seen) for marker, one in beside if (seen := clock.around(marker, one))]
     apart = [len(seen) for here, seen in told if not as_seen(here, seen)]
     price = OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0
     if not apart and any(step.may_be(theirs) for step in story.steps for theirs in other.steps):

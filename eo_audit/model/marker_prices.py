@@ -31,6 +31,7 @@ UNSEEN = 0.01  # at an end that the dumps may lack: next to nothing, so that sto
 STEP = 1.5  # a clock that was set, where no other producer of the log can tell
 STEP_LIKE_A_PERIOD = 1.0  # the same, where transactions follow each other so fast that any step looks like some of them missing
 STEP_DENIED = 3.0  # the same, where another producer saw the clock go on evenly
+STEP_BACK = 0.5  # by as much back again at the next pair: both clocks were set alike, one after the other
 STEP_OF_LEADERS = 0.5  # another leader has another clock
 BY_TIME_ALONE = 0.3  # the whole of what is asked for a distance of clocks within the tolerance, where nothing but time anchors a story
 AGAINST_WITNESSES = 0.6  # other producers saw another distance, where the places anchor the story
@@ -109,13 +110,19 @@ class Told(NamedTuple):
 @dataclass(frozen=True)
 class Step:
     """A jump of the distance between two matched markers: after the offset of the first, up to that of the second, by `least` to `most`
-    ms; `leaders`: the partition's leader epochs on both sides, where they differ."""
+    ms; `leaders`: the partition's leader epochs on both sides, where they differ; `paid`: what it cost."""
 
     after: int
     up_to: int
     least: float
     most: float
     leaders: tuple[int | None, int | None] | None = None
+    paid: float = 0.0
+
+    def is_undone_by(self, other: "Step") -> bool:
+        """The other one follows at the next pair and leads back to the distance from before."""
+        back = self.least + other.least <= ROUNDING_MS and self.most + other.most >= -ROUNDING_MS
+        return self.leaders is None and self.up_to == other.after and back
 
     def may_be(self, other: "Step") -> bool:
         """Both may have seen the clock set at one moment, or two leaders' clocks. What allows nearly any jump tells nothing."""
@@ -221,6 +228,11 @@ class Clock:
         sides = ((step.after, before), (step.up_to, here))
         told = [[seen for seen in self._around(offset, leaders) if not gap(seen, own)] for offset, own in sides]
         return 0.0 if any(gap(first, second) for first in told[0] for second in told[1]) else STEP
+
+    def sees_between(self, after: int, up_to: int, leaders: Leaders) -> bool:
+        """Whether somebody saw the clocks of these leaders between two offsets."""
+        beside = self.seen[bisect_right(self.seen, after, key=_offset) : bisect_left(self.seen, up_to, key=_offset)]
+        return any(one.leaders == leaders for one in beside)
 
     def around(self, marker: Marker, one: Decided) -> list[Distance]:
         """The distances at the matched markers next to one, before and behind it, under the same leaders."""

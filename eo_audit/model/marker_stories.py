@@ -45,6 +45,7 @@ from eo_audit.model.marker_prices import (
     RETRY,
     RETRY_OF_ONE,
     STEP,
+    STEP_BACK,
     STEP_LIKE_A_PERIOD,
     STEP_OF_LEADERS,
     UNSEEN,
@@ -275,7 +276,8 @@ def _matched(
         yield replace(paid, by_leaders=story.by_leaders + change, steps=story.steps if step is None else (*story.steps, step))
     elif jump:
         step = Step(story.last.offset, marker.offset, here.least - before.most, here.most - before.least)
-        yield replace(told_with(_price_of_step(story, step, marker, producer, at, clock), here), steps=(*story.steps, step))
+        cost = _price_of_step(story, step, marker, producer, at, clock)
+        yield replace(told_with(cost, here), steps=(*story.steps, replace(step, paid=cost)))
 
 
 def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer, at: int, clock: Clock) -> float:
@@ -289,7 +291,10 @@ def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer,
         return 0.0
     if not story.steps and _against(clock, last, before, story.distance) and as_seen(here, clock.around(marker, one)):
         return max(0.0, STEP - story.by_time)  # the first pair has paid for it: others tell of the clock as it stands behind the step
-    asked = clock.price(step, story.distance, here, leaders_of(marker, one))
+    leaders, undone = leaders_of(marker, one), story.steps[-1] if story.steps else None
+    if undone is not None and undone.is_undone_by(step) and not clock.sees_between(undone.after, step.up_to, leaders):
+        return STEP + STEP_BACK - undone.paid  # who saw the clock go on evenly saw it before and behind both
+    asked = clock.price(step, story.distance, here, leaders)
     fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
     return STEP_LIKE_A_PERIOD if fast and asked == STEP else asked
 
