@@ -232,6 +232,7 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
         or (story.cost - cheapest.cost < TIE and behind and story.pairs() == pairs)
         or _tells_far_more(producer, story, cheapest)
     ]
-    legal = all(story.faults <= LITTLE for story in (cheapest, *rivals))
+    # A fault, and a clock that was set besides: nobody thinks of that where nothing is wrong otherwise.
+    legal = all(story.faults <= LITTLE or (story.has_set_clock() and cheapest.faults <= LITTLE) for story in (cheapest, *rivals))
     told = [story.matches() for story in rivals]
     return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in told), legal=legal) for at, m in enumerate(best)]

@@ -121,8 +121,9 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     owned = producer.open_from is not None and any(_may_own(producer.decided[at], producer.open_epoch) for at in lacking)
     price = missing(lost := len(lacking), producer, producer.open_from if owned else story.last_offset)
     price += UNSEEN * min(left - lost, 1)
+    nothing = 0.0
     if story.last is None and producer.decided:
-        price += NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY
+        nothing = NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY  # strange, but no fault
     if story.strained and story.last is None:
         price += FROM_BEFORE
     by_hand = last is not None and last.by_tool and last.closes and story.told is not None and story.told[1].decided is None
@@ -134,7 +135,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
         story = evenly_told(story)
-    return replace(story, cost=story.cost + price + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
+    return replace(story, cost=story.cost + price + nothing + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
 
 
 def _may_own(one: Decided, epoch: int | None) -> bool:

@@ -37,6 +37,10 @@ class Story:
         """Of the last marker that ended a transaction."""
         return None if self.last is None else self.last.offset
 
+    def has_set_clock(self) -> bool:
+        """Whether one leader's clock was set in it."""
+        return any(step.leaders is None for step in self.steps)
+
     def pairs(self) -> int:
         """How many transactions have their marker."""
         return len({match.decided for match in self.matches()} - {None})

@@ -81,9 +81,9 @@ def unregistered(scene: Scene, rng: random.Random) -> Planted | None:
     cut = scene.world.shape.has("retention") or scene.world.shape.has("delete_records")
     whose = "T02|T05|T07" if cut else "T02|T07"
     told = all(map(scene.is_told, before)) and not scene.world.shape.has("cleaned_coordinator")  # what is left may lack its partitions
-    # What is the first in a log without its head, a transaction before the head may have listed: order does not tell.
-    first = not before and not scene.whole_head(scene.coordinator(t))
-    must = rules("T01") if first else rules("T01", "T07") if never else rules("T01", whose) if told else rules("T01")
+    # What went with the head of the coordinator's log may have listed the partition: order does not tell.
+    headless = never and not scene.whole_head(scene.coordinator(t))
+    must = rules("T01") if headless else rules("T01", "T07") if never else rules("T01", whose) if told else rules("T01")
     truth = Truth("unregistered", must, OPEN | {"T02", "T07"} | ({"T05"} if cut else set()), log.place, t.producer_id, t.transactional_id)
     return at_writes(scene, truth, [write], scene.is_followed(log, at, t), f"transaction {t.number} does not list the partition")
 
