@@ -115,8 +115,9 @@ def farthest(clock_offsets: DataFrame) -> DataFrame:
 
 def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> DataFrame:
     """Events of producers with ahead_ms (of their log's clock before the coordinator's), tolerance_ms (how exactly that is known),
-    unsure_ms and unheard_ms (0 where pairs tell of both newest leaders' clocks; the second as far as clocks may lie apart of which nothing
-    is known), newest_leader_epoch, newest_coordinator_epoch, newest_from_offset, told_up_to_offset and oldest_completion_offset.
+    unsure_ms and unheard_ms (0 where pairs tell of both newest leaders' clocks, to within skew_ms; the second as far as clocks may lie
+    apart of which nothing is known), newest_leader_epoch, newest_coordinator_epoch, newest_from_offset, told_up_to_offset and
+    oldest_completion_offset.
 
     Args:
         events: with cluster, replica_log_id, coordinator_log_id, known_until_epoch and skew_ms.
@@ -143,7 +144,8 @@ def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> Dat
         .selectExpr(
             *("*", "IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms"),
             f"IF(is_clocked, spread_ms + {ROUNDING_MS}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms",
-            "IF(is_clocked, 0L, skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms",
+            # Pairs that waited for seconds tell no distance: it may be that of either bound.
+            "IF(is_clocked, IF(spread_ms > skew_ms, spread_ms, 0L), skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms",
             f"IF(is_clocked, 0L, greatest({FAR_MS}L, coalesce(farthest_ms, 0L))) AS unheard_ms",
         )
     )
