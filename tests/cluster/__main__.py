@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             for result in failed:
                 _show(result)
+            _say(f"seeds {seeds.start} to {seeds.stop - 1}: {len(failed)} of {len(lot)} failed, {time.monotonic() - started:.0f} s")
             if options.shrink and failed:
                 _shrunk(spark, _different(failed)[: options.most], folder / "shrink")
     finally:
