@@ -1,11 +1,12 @@
 """`make bench`: the figures of the project, side by side with what a user would do instead, in one run.
 
-    python -m benchmarks [--megabytes 1000] [--batches 20000000] [--folder DIR] [--only ingest,small,batches]
+    python -m benchmarks [--megabytes 1000] [--batches 20000000] [--folder DIR] [--only ingest,small,batches,alignment]
 
 - ingest: dump text of the chosen size in the real grammar (clean; pretty-printed payloads; 5 % hostile) to Delta, cold and warm; then
   rebuild and audit of the clean one. The peer is DuckDB, which splits the same lines into Parquet and does not notice forged ones.
 - small: wall time of whole `eo-audit run` processes on the smallest example.
 - batches: producer histories of 20 million batches, half of them of one producer (`benchmarks.sequences`).
+- alignment: long logs whose markers only order can tell apart, beside one that places tell (`benchmarks.alignment`).
 """
 
 import argparse
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import sequences
+from benchmarks import alignment, sequences
 from benchmarks.dump_text import VARIANTS, write_dumps
 from benchmarks.measure import Figures, measured
 from benchmarks.peer import duckdb_to_parquet
@@ -98,7 +99,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--batches", type=int, default=20_000_000)
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench")
-    parser.add_argument("--only", default="small,ingest,batches")
+    parser.add_argument("--only", default="small,ingest,batches,alignment")
     chosen = parser.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
     parts = chosen.only.split(",")
@@ -109,6 +110,9 @@ def main() -> None:
     if "batches" in parts:
         sys.stdout.write(f"\n{chosen.batches:,} batches, half of one producer\n")
         sequences.main(["--batches", str(chosen.batches)])
+    if "alignment" in parts:
+        sys.stdout.write("\nmarkers that only order tells apart\n")
+        alignment.main([])
 
 
 if __name__ == "__main__":

@@ -41,7 +41,10 @@ def listed(*names: str, size: int = 10) -> Rows:
 
 def dumped(*times: tuple[int, int]) -> Rows:
     """Rows of dumped-at.txt: base offset of a segment, when its dump began."""
-    return [{"file_name": f"{base:020}.log", "folder": "orders-0", "file_bytes": None, "dumped_at_ms": at} for base, at in times]
+    return [
+        {"file_name": f"{base:020}.log", "folder": "orders-0", "file_bytes": None, "dumped_at_ms": at, "byte_offset": 40 * line}
+        for line, (base, at) in enumerate(times)
+    ]
 
 
 LOG = [section(last=22)]
@@ -149,7 +152,7 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=9), section(base=15, last=22)], [], listed(f"{SEGMENT}.log", f"{12:020}.log"), COMPACT,
         {"whole": False},
     ),
-    "no dump times": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"dumped_at_ms": None}),
+    "no dump times": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"dumped_at_ms": None, "noted_at": Row(section_id=None, byte_offset=None)}),
     "the newest segment's dump time": (
         [section(last=9), section(base=10, last=22)], [], dumped((0, 700), (10, 500)), {},
         {"dumped_at_ms": 500, "index_state": "not_dumped", "missing_segments": [], "whole": True},
@@ -227,3 +230,7 @@ def _ids(row: dict[str, object], case: int) -> dict[str, object]:
 def test_what_is_known_of_a_log(logs: dict[str, Row], name: str) -> None:
     expected = CASES[name][4]
     assert {column: logs[name][column] for column in expected} == expected
+
+
+def test_the_line_that_has_the_newest_segments_dump_time(logs: dict[str, Row]) -> None:
+    assert logs["the newest segment's dump time"].noted_at.byte_offset == 40

@@ -179,6 +179,41 @@ def test_a_clock_that_two_producers_saw_set_is_paid_once() -> None:
     assert not any(match.doubtful for each in told_of.values() for match in each.matches)
 
 
+def test_a_clock_that_was_set_there_and_back_around_one_marker_is_one_odd_moment() -> None:
+    # Both brokers' clocks were set by 2.5 s, one transaction apart. The other story, a marker lost and one from nowhere, needs two faults.
+    kinds = "CCCCC"
+    markers = [marker(at, kind, ahead_ms=-2_500 if at == 2 else 0) for at, kind in enumerate(kinds)]
+    ends = {"newer_markers": False, "newer_decided": False}
+    assert told(markers, kinds, **ends) == [0, 1, 2, 3, 4]
+    # Another producer's markers, before and behind, were even; one that stands between would have seen it.
+    elsewhere = [Witness(offset, Distance(-5, 5, 20 * offset), (None, None)) for offset in (1, 35)]
+    between = Witness(25, Distance(-5, 5, 500), (None, None))
+    seen = [Clock(elsewhere), Clock(sorted([*elsewhere, between]))]
+    assert [stories_of(Producer(markers, decided(kinds), **ends), clock, 2_000)[0].cost for clock in seen] == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(("open_from", "price"), [(12, 0.25), (17, 1.0)])
+def test_the_marker_that_open_data_lacks_would_stand_behind_it(open_from: int, price: float) -> None:
+    # Data is open and its transaction was decided: only below offset 15 may the cleaner have taken the marker.
+    ends = {"newer_markers": False, "newer_decided": False, "cleaned_below": 15, "open_epoch": 0}
+    producer = Producer([marker(0, "C"), marker(1, "C")], decided("CCC"), open_from=open_from, **ends)  # type: ignore[arg-type]
+    cheapest = stories_of(producer, Clock(), 2_000)[0]
+    assert (cheapest.lost, cheapest.cost) == ((2,), pytest.approx(price))
+
+
+def test_that_nothing_overlaps_is_strange_and_no_fault() -> None:
+    # The first dump was made long before the other log's oldest entry. Stories that pair some need a lost marker and a clock that was set.
+    markers = at_times((5, "C", 2_898), (9, "C", 4_412), (11, "C", 5_007), (17, "C", 7_714), closes="1101")
+    ends = [(13_619, 13_685), (14_078, 14_101), (15_024, 15_087), (15_486, 15_494)]
+    decisions = [
+        Decided(place=at, epoch=0, decision=kind, decided_ms=first, until_ms=last)
+        for at, (kind, (first, last)) in enumerate(zip(("ABORT", "COMMIT", "COMMIT", "COMMIT"), ends, strict=True))
+    ]
+    producer = Producer(markers, decisions, older_markers=True, older_decided=True, newer_markers=False, cleaned_below=18)
+    (matches, _), *_ = align({1: producer}, skew_ms=2_000).values()
+    assert [(match.decided, match.legal) for match in matches] == [(None, True)] * 4
+
+
 def test_a_long_log_whose_clock_lies_half_a_minute_apart_is_told_though_its_head_is_gone() -> None:
     # Of 1,200 transactions the coordinator's log tells the last 1,100, the data log has the last 300 markers: nothing but order and one
     # distance of the clocks tells which. More starts cost the same than stories are kept.
