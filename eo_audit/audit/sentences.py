@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.rule import SEVERITIES
-from eo_audit.rules.waiting import spent
+from eo_audit.rules.waiting import NEVER_TIMES_OUT, spent
 from eo_audit.words import Row, count, digits, duration, moment, place
 
 GRAVEST_FIRST = tuple(reversed(SEVERITIES))
@@ -65,9 +65,13 @@ def _ends(blocker: Row, as_of_ms: object) -> str:
     # Behind PrepareX the decision stands, and a timeout can change it no more (`TransactionMetadata`): nothing is left but to wait.
     if status.startswith("Prepare"):
         return f"; it is decided ({status}), the coordinator is writing the markers"
+    timeout = blocker.get("timeout_ms")
+    # KIP-939: such a timeout marks a transaction that another coordinator of two phases will end.
+    if timeout == NEVER_TIMES_OUT:
+        return "; only its owner will end it, for it never times out"
     if not isinstance(frees, int):
-        # KIP-939: a timeout of Integer.MAX_VALUE marks a transaction that another coordinator of two phases will end.
-        return "; only its owner will end it, for it never times out" if blocker.get("timeout_ms") is not None else ""
+        # The entry that began it is in no dump.
+        return f"; the coordinator aborts it at the latest {duration(timeout)} after it began" if isinstance(timeout, int) else ""
     now = as_of_ms if isinstance(as_of_ms, int) else None
     # A coordinator looks for timeouts every 10 s (60 s up to 2.4; transaction.abort.timed.out.transaction.cleanup.interval.ms): this one
     # was not at work.

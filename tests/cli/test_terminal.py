@@ -173,11 +173,13 @@ def test_a_wait_within_the_policy_is_a_plain_pass() -> None:
     assert printed(waiting(held_back=None), open_one()).split()[:2] == ["PASS", "payments-0:"]
 
 
-def test_a_transaction_of_another_day_and_one_that_never_times_out() -> None:
+def test_a_transaction_of_another_day_one_that_never_times_out_and_one_whose_start_is_unknown() -> None:
     tomorrow = waiting(partitions=[partition(0, held_back_records=8, blocker=WAITS | {"frees_at_ms": 1795325125265})])
     assert "aborts it at 2026-11-22 05:25:25 UTC at the latest" in " ".join(printed(tomorrow).split())
     endless = waiting(partitions=[partition(0, held_back_records=8, blocker=WAITS | {"frees_at_ms": None, "timeout_ms": 2**31 - 1})])
     assert "only its owner will end it, for it never times out" in " ".join(printed(endless).split())
+    unknown_start = waiting(partitions=[partition(0, held_back_records=8, blocker=WAITS | {"frees_at_ms": None, "timeout_ms": 60_000})])
+    assert "the coordinator aborts it at the latest 1 min after it began" in " ".join(printed(unknown_start).split())
 
 
 def test_the_gravest_member_heads_an_incident_whose_cause_is_only_information() -> None:
