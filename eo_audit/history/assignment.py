@@ -186,8 +186,9 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     to_the_end = f"({dumped_behind} OR {by_order} OR NOT {unseen}) AND ({behind})"
     told = f"(before IS NOT NULL OR {begins}) AND {to_the_end}"
     # What the coordinator's log no longer tells had ended when the oldest entry left of the producer was written: where this log goes on
-    # behind that, the end would be here.
+    # behind that, by the clocks or by the marker of a later decision, the end would be here.
     reaches_head = f"""coalesce(clean_end AND coordinator_clean_end, false) OR {DUMPED_AFTER}
+        OR coalesce(newest_decision_offset > known_from_offset, false)
         OR coalesce(greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms - unsure_ms >= known_from_ms, false)"""
     ended_here = f"before IS NOT NULL OR {begins} OR {reaches_head}"
     # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.

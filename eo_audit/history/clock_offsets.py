@@ -116,8 +116,8 @@ def farthest(clock_offsets: DataFrame) -> DataFrame:
 def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> DataFrame:
     """Events of producers with ahead_ms (of their log's clock before the coordinator's), tolerance_ms (how exactly that is known),
     unsure_ms and unheard_ms (0 where pairs tell of both newest leaders' clocks, to within skew_ms; the second as far as clocks may lie
-    apart of which nothing is known), newest_leader_epoch, newest_coordinator_epoch, newest_from_offset, told_up_to_offset and
-    oldest_completion_offset.
+    apart of which nothing is known), newest_leader_epoch, newest_coordinator_epoch, newest_from_offset, told_up_to_offset,
+    newest_decision_offset and oldest_completion_offset.
 
     Args:
         events: with cluster, replica_log_id, coordinator_log_id, known_until_epoch and skew_ms.
@@ -125,9 +125,8 @@ def clocked(events: DataFrame, rows: DataFrame, clock_offsets: DataFrame) -> Dat
         clock_offsets: the table.
     """
     told_by = ("newest_pairs", "newest_offset_ms", "spread_ms", "newest_leader_epoch", "newest_coordinator_epoch", "told_up_to_offset")
-    ahead = F.broadcast(
-        clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by, "newest_from_offset", "oldest_completion_offset")
-    )
+    by_order = ("newest_from_offset", "newest_decision_offset", "oldest_completion_offset")
+    ahead = F.broadcast(clock_offsets.select("replica_log_id", "coordinator_log_id", *told_by, *by_order))
     leaders = F.broadcast(rows.groupBy("replica_log_id").agg(F.max("partition_leader_epoch").alias("leader_epoch")))
     return (
         events.join(F.broadcast(farthest(clock_offsets)), "cluster", "left")

@@ -51,13 +51,14 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
 
     Returns:
         cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, the epochs of the leaders whose
-        clocks these are (known_from_epoch, known_until_epoch), what `coordinator_logs` says of the log it stands in, and
-        coordinator_latest_ms, the latest time that its newest leader wrote.
+        clocks these are (known_from_epoch, known_until_epoch), known_from_offset (in the coordinator's log), what `coordinator_logs` says
+        of the log it stands in, and coordinator_latest_ms, the latest time that its newest leader wrote.
     """
     # A row for each replica of a partition of `__transaction_state`, 50 by default (transaction.state.log.num.partitions).
     logs = F.broadcast(coordinator_logs(replica_logs, clusters).drop("cluster"))
     # Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
-    bound = "IF(previous_offset IS NULL AND NOT head_known, struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch), NULL)"
+    entry = "struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch, entry_offset)"
+    bound = f"IF(previous_offset IS NULL AND NOT head_known, {entry}, NULL)"
     to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
     of_log = f"max(struct({', '.join(_OF_LOG)}, coordinator_clean_end))"
     entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
@@ -84,7 +85,7 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     )
     return told.selectExpr(
         *("cluster", "producer_id", "true AS has_story", "known_from.at_ms AS known_from_ms", "known_from.epoch AS known_from_epoch"),
-        *("known_until_epoch", "coordinator_latest_ms"),
+        *("known_from.entry_offset AS known_from_offset", "known_until_epoch", "coordinator_latest_ms"),
         "IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms",
         *(
             "log.coordinator_log_id",
