@@ -190,7 +190,7 @@ _STEPS = (
         "uncleaned_from": """coalesce(cleaner_row,
             IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL))""",
         "dumped_at_ms": _DUMPED_AT,
-        "noted_at": f"struct({_NOTED_LAST}.section_id, {_NOTED_LAST}.byte_offset)",
+        "noted_at": f"IF({_NOTED_LAST} IS NULL, NULL, struct({_NOTED_LAST}.section_id, {_NOTED_LAST}.byte_offset))",
         "decoded": "NOT exists(read, s -> s.end IS NOT NULL AND coalesce(s.decoder, 'plain') = 'plain')",
         # `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
         "clean_end": _CLEAN_END,

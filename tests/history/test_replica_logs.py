@@ -152,7 +152,7 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=9), section(base=15, last=22)], [], listed(f"{SEGMENT}.log", f"{12:020}.log"), COMPACT,
         {"whole": False},
     ),
-    "no dump times": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"dumped_at_ms": None, "noted_at": Row(section_id=None, byte_offset=None)}),
+    "no dump times": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"dumped_at_ms": None, "noted_at": None}),
     "the newest segment's dump time": (
         [section(last=9), section(base=10, last=22)], [], dumped((0, 700), (10, 500)), {},
         {"dumped_at_ms": 500, "index_state": "not_dumped", "missing_segments": [], "whole": True},
