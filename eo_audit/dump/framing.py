@@ -91,10 +91,7 @@ class Group:
     def keep_what_is_sure(self) -> None:
         """Of a batch that does not close only the first record line is surely the tool's own: the others may be its header keys."""
         if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and self.records:
-            line = self.line
-            # A batch with a record for each of its offsets was not thinned out by the cleaner: its first line must print the base offset.
-            dense = line.magic == 2 and line.record_count == line.last_offset - line.base_offset + 1
-            del self.records[0 if dense and self.records[0].line.offset != line.base_offset else 1 :]
+            del self.records[1 if self.records[0].line.offset == self.line.base_offset or not _owes_base_offset(self.line) else 0 :]
             end = self.records[0].ending.end if self.records else self.line_end
             self.messages = [message for message in self.messages if message[1] <= end]
             self.end = self.failed_at = end
@@ -114,6 +111,18 @@ class Group:
     def next_position(self) -> int:
         """What the next batch line must print as its position."""
         return self.line.position + self.line.size_bytes
+
+
+def _owes_base_offset(line: BatchLine) -> bool:
+    """Must the first record line behind a batch line print its base offset, or else was lost?"""
+    if line.magic < 2:
+        return False
+    last = line.last_offset - line.base_offset
+    first_sequence = -1 if line.base_sequence is None else line.base_sequence
+    # Kafka DefaultRecordBatch.lastSequence: where the line says something else, it is damaged, and its offsets tell nothing of the cleaner.
+    contradicted = line.last_sequence != (-1 if first_sequence < 0 else (first_sequence + last) % 2**31)
+    # A batch with a record for each of its offsets was not thinned out by the cleaner.
+    return contradicted or (line.record_count or 0) > last
 
 
 def follower(window: Window, at: int, position: int) -> Follower:

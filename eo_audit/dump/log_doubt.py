@@ -13,24 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eo_audit.dump.dialects import batch_line, record_line
+from eo_audit.dump.dialects import batch_line
 from eo_audit.dump.framing import HEADERS_SEARCHED, Profile
 from eo_audit.dump.kernel_scan import Bits, Ints
 from eo_audit.dump.log_closing import starts_section
+from eo_audit.dump.log_least import FAR, LARGEST_PAYLOAD, least_bytes, stretch
 from eo_audit.dump.log_text import NeedMore, Window
 
-# message.max.bytes is 1 MiB by default, and max.request.size, which bounds a record before it is compressed.
-LARGEST_PAYLOAD = 1 << 20
 _OVERHEAD = 26  # bytes of a batch beside its records: magic 0 has the fewest
-_LEAST_RECORD = 7  # bytes of a record without key, value and headers
-_KEY, _PAYLOAD = len(" key: "), len(" payload: ")
-_LONGEST_DECODED = 1 << 12  # bytes of a line of a topic decoder
-_FRAGMENT = 1 << 13  # bytes of a line that damage may have left over, or put there
+_LINE_END = len("\r\n")
 _CHUNK = 1 << 16
-# Above every position a log can have; the sum of two still fits the 64 bits of a column.
-_FAR = 1 << 61
 _BATCH = re.compile(rb"^(?:baseOffset: |offset: |Dumping )", re.MULTILINE)
-_OWN = re.compile(rb"^(?:\| offset: |baseOffset: |offset: )", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,8 @@ class Node:
     """A line that looks like a batch line or the beginning of a section; offsets are those of the window.
 
     `start`, `end`: of the line. `position`, `behind`: where its batch begins and ends (None: the line begins a section). `packed`: the
-    batch is compressed. `least`: fewest bytes that the text before it stands for, but for a constant.
+    batch is compressed. `least`: fewest bytes that the text before it stands for, but for a constant. `covered`: what it stands for up to
+    the furthest end of a key or value that a record line between the node before and this one announces.
     """
 
     start: int
@@ -47,6 +41,7 @@ class Node:
     behind: int
     packed: bool
     least: int
+    covered: int
 
 
 class Chain(NamedTuple):
@@ -57,6 +52,7 @@ class Chain(NamedTuple):
     position: Ints
     behind: Ints
     least: Ints
+    covered: Ints
     packed: Bits
     opens: Bits
     proved: Bits
@@ -68,10 +64,13 @@ class Chain(NamedTuple):
 
 
 def _columns(nodes: list[Node]) -> Chain:
-    rows = [(node.start, node.end, -1 if node.position is None else node.position, node.behind, node.least, node.packed) for node in nodes]
-    start, end, position, behind, least, packed = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+    rows = [
+        (node.start, node.end, -1 if node.position is None else node.position, node.behind, node.least, node.covered, node.packed)
+        for node in nodes
+    ]
+    start, end, position, behind, least, covered, packed = np.array(rows, dtype=np.int64).reshape(-1, 7).T
     opens = position < 0
-    return Chain(start, end, position, behind, least, packed > 0, opens, opens & (np.append(position[1:], -1) == 0)[: len(opens)])
+    return Chain(start, end, position, behind, least, covered, packed > 0, opens, opens & (np.append(position[1:], -1) == 0)[: len(opens)])
 
 
 class Lines:
@@ -83,6 +82,7 @@ class Lines:
         self.nodes: list[Node] = []
         self._chain = _columns([])
         self._begin = self._end = self._least = 0
+        self._covered = -FAR
 
     def cover(self, start: int, least: int) -> tuple[Chain, int, int | None]:
         """The nodes from a line on, as far as the text stands for `least` bytes; `Node.least` of that line, and of the end of the file
@@ -93,6 +93,7 @@ class Lines:
         """
         if not self._begin <= start <= self._end:
             self.nodes, self._begin, self._end, self._least, self._chain = [], start, start, 0, _columns([])
+            self._covered = -FAR
         before = self._least_at(start)
         while self._least - before <= least and self._end < len(self.window.text):
             self._more()
@@ -133,16 +134,18 @@ class Lines:
         if newline < 0 and len(window.text) - begin > _CHUNK and not window.final:
             raise NeedMore
         end = newline + 1 if newline >= 0 else len(window.text)
-        at, least, nodes = begin, self._least, []
+        at, least, covered, nodes = begin, self._least, self._covered, []
         for found in _BATCH.finditer(window.text, begin, end):
             start = found.start()
             node = self._node(start)
             if node is None:
                 continue
-            least += least_bytes(window, at, start, self.profile)
-            at = start
-            nodes.append(Node(start, node[0], node[1], node[2], node[3], least))
-        self._least = least + least_bytes(window, at, end, self.profile)
+            text = stretch(window, at, start, self.profile)
+            covered, least, at = max(covered, least + text.covered), least + text.least, start
+            nodes.append(Node(start, node[0], node[1], node[2], node[3], least, covered))
+            covered = -FAR
+        text = stretch(window, at, end, self.profile)
+        self._least, self._covered = least + text.least, max(covered, least + text.covered)
         self.nodes += nodes
         self._end = end
 
@@ -152,72 +155,10 @@ class Lines:
         line = batch_line(window.text, at)
         if line is not None:
             # A forged line may print as many digits as it likes: a larger number would not fit the columns.
-            return line.end, min(line.position, _FAR), min(line.position + line.size_bytes, _FAR), line.codec != "none"
+            return line.end, min(line.position, FAR), min(line.position + line.size_bytes, FAR), line.codec != "none"
         if window.text.startswith(b"Dumping ", at) and starts_section(window, at):
             return window.after_line(at), None, 0, False
         return None
-
-
-def least_bytes(window: Window, start: int, stop: int, profile: Profile, *, mid_line: bool = False) -> int:
-    """Fewest bytes of records that a stretch of text can stand for, whoever wrote it; of pieces of a text it is the sum.
-
-    A record of which the line is there may be genuine: then its numbers are no text of a record. Nor is a damaged line of the tool's own:
-    what stands there may be the damage's.
-
-    Raises:
-        NeedMore: the last line goes on behind the window.
-    """
-    text = window.text
-    least = stop - start - 2 * text.count(b"\xef", start, stop)  # U+FFFD is three bytes of text for one byte
-    if window.crlf:
-        least -= text.count(b"\r", start, stop)
-    printed = profile.printed is not False
-    for found in _OWN.finditer(text, start, stop):
-        at = found.start()
-        if at == start and mid_line:
-            continue
-        window.structural(at)
-        line = record_line(text, at)
-        if line is None:
-            least -= 0 if batch_line(text, at) else min(fragment(window, at), stop - at)
-            continue
-        if profile.decoder is not None:
-            newline = text.find(b"\n", at, at + _LONGEST_DECODED)
-            if newline < 0:
-                window.reach(at + _LONGEST_DECODED)
-            least -= (newline + 1 - at if newline >= 0 else min(_LONGEST_DECODED, len(text) - at)) - _LEAST_RECORD
-        else:
-            between = 2 + printed * ((line.key_size >= 0) * _KEY + (line.value_size >= 0) * _PAYLOAD)
-            least -= line.end - at + between - _LEAST_RECORD
-    return least
-
-
-def fragment(window: Window, at: int) -> int:
-    """Bytes of the first unread line that may be what damage left of a line, or put into it: they are no text of a record.
-
-    Raises:
-        NeedMore: it goes on behind the window.
-    """
-    window.structural(at)
-    if record_line(window.text, at) is not None:
-        return 0
-    newline = window.text.find(b"\n", at, at + _FRAGMENT)
-    return newline + 1 - at if newline >= 0 else min(_FRAGMENT, len(window.text) - at)
-
-
-def odd_text(window: Window, at: int | None) -> int:
-    """Bytes behind the numbers of a record line that does not fit its text, up to the line end: damage may have put them there.
-
-    Raises:
-        NeedMore: they go on behind the window.
-    """
-    line = None if at is None else record_line(window.text, at)
-    if line is None:
-        return 0
-    newline = window.text.find(b"\n", line.end, line.end + _FRAGMENT)
-    if newline < 0:
-        window.reach(line.end + _FRAGMENT)
-    return newline - line.end if newline >= 0 else min(_FRAGMENT, len(window.text) - line.end)
 
 
 @dataclass(frozen=True)
@@ -228,6 +169,7 @@ class Lost:
         base: position up to which the text before the damage has been read: a batch that was lost begins there, or later.
         floor: position that the next batch line has at least.
         least: fewest bytes that the unread text since then stands for.
+        covered: how far, measured so, a key or value goes on that a record line in that text announces.
         packed: the batch where the damage is was compressed.
         is_log: records stood before the damage, as far as known.
         limit: bytes of the segment's file; None where nobody knows.
@@ -238,6 +180,7 @@ class Lost:
     base: int
     floor: int
     least: int
+    covered: int
     packed: bool
     is_log: bool
     limit: int | None
@@ -270,7 +213,7 @@ def first_believed(lines: Lines, at: int, lost: Lost) -> tuple[int, bool]:
         stop = window.after_line(at) + HEADERS_SEARCHED
         window.reach(stop)
         free |= chain.start >= stop
-    found = np.flatnonzero(free & may_be & _are_possible(chain, lost))
+    found = np.flatnonzero(free & may_be & _are_possible(chain, lost) & ~(chain.opens & _are_in_records(chain, before, lost)))
     if len(found):
         return int(chain.start[found[0]]), True
     return max(last, window.after_line(at)), False
@@ -278,8 +221,21 @@ def first_believed(lines: Lines, at: int, lost: Lost) -> tuple[int, bool]:
 
 def _are_possible(chain: Chain, lost: Lost) -> Bits:
     """Positions only grow within a section: a lower one was printed before, so such a line is a copy in a payload."""
-    possible: Bits = chain.opens | ((chain.position >= lost.floor) & (chain.behind <= (_FAR if lost.limit is None else lost.limit)))
+    possible: Bits = chain.opens | ((chain.position >= lost.floor) & (chain.behind <= (FAR if lost.limit is None else lost.limit)))
     return possible
+
+
+def _are_in_records(chain: Chain, before: int, lost: Lost) -> Bits:
+    """The nodes that may lie in a key or value which a record line before them announces, or in a compressed batch of a log that nobody saw
+    begin: its size bounds nothing."""
+    if not len(chain.start):
+        return np.zeros(0, dtype=bool)
+    # What is announced before the first line is known to who read up to there.
+    furthest = np.maximum.accumulate(np.append(lost.covered - lost.least + before, chain.covered[1:]))
+    packed = np.logical_or.accumulate(np.append(False, chain.packed[:-1]))
+    # A payload that ends inside the line does not print all of it.
+    inside: Bits = (furthest > chain.least + chain.end - chain.start - _LINE_END) | (packed & (not (lost.is_log or lost.bounded)))
+    return inside
 
 
 def _are_free(chain: Chain, before: int, lost: Lost, *, end: int | None) -> Bits:
@@ -294,20 +250,21 @@ def _are_free(chain: Chain, before: int, lost: Lost, *, end: int | None) -> Bits
     # A batch from `s` to `j` holds the text between: position(j) - position(s) >= overhead + least(j) - least(s). Each side of that is a
     # number of one of the two, so the largest of those behind against the smallest of those before decides.
     batches = ~chain.opens & _are_possible(chain, lost)
-    begins = np.where(batches, chain.position - chain.least - (chain.end - chain.start) + _OVERHEAD, _FAR)
-    first = _FAR if lost.bounded else lost.base - (before - lost.least) + _OVERHEAD
+    begins = np.where(batches, chain.position - chain.least - (chain.end - chain.start) + _OVERHEAD, FAR)
+    first = FAR if lost.bounded else lost.base - (before - lost.least) + _OVERHEAD
     reached = np.concatenate(([lost.floor], chain.behind))[np.maximum.accumulate(np.where(batches, np.arange(1, len(batches) + 1), 0))]
     last = lost.limit if lost.limit is not None else int(reached[-1]) if len(reached) else lost.floor
     ends = np.where(
-        chain.opens, (reached if lost.limit is None else lost.limit) - chain.least, np.where(batches, chain.position - chain.least, -_FAR)
+        chain.opens, (reached if lost.limit is None else lost.limit) - chain.least, np.where(batches, chain.position - chain.least, -FAR)
     )
-    ends = np.append(ends[1:], -_FAR if end is None else last - end)[: len(batches)]
+    ends = np.append(ends[1:], -FAR if end is None else last - end)[: len(batches)]
     behind = np.maximum.accumulate(ends[::-1])[::-1]
     free: Bits = behind < np.minimum.accumulate(np.concatenate(([first], begins)))[:-1]
     # A line at a lower position begins a batch of another segment, where the line that began its section was lost: as far as its size says.
     size = np.minimum(chain.behind - chain.position, LARGEST_PAYLOAD) - _OVERHEAD
-    full = np.where(~chain.opens & (chain.position < lost.floor), chain.least + chain.end - chain.start + size, -_FAR)
-    free[1:] &= chain.least[1:] >= np.maximum.accumulate(full)[:-1]
+    full = np.where(~chain.opens & (chain.position < lost.floor), chain.least + chain.end - chain.start + size, -FAR)
+    whole = chain.least + np.where(chain.opens, chain.end - chain.start - _LINE_END, 0)
+    free[1:] &= whole[1:] >= np.maximum.accumulate(full)[:-1]
     if end is None and len(free):
         free[-1] = False  # what is behind it was not looked at
     return free

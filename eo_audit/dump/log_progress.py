@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from eo_audit.dump.framing import whole_message
 from eo_audit.dump.log_closing import is_contradicted
-from eo_audit.dump.log_doubt import fragment, least_bytes
 from eo_audit.dump.log_facts import FactRows
+from eo_audit.dump.log_least import fragment, stretch
 from eo_audit.dump.log_sections import heard, may_hold_records, profile
 from eo_audit.dump.log_state import Damage, FileContext, Ledger, Section, State
 from eo_audit.dump.log_text import NeedMore, Window
@@ -95,8 +95,9 @@ class Progress:
         behind = newline + 1 if newline >= 0 else len(text)
         if self.damage is not None and self.damage.held is None and self.section is not None:
             # What was unread stands for bytes of the segment: no believed line may print a position before them.
-            least = least_bytes(self.window, at, behind, profile(self.section), mid_line=self.mid_line)
-            self.damage = replace(self.damage, least=self.damage.least + least)
+            damage, skipped = self.damage, stretch(self.window, at, behind, profile(self.section), mid_line=self.mid_line)
+            covered = max(damage.covered, damage.least + skipped.covered)
+            self.damage = replace(damage, least=damage.least + skipped.least, covered=covered)
         self._unread(at, behind, reason)
         self.mid_line = newline < 0
         return behind

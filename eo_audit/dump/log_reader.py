@@ -5,11 +5,12 @@ from dataclasses import replace
 from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line
 from eo_audit.dump.framing import Failure, Group, whole_message
 from eo_audit.dump.kernel_reader import FastPath
-from eo_audit.dump.log_ahead import HIDDEN, broken_before, read_group
+from eo_audit.dump.log_ahead import read_group
 from eo_audit.dump.log_closing import starts_section
-from eo_audit.dump.log_doubt import LARGEST_PAYLOAD, Lines, Lost, first_believed, fragment, odd_text
+from eo_audit.dump.log_doubt import Lines, Lost, first_believed
+from eo_audit.dump.log_least import LARGEST_PAYLOAD, fragment, odd_text
 from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
-from eo_audit.dump.log_resync import may_begin, next_beginning, read_up_to
+from eo_audit.dump.log_resync import broken_behind, may_begin, next_beginning, read_up_to
 from eo_audit.dump.log_sections import (
     kind_without_path,
     learned_section,
@@ -106,13 +107,18 @@ class Reader(Progress):
             return self._cut(at, "truncated_line")
         if self._may_hold(at):
             return self._seal(at)
-        self.window.reach(behind + 1)
-        # A path that says nothing (a file that was renamed) leaves it to the text.
-        kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
-        self._open(at, new_section(self.context, self.base + at, dumped_path=printable(found[1]), kind=kind))
+        self._open(at, self._introduced(at, found[1]))
         self.window.lines_end(crlf=self.window.text.startswith(b"\r\n", behind - 2))
         self.facts.own("preamble", at, behind)
         return behind
+
+    def _introduced(self, at: int, path: bytes) -> Section:
+        """The section that a `Dumping` line begins."""
+        behind = self.window.after_line(at)
+        self.window.reach(behind + 1)
+        # A path that says nothing (a file that was renamed) leaves it to the text.
+        kind = "log" if behind < len(self.window.text) and looks_like_log(self.window, behind) else None
+        return new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind)
 
     def _seal(self, at: int) -> int:
         self._lose(at, "unknown_line", Damage(self.position or 0, sealed=True))
@@ -176,13 +182,8 @@ class Reader(Progress):
         return at
 
     def _broken_behind(self, at: int, section: Section) -> int | None:
-        """Where the text behind a batch line that seems to be the tool's own is damaged again, too soon for it to be proof."""
-        self.window.structural(at)
-        line = batch_line(self.window.text, at)
-        if line is None:
-            return None
-        found = broken_before(self.window, at, line.position, profile(section, line), at + HIDDEN)
-        return None if found is None else max(found, self.window.after_line(at))
+        found = DUMPING.match(self.window.text, at)
+        return broken_behind(self.window, at, section if found is None else self._introduced(at, found[1]))
 
     def _doubt(self, at: int, first: int, broken: int, section: Section, *, read: int | None = None) -> Damage:
         """The damage behind text in doubt that begins with a line of the tool's own (`first`); the line at `at` was read up to `read`."""
@@ -207,8 +208,8 @@ class Reader(Progress):
         return self._lines
 
     def _what_is_lost(self, damage: Damage, section: Section) -> Lost:
-        is_log = section.identity.kind == "log"
-        return Lost(damage.base, self.position or 0, damage.least, damage.packed, is_log, self.window.limit, damage.bounded, damage.sealed)
+        text = damage.base, self.position or 0, damage.least, damage.covered, damage.packed
+        return Lost(*text, section.identity.kind == "log", self.window.limit, damage.bounded, damage.sealed)
 
     def _found(self, at: int, section: Section) -> int:
         """The line at `at` is the tool's own again."""

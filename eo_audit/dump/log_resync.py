@@ -8,7 +8,10 @@ import re
 
 from eo_audit.dump.dialects import batch_line
 from eo_audit.dump.framing import BATCH_OVERHEAD, Group, least_size
+from eo_audit.dump.log_ahead import HIDDEN, broken_before
 from eo_audit.dump.log_closing import starts_section
+from eo_audit.dump.log_sections import profile
+from eo_audit.dump.log_state import Section
 from eo_audit.dump.log_text import Window
 
 _BEGINNING = re.compile(rb"\n(?=baseOffset: |offset: |Dumping )")
@@ -33,6 +36,27 @@ def may_begin(window: Window, at: int) -> bool:
     # A line that the window cuts might look like another one.
     window.structural(at)
     return batch_line(window.text, at) is not None
+
+
+def broken_behind(window: Window, at: int, section: Section) -> int | None:
+    """Where the text behind a line that seems to be the tool's own is damaged again, too soon for it to be proof; None where it is not.
+
+    Args:
+        window: the text.
+        at: the line.
+        section: its section; where the line begins one, that one.
+
+    Raises:
+        NeedMore: the answer lies behind the window.
+    """
+    window.structural(at)
+    line, behind = batch_line(window.text, at), window.after_line(at)
+    if line is None:
+        # A section begins at position 0.
+        found = broken_before(window, behind, 0, profile(section), at + HIDDEN)
+    else:
+        found = broken_before(window, at, line.position, profile(section, line), at + HIDDEN)
+    return None if found is None else max(found, behind)
 
 
 def read_up_to(group: Group) -> tuple[int, bool]:

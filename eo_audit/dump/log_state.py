@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.dump.discovery import DumpFile
 from eo_audit.dump.identity import Identity, ManifestHint, PathFacts
+from eo_audit.dump.log_least import FAR
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,6 +69,7 @@ class Damage:
         base: position up to which the text before the damage has been read.
         packed: it is in a compressed batch.
         least: fewest bytes of records that the unread text since then stands for.
+        covered: `least` at the furthest end of a key or value that a record line in that text announces.
         held: file offset up to which nothing is believed; None: not looked for yet.
         believed: the line there is the tool's own.
         bounded: nothing further on belongs to a batch from before the damage.
@@ -78,6 +80,7 @@ class Damage:
     base: int
     packed: bool = False
     least: int = 0
+    covered: int = -FAR
     held: int | None = None
     believed: bool = False
     bounded: bool = False

@@ -1,6 +1,7 @@
 """Behind damage nothing is believed that could be somebody's payload; honest text is believed again soon; a segment's size bounds it."""
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -28,7 +29,7 @@ def read(text: bytes, context: FileContext = CONTEXT) -> tuple[list[Line], Range
     )
     assert fast.ledger == careful.ledger and fast.state_out == careful.state_out and fast.facts.keys() == careful.facts.keys()
     assert all(facts.equals(careful.facts[table]) for table, facts in fast.facts.items())
-    rows = fast.facts["batches"].to_pylist()
+    rows = fast.facts["batches"].to_pylist() if "batches" in fast.facts else []
     return [(row["base_offset"], row["position"], row["size_bytes"]) for row in rows], fast
 
 
@@ -67,6 +68,54 @@ def test_a_section_of_which_nothing_is_printed_proves_nothing() -> None:
     assert result.facts["dump_sections"].num_rows == 1
 
 
+OTHER = "/x/other-1/00000000000000000000.log"
+SECTION = f"v\nDumping {OTHER}\nLog starting offset: 0".encode()
+
+
+@pytest.mark.parametrize("head", [b"", b"\0"])
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_section_is_none_where_a_record_line_announces_more_text(codec: str, head: bytes) -> None:
+    """The batch line behind a payload prints position 0: it was moved there, or its number is damaged."""
+    batches = [Batch([Rec(b"k", SECTION)], 5, 0, codec=codec), Batch([Rec(b"k", b"v")], 5, 1, codec=codec)]
+    first, record, last = re.split(rb"(?=\| offset: 0 )|(?=baseOffset: 1 )", dump(batches, Style()))
+    start = first.index(b"baseOffset: ")
+    last = last.replace(b"position: %d" % batches[1].position, b"position: 0")
+    for text in (first[:start] + record + first[start:], first[:start] + record + last, first + record + last):
+        _, result = read(head + text)
+        assert OTHER not in result.facts["dump_sections"]["dumped_path"].to_pylist()
+
+
+def test_a_section_is_none_in_a_compressed_batch_of_a_log_that_nobody_saw_begin() -> None:
+    """A header key prints as much as it likes: no size says how much."""
+    forged = b"h] key: k payload: v\n" + dump([Batch([Rec(b"k", b"w" * 900)], 5, 0)], Style(), path=OTHER)
+    text = dump([Batch([Rec(b"k", b"v", ((forged, 0),))], 5, 0, codec="gzip"), Batch([Rec(b"k", b"v")], 5, 1)], Style())
+    _, result = read(b"\0" + text)
+    assert OTHER not in result.facts["dump_sections"]["dumped_path"].to_pylist()
+
+
+def test_a_section_behind_damage_is_one_only_where_its_text_is_whole() -> None:
+    """The batch line behind a payload is another one's, whose own records stand elsewhere."""
+    batches = [Batch([Rec(b"k", b"v")], 5, first) for first in (0, 1)]
+    text = dump(batches, Style())
+    own, orphan = text.index(b"baseOffset: 0 "), text.index(b"| offset: 0 ")
+    second = text[text.index(b"baseOffset: 1 ") :].replace(b"| offset: 1 ", b"| offset: 7 ")
+    second = second.replace(b"position: %d" % batches[1].position, b"position: 0")
+    lost = text[:own] + text[orphan : text.index(b"\n", orphan) + 1] + SECTION.removeprefix(b"v\n") + b"\n"
+    assert read(lost + second)[1].facts["dump_sections"].num_rows == 1
+    assert read(lost + second.replace(b"| offset: 7 ", b"| offset: 1 "))[1].facts["dump_sections"].num_rows == 2
+
+
+@pytest.mark.parametrize("damage", [(b"count: 2", b"count: 3"), (b"lastOffset: 1 ", b"lastOffset: 99 ")])
+def test_a_record_is_not_the_first_of_a_batch_whose_line_contradicts_itself(damage: tuple[bytes, bytes]) -> None:
+    """Without its first record line, which printed the base offset: the next may be in a header key of that one."""
+    batches = [Batch([Rec(b"k", b"v"), Rec(b"k", b"v")], 5, 0), Batch([Rec(b"k", b"v")], 5, 2)]
+    text = dump(batches, Style()).replace(*damage, 1)
+    assert read(text)[1].facts["records"]["offset"].to_pylist()[0] == 0
+    start = text.index(b"| offset: 0 ")
+    _, result = read(text[:start] + text[text.index(b"| offset: 1 ") :])
+    assert result.facts["records"]["offset"].to_pylist() == [2]
+
+
 def test_a_batch_that_does_not_close_is_its_first_record() -> None:
     """The others may be printed by a header key of the first."""
     batches = [Batch([Rec(b"k%d" % n, b"v" * 20) for n in range(4)], 5, 0), Batch([Rec(b"k", b"v")], 5, 4)]
@@ -86,6 +135,19 @@ def test_honest_text_is_believed_again_soon(lost: int, most: int) -> None:
     found, result = read(text[:at] + text[at + lost :])
     assert set(found) < set(written(batches)) and found[-1] == written(batches)[-1]
     assert result.ledger.unread < most
+
+
+@pytest.mark.parametrize(("start", "stop", "lost"), [(-60, -20, 1), (0, 49, 3), (-200, 200, 6)])
+def test_a_lost_line_between_two_sections_costs_no_third_one(start: int, stop: int, lost: int) -> None:
+    """In the last record of a section; the line that begins the next one; both, and more."""
+    sections = [
+        dump([Batch([Rec(b"k", b"v" * 100) for _ in range(3)], 5, 0) for _ in range(3)], Style(), path=f"/data/orders-{number}/{0:020}.log")
+        for number in range(9)
+    ]
+    at = len(b"".join(sections[:4]))
+    text = b"".join(sections)
+    found, _ = read(text[: at + start] + text[at + stop :])
+    assert len(found) >= 27 - lost
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
