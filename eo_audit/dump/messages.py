@@ -48,7 +48,8 @@ _HEADS = [
         ("snapshot_corrupt", "error", rb"Snapshot (?:file '(?P<path>[^']+)' )?is corrupt(?:ed)? \(CRC is no longer valid\)\..*"),
         ("snapshot_corrupt", "error", rb"Snapshot (?:contained an unknown file version|failed schema validation:) .*"),
         ("invalid_bytes", "info", rb"Found (?P<invalid>\d{1,18}) invalid bytes at the end of (?P<path>.+)"),
-        ("exception", "error", rb'Exception in thread ".*'),
+        # `Throwable.toString`: the class, and its message if it has one.
+        ("exception", "error", rb'Exception in thread "[^"]*" [\w.$]+(?::.*)?'),
         ("exception", "error", rb"(?:Caused by: |Error: )?(?:[a-z]\w*\.){2,}[A-Z][\w$]*(?:Exception|Error)\b.*"),
         ("empty_index", "info", rb"(?P<path>.+\.(?:time)?index) is empty\."),
         ("other", "info", rb"(?P<path>.+\.(?:time)?index) passed sanity check\."),
