@@ -64,14 +64,14 @@ _MAY_REPEAT = """bool_or(kind = 2 AND NOT coalesce(marker.closes, true)) OVER ({
 # broker's, in whole seconds. A log that holds something younger than its own dump, or than the later one, shows that the clock was set back
 # between them.
 NOTED_MS = 1_000
-_BY_TIME = "broker <=> coordinator_broker AND NOT coalesce(noted_at.section_id = coordinator_noted_at.section_id, false)"
+_OF_ONE_LIST = "coalesce(noted_at.section_id = coordinator_noted_at.section_id, false)"
 _STEADY_CLOCK = f"""coalesce(newest_broker_clock_ms <= dumped_at_ms + {NOTED_MS}, true)
     AND coalesce(coordinator_latest_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true)"""
-DUMPED_BEFORE = f"""(coalesce(noted_at.section_id = coordinator_noted_at.section_id AND noted_at < coordinator_noted_at, false)
-    OR coalesce({_BY_TIME} AND coordinator_dumped_at_ms >= dumped_at_ms AND {_STEADY_CLOCK}
+DUMPED_BEFORE = f"""IF({_OF_ONE_LIST}, noted_at < coordinator_noted_at,
+    coalesce(broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms AND {_STEADY_CLOCK}
         AND coalesce(newest_broker_clock_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true), false))"""
-DUMPED_AFTER = f"""(coalesce(noted_at.section_id = coordinator_noted_at.section_id AND noted_at > coordinator_noted_at, false)
-    OR coalesce({_BY_TIME} AND dumped_at_ms > coordinator_dumped_at_ms AND {_STEADY_CLOCK}
+DUMPED_AFTER = f"""IF({_OF_ONE_LIST}, noted_at > coordinator_noted_at,
+    coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms AND {_STEADY_CLOCK}
         AND coalesce(coordinator_latest_ms <= dumped_at_ms + {NOTED_MS}, true), false))"""
 DECIDED = "(kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL)"
 
