@@ -11,7 +11,8 @@
    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
    index of the broker were dumped.
-5. A snapshot of the producers at the log end offset: the broker had been stopped.
+5. A snapshot of the producers at the log end offset: the broker had been stopped. It takes none of an empty log
+   (`ProducerStateManager.takeSnapshot`), whose end is known by the other logs of its broker, if all of them ended so.
 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
    shows that there are none.
 7. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
@@ -135,6 +136,8 @@ _DUMPED_AT = f"{_NOTED_LAST}.dumped_at_ms"
 # shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
 _GOES_ON = "coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false)"
 _CLEAN_END = f"tail_intact AND coalesce(snapshot.offset = leo OR recovery_row > leo, false) AND NOT {_GOES_ON}"
+_ENDED = """clean_end OR (is_empty AND bool_and(clean_end OR is_empty) OVER (PARTITION BY cluster, broker)
+    AND bool_or(clean_end) OVER (PARTITION BY cluster, broker))"""
 _STEPS = (
     {
         "bases": "transform(read, s -> s.base_offset)",
@@ -225,9 +228,9 @@ def replica_logs(section_status: DataFrame, checkpoints: DataFrame, listed_files
     rows = _union(section_status.selectExpr(*_told(_OF_SECTION)), told)
     gathered = rows.groupBy("cluster", "broker", "replica_log_id").agg(*expressions(_GATHERED))
     logs = gathered.selectExpr("*", *named(_OF_CLUSTER)).where("is_log")
-    for step in _STEPS[:-1]:
-        logs = logs.selectExpr("*", *named(step))
-    return logs.selectExpr(*columns_of("replica_logs", _STEPS[-1]))
+    for step in _STEPS:
+        logs = logs.selectExpr(*(name for name in logs.columns if name not in step), *named(step))
+    return logs.selectExpr(*columns_of("replica_logs", {"clean_end": _ENDED}))
 
 
 def _told(sql: dict[str, str]) -> list[str]:
