@@ -229,7 +229,7 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
 
 
 def _snapshots(plan: Plan, state: State) -> dict[int, dict[int, Producer]]:
-    is_cut = any(copy.lost_ms for copy in plan.copies if copy.place == (state.topic, state.partition))
+    is_cut = any(copy.lost_ms for copy in plan.copies if copy.place == state.log.place)
     at_stop = {state.leo: state.producers} if plan.stopped and state.leo and not is_cut else {}
     return {**state.snapshots, **at_stop}
 
