@@ -4,10 +4,8 @@ import errno
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -155,22 +153,6 @@ def test_interrupted_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cli, "parse_moment", interrupt)
     assert cli.run_command(["rebuild"]) == 130
-
-
-def test_ctrl_c_says_what_became_of_the_results(tmp_path: Path) -> None:
-    """A real process, interrupted as soon as it is at work; as in a terminal, what it started gets the signal too."""
-    command = [*EO_AUDIT, "run", CLEAN, "--out", str(tmp_path / "out")]
-    # Who starts the tests in the background hands down that interrupts are ignored.
-    heeds = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **heeds) as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "out" / "warehouse" / "dump_files").exists():
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        said, errors = process.communicate(timeout=60)
-    assert (process.returncode, said) == (130, "")
-    assert errors == "eo-audit: interrupted; results of earlier runs are as they were\n"
 
 
 @pytest.mark.parametrize("broken", ["policy", "accepted"])
