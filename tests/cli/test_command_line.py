@@ -62,6 +62,7 @@ EO_AUDIT = [sys.executable, "-c", "from eo_audit.cli import main; main()"]
         (["rebuild", "--out", "/nowhere/out"], 11, "run `eo-audit ingest --out /nowhere/out` first"),
         (["audit", "--out", "/nowhere/out"], 11, "run `eo-audit rebuild --out /nowhere/out` first"),
         (["accept", "4be1", "--who", "a", "--why", "b", "--until", "2099-01-01", "--file", "/nowhere/a.yaml"], 11, "/nowhere"),
+        (["report", "--out", "s3://bucket/out"], 11, "s3://bucket/out cannot be used"),
     ],
 )
 def test_exit_codes(arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,6 +71,51 @@ def test_exit_codes(arguments: list[str], code: int, said: str, capsys: pytest.C
     assert said in errors
     assert "Traceback" not in errors
     assert code in (0, 10) or len(errors.splitlines()) == 1
+
+
+ACCEPT = ["accept", "4be1", "--who", "a", "--why", "b", "--until", "2099-01-01"]
+# Every command with its arguments, and each of its options that names a file or a folder.
+PLACES = {
+    "run": (["run", CLEAN], ["--out", "-o", "--policy", "--accepted", "--config"]),
+    "ingest": (["ingest", CLEAN], ["--out", "-o", "--config"]),
+    "rebuild": (["rebuild"], ["--out", "-o", "--config"]),
+    "audit": (["audit"], ["--out", "-o", "--policy", "--accepted", "--config"]),
+    "prune": (["prune", "--keep", "90d"], ["--out", "-o", "--config"]),
+    "show": (["show", "x@1"], ["--out", "-o"]),
+    "export": (["export", "batches"], ["--out", "-o"]),
+    "report": (["report"], ["--out", "-o"]),
+    "gate": (["gate"], ["--out", "-o", "--expectations", "--docs"]),
+    "history": (["history"], ["--out", "-o"]),
+    "accept": (ACCEPT, ["--out", "-o", "--file"]),
+    "setup": (["setup"], ["--jars"]),
+    "rules": (["rules"], []),
+}
+
+
+@pytest.mark.parametrize(("arguments", "option"), [(arguments, option) for arguments, options in PLACES.values() for option in options])
+def test_an_address_is_refused_wherever_a_file_or_folder_is_named(
+    arguments: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run_command([*arguments, option, "s3://bucket/out"]) == 11
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("eo-audit: s3://bucket/out cannot be used: only folders and files of this machine can")
+
+
+def test_no_option_with_a_file_or_folder_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = {command.name or command.callback.__name__ for command in cli.app.registered_commands if command.callback}
+    assert commands == set(PLACES)
+    for name, (_, options) in PLACES.items():
+        cli.run_command([name, "--help"])
+        assert re.findall(r"(?m)^ +(?:-\w, )?(--\S+) (?:DIR|FILE)\b", capsys.readouterr().out) == [o for o in options if o != "-o"]
+
+
+def test_accepted_findings_do_not_go_into_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    assert cli.run_command([*ACCEPT, "--file", str(folder)]) == 11
+    said = capsys.readouterr().err
+    assert said == f"eo-audit: --file {folder} is a folder: name a file in it, such as {folder / 'accepted.yaml'}\n"
+    assert list(tmp_path.rglob("*")) == [folder]
 
 
 BAD_YAML = {
