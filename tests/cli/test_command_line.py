@@ -256,6 +256,21 @@ def test_a_checkpoint_may_be_added_to_logs(tmp_path: Path) -> None:
         assert cli.run_command(["ingest", dumps, "--out", str(tmp_path / "out")]) == 0
 
 
+@pytest.mark.parametrize("command", [["report"], ["gate"], ACCEPT], ids=["report", "gate", "accept"])
+@pytest.mark.parametrize(
+    ("steps", "left"), [(["ingest"], ["rebuild", "audit"]), (["ingest", "rebuild"], ["audit"])], ids=["ingest", "rebuild"]
+)
+def test_before_a_first_audit_it_is_said_that_there_was_none(
+    tmp_path: Path, steps: list[str], left: list[str], command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (warehouse := Warehouse(tmp_path)).writing():
+        for step in steps:
+            warehouse.publish(Step("r", step, finished_at_ms=1, code_version="0", inputs="[]"))
+    assert cli.run_command([*command, "--out", str(tmp_path)]) == 11
+    typed = " and ".join(f"`eo-audit {step} --out {tmp_path}`" for step in left)
+    assert capsys.readouterr().err == f"eo-audit: {tmp_path} holds dumps, and no audit of them yet: run {typed}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "milliseconds"),
     [("1795238715265", 1795238715265), ("2026-11-21T05:25:15Z", 1795238715000), ("2026-11-21 05:25:15", 1795238715000), (None, None)],
