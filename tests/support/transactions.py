@@ -23,6 +23,7 @@ class Story:
     `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order; "hole" behind a row that stands behind a hole.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
+    `fate`: what becomes of the data that is open at the end of the log (the table open_transactions).
     `stopped`: the brokers had been stopped before both logs were dumped.
     """
 
@@ -37,6 +38,7 @@ class Story:
     tail: str = "eof"
     first_offset: int = 0
     stopped: bool = True
+    fate: str | None = None
 
 
 def entry_rows(number: int, story: Story) -> list[dict[str, object]]:

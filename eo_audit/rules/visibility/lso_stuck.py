@@ -134,7 +134,7 @@ def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
         return ""
     producer = row.number("blocker_producer_id")
     if hanging:
-        return remedies.abort(log, row.number("blocker_first_offset"), producer, context, sure=True)
+        return remedies.abort(log, row.number("blocker_first_offset"), producer, context)
     if context.lists(log, producer):
         return remedies.wait(log, producer, context)
     if (log.log_id, producer) not in context.open_spans:
