@@ -1,6 +1,7 @@
 """From cases to findings, in plain Python: what is said, what is muted, which replicas say the same, which finding is the cause of which.
 
 1. Each case is explained by its rule, or acquitted by what the context knows.
+   Cases that are one to their rule are put together (`Rule.together`).
 2. What one fault leaves is told once: rules silence others of the same transactions, or speak for them (`Rule.silences`, `speaks_for`).
 3. Findings with one id are one finding: replicas that show the same give it their brokers.
 4. An incident is named after its cause: what holds the LSO back, what lets aborted records through.
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eo_audit.audit.collect import Collected
+from eo_audit.audit.together import together
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.context import Context
 from eo_audit.rules.rule import CERTAINTIES, RANK, Address, Case, Explanation, Rule
@@ -141,7 +143,10 @@ def findings(collected: Collected) -> tuple[list[Finding], dict[str, str]]:
     for draft in drafts:
         parts[finding_id(draft)].append(draft)
     merged = [_merged(name, same, collected.paths) for name, same in sorted(parts.items())]
-    return _with_incidents(merged), crashed
+    concerned = {
+        name: {producer for draft in same for producer in (draft.producer_id, *draft.said.producers)} for name, same in parts.items()
+    }
+    return _with_incidents(merged, concerned), crashed
 
 
 def table(told: Sequence[Finding]) -> "pa.Table":
@@ -179,7 +184,8 @@ def finding_id(draft: Draft) -> str:
 
 
 def _explained(cases: Iterable[Case], context: Context) -> tuple[list[Draft], dict[str, str]]:
-    drafts, crashed = [], {}
+    told: dict[str, list[tuple[Case, Explanation]]] = defaultdict(list)
+    crashed = {}
     for case in cases:
         try:
             rule = BY_CODE[case.rule]
@@ -188,9 +194,19 @@ def _explained(cases: Iterable[Case], context: Context) -> tuple[list[Draft], di
             crashed[case.rule] = f"{type(error).__name__}: {error}"
             continue
         if said is not None:
-            instances = frozenset(name for example in case.examples if (name := example.row.lenient.text("instance_id")))
-            drafts.append(Draft(BY_CODE[said.rule or case.rule], case, said, instances))
+            told[case.rule].append((case, said))
+    drafts = []
+    for code, of_rule in told.items():
+        try:
+            drafts += [_draft(code, case, said) for case, said in together(code, of_rule)]
+        except Exception as error:
+            crashed[code] = f"{type(error).__name__}: {error}"
     return [draft for draft in drafts if draft.case.rule not in crashed], crashed
+
+
+def _draft(code: str, case: Case, said: Explanation) -> Draft:
+    instances = frozenset(name for example in case.examples if (name := example.row.lenient.text("instance_id")))
+    return Draft(BY_CODE[said.rule or code], case, said, instances)
 
 
 def _without_twice_told(drafts: Sequence[Draft]) -> list[Draft]:
@@ -290,11 +306,12 @@ def _evidence(drafts: Sequence[Draft], paths: Mapping[int, str]) -> tuple[Eviden
     return tuple(sorted(told, key=lambda place: (place.dump_file, place.byte_offset)))
 
 
-def _with_incidents(told: Sequence[Finding]) -> list[Finding]:
-    """Each finding with the incident of its cause, followed to the first cause."""
+def _with_incidents(told: Sequence[Finding], concerned: Mapping[str, Iterable[int | None]]) -> list[Finding]:
+    """Each finding with the incident of its cause, followed to the first cause; `concerned` are the producers that each speaks of."""
     of_rule: dict[tuple[str, str, int | None], list[Finding]] = defaultdict(list)
     for finding in told:
-        of_rule[finding.rule, finding.cluster, finding.producer_id].append(finding)
+        for producer in concerned[finding.finding_id]:
+            of_rule[finding.rule, finding.cluster, producer].append(finding)
     causes = {finding.finding_id: _cause(finding, of_rule) for finding in told}
     return [replace(finding, incident_id=_root(finding.finding_id, causes)) for finding in told]
 

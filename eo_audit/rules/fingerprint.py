@@ -15,6 +15,6 @@ def fingerprint(rules: Sequence[Rule]) -> str:
 
 def _content(rule: Rule) -> str:
     # Their text, not their code: a fingerprint must not change with the Python that runs it. A comment inside one of them changes it.
-    functions = [inspect.getsource(part) for part in (rule.find, rule.explain) if part is not None]
-    values = {name: value for name, value in vars(rule).items() if name not in ("find", "explain", "docs")}
+    functions = [inspect.getsource(part) for part in (rule.find, rule.explain, rule.together) if part is not None]
+    values = {name: value for name, value in vars(rule).items() if name not in ("find", "explain", "together", "docs")}
     return json.dumps([values, vars(rule.docs), functions], sort_keys=True)

@@ -8,7 +8,7 @@ the program needs to know of the rule, and below it `explain` turns one case int
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -94,6 +94,7 @@ class Explanation:
 
     `rule` names another rule of the catalogue when the case turns out to be that one's (P01 and P02). `left_by` names rules: where one of
     them speaks of the same producer in the same log, this is only what that fault left, and an info.
+    `producers`: all that it speaks of, where that is more than one; any of them may be the cause of another finding.
     """
 
     message: str
@@ -104,6 +105,7 @@ class Explanation:
     details: Mapping[str, object] = field(default_factory=dict)
     rule: str | None = None
     left_by: tuple[str, ...] = ()
+    producers: tuple[int, ...] = ()
     transactional_id: str | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
@@ -149,6 +151,8 @@ class Rule:
         cause, remedy: for people; `explain` may say more for one case.
         docs: for people, from the page's docstring.
         explain: one case to its words and numbers; None when the context acquits it. From the page.
+        together: what it said of several cases of one log that share producers (`Explanation.producers`), the first offset first, to the
+            words for all of them; None where each case is a finding. From the page, if it has one.
     """
 
     code: str
@@ -176,6 +180,7 @@ class Rule:
     proves_delivery_wrong: bool = True
     docs: Docs = Docs()
     explain: "Callable[[Case, Context], Explanation | None]" = _not_told
+    together: Callable[[Sequence[Explanation]], Explanation] | None = None
 
     @property
     def of_coordinator(self) -> bool:
@@ -184,6 +189,6 @@ class Rule:
 
 
 def of_page(page: ModuleType) -> Rule:
-    """The rule of a page: its `RULE`, with what its docstring says and with its `explain`."""
+    """The rule of a page: its `RULE`, with what its docstring says, with its `explain` and, where it has one, its `together`."""
     rule: Rule = page.RULE
-    return replace(rule, docs=Docs.of(page.__doc__), explain=page.explain)
+    return replace(rule, docs=Docs.of(page.__doc__), explain=page.explain, together=getattr(page, "together", None))

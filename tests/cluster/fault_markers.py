@@ -118,8 +118,7 @@ def flipped_marker(scene: Scene, rng: random.Random) -> Planted | None:
     other = "ABORT" if t.decision == "COMMIT" else "COMMIT"
     decidable = scene.can_count(log, t) and (t.is_tv2 or scene.is_stopped(log, t))
     log.writes = [replace(w, marker=other) if w.transaction is t and w.marker else w for w in log.writes]
-    # An ABORT with the data's epoch and the coordinator epoch before it is what an operator's abort looks like.
-    must = rules("T06") if t.is_tv2 or other == "COMMIT" else rules("T06|T13")
+    must = rules("T06")
     if not t.is_tv2 and scene.has_empty(log, t):
         must = (must[0] | {"T15"},)  # or the right marker is missing, and the next one was sent twice
     truth = Truth(f"flipped_marker:{other}", must, VISIBLE | {"T10"}, log.place, t.producer_id, t.transactional_id)

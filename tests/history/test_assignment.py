@@ -11,6 +11,7 @@ from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.marker_match import match_markers
+from eo_audit.history.open_transactions import open_transactions
 from eo_audit.history.owners import assign_instances
 from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.spans import transaction_spans
@@ -57,7 +58,35 @@ MANY = "0 Empty e0\n" + "\n".join(
 )
 MANY_MARKERS = "\n".join(f"{n * 2} data e0 @{at}\n{n * 2 + 1} COMMIT e0 @{at + 522}" for n, at in enumerate(range(1_000, 1_500, 50)))
 
+# An abort is proposed (T01) for what nobody will end, so that is said only where both logs are known up to one moment.
+LEFT_OPEN = "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @600"
+FATES = [
+    Story("open, and both brokers had been stopped", ONE_ABORT, LEFT_OPEN, fate="nobody"),
+    Story("open, and nothing says which dump was made first", ONE_ABORT, LEFT_OPEN, stopped=False, fate="unknown"),
+    Story(
+        "open, and the coordinator's log goes on behind it by the records' own time",
+        f"{ONE_ABORT}\n60000 Ongoing e0 [B]",
+        LEFT_OPEN,
+        stopped=False,
+        fate="unknown",
+    ),
+    Story(
+        "open, and the coordinator's log goes on behind it by a broker's clock",
+        f"{ONE_ABORT}\n60000 Ongoing e0 [B]",
+        f"{LEFT_OPEN} append",
+        stopped=False,
+        fate="nobody",
+    ),
+    Story(
+        "open, and the coordinator's log ends before it by a broker's clock",
+        f"{ONE_ABORT}\n60000 Ongoing e0 [B]",
+        LEFT_OPEN.replace("@600", "@90000 append"),
+        stopped=False,
+        fate="unknown",
+    ),
+]
 STORIES = [
+    *FATES,
     Story(
         "two transactions of one epoch",
         TWO_COMMITS,
@@ -569,3 +598,13 @@ def test_partitions(name: str, number: int, expected: tuple[str, str], partition
     row = partitions[instance]
     assert (row.coverage, row.marker_match) == expected
     assert LISTED["A"][0] == row.topic
+
+
+@pytest.fixture(scope="module")
+def fates(events: DataFrame) -> dict[int, str]:
+    return {row.replica_log_id: row.fate for row in open_transactions(events).collect()}
+
+
+@pytest.mark.parametrize(("number", "story"), list(enumerate(FATES)), ids=[story.name for story in FATES])
+def test_nobody_ends_it_only_where_the_logs_are_known_to_overlap(number: int, story: Story, fates: dict[int, str]) -> None:
+    assert fates[number] == story.fate

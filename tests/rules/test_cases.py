@@ -1,7 +1,7 @@
 """Every rule against its cases: histories that break it, and legal ones that look the same."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -20,18 +20,21 @@ def test_case(audited: Audited, stem: str, code: str, case: Mapping[str, object]
     assert isinstance(expected, list)
     assert len(mine) == len(expected), [f"{f.severity} {f.message}" for f in mine]
     for finding, wanted in zip(sorted(mine, key=lambda f: (f.topic or "", f.partition or 0, f.first_offset or 0)), expected, strict=True):
-        assert_says(finding, wanted)
+        assert_says(finding, wanted, told)
     others = {finding.rule for finding in told if finding.rule != code and finding.severity != "info"}
     assert others == set(case.get("also") or []), "what other rules say above info"  # type: ignore[call-overload]
 
 
-def assert_says(finding: Finding, wanted: Mapping[str, object]) -> None:
+def assert_says(finding: Finding, wanted: Mapping[str, object], told: Sequence[Finding]) -> None:
     row = finding.row()
     assert finding.evidence and all(place.dump_file != "unknown" for place in finding.evidence)
     for name, value in wanted.items():
         if name in ("says", "remedy_says"):
             text = finding.message if name == "says" else finding.remedy
             assert re.search(str(value), text), text
+        elif name == "effects":
+            incident = {other.rule for other in told if other.incident_id == finding.finding_id} - {finding.rule}
+            assert incident == set(value), "what it is the cause of"  # type: ignore[call-overload]
         elif name == "offset_ranges":
             assert [[r["first"], r["last"]] for r in row[name]] == value  # type: ignore[attr-defined]
         else:

@@ -64,6 +64,7 @@ def test_the_fingerprint_is_free_of_order_and_sees_every_change() -> None:
     assert fingerprint(shuffled) == fingerprint(RULES)
     assert fingerprint(RULES[1:]) != fingerprint(RULES)
     assert fingerprint((replace(RULES[0], where="true"), *RULES[1:])) != fingerprint(RULES)
+    assert fingerprint([replace(rule, together=None) for rule in RULES]) != fingerprint(RULES)
 
 
 def test_a_page_without_a_part_of_its_docstring_shows() -> None:

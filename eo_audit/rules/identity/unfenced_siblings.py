@@ -9,20 +9,24 @@ Legal look-alike: Ids that split the work on purpose and share a partition; Kafk
 """
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.identity.candidates import candidates
 from eo_audit.rules.identity.resends import head, tail
 from eo_audit.rules.identity.words import edges, resent
 from eo_audit.rules.row import Row
-from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.rule import RANK, Case, Explanation, Rule
 from eo_audit.words import shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
 SHARED_KEYS = 0.5  # of the keys of the one that wrote fewer
+MOST_NAMED = 5  # ids in a message; all are in its details
 ABANDONED = "one abandoned its transaction"
+SIGNS = ("one stem", "common keys", "equal payloads", ABANDONED)
 _VARIABLE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]*\d[0-9a-f]*")
 # From how many ids with plain numbers on they are taken for shards: an old and a new owner are two.
 FEWEST_SHARDS = 3
@@ -61,7 +65,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     repeated = "equal payloads" in signs
     if not ({"common keys", "equal payloads"} & set(signs)) or (_are_streams(ids) and not repeated):
         return None
-    names = [shown(name) if name else f"producer {producer}" for name, producer in zip(ids, (earlier, later), strict=True)]
+    names = _names(ids, (earlier, later))
     message = (
         f"{names[0]} and {names[1]} had transactions open on this partition at the same time and look like one job ({', '.join(signs)}): "
         "with two ids neither fences the other"
@@ -71,9 +75,36 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         severity="error" if repeated else "warning" if ABANDONED in signs else "info",  # shards share stem and keys as well
         certainty="likely",
         details={"transactional_ids": ids, "producer_ids": [earlier, later], "signs": signs},
+        producers=(earlier, later),
         producer_id=later,
         transactional_id=ids[1],
     )
+
+
+def together(told: Sequence[Explanation]) -> Explanation:
+    """Pairs that share ids are one job with all of these ids. It is named after the first pair: ids that join later make no new finding."""
+    first, worst = told[0], max(told, key=lambda said: RANK[said.severity or RULE.severity])
+    ids = {p: name for said in told for p, name in zip(said.producers, _listed(said, "transactional_ids"), strict=True)}
+    names = list(dict.fromkeys(_names(list(ids.values()), ids)))
+    shared = [sign for sign in SIGNS if any(sign in _listed(said, "signs") for said in told)]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    noun = "ids" if all(ids.values()) else "writers"
+    message = (
+        f"{len(names)} {noun} look like one job ({', '.join(shared)}): {', '.join(names[:MOST_NAMED])}{more}. Each had a transaction open "
+        "on this partition at the same time as another of them, and with an id of its own none fences the others"
+    )
+    details = {"transactional_ids": list(ids.values()), "producer_ids": list(ids), "signs": shared, "pairs": len(told)}
+    if worst.severity != "info":
+        details["strongest"] = _names(_listed(worst, "transactional_ids"), worst.producers)
+    return replace(first, message=message, severity=worst.severity, details=details, producers=tuple(ids))
+
+
+def _listed(said: Explanation, name: str) -> list[str | None]:
+    return said.details[name]  # type: ignore[return-value]  # as `explain` put it there
+
+
+def _names(ids: Sequence[str | None], producers: Iterable[int]) -> list[str]:
+    return [shown(name) if name else f"producer {producer}" for name, producer in zip(ids, producers, strict=True)]
 
 
 def _signs(case: Case, context: "Context", ids: list[str | None]) -> list[str]:

@@ -1,8 +1,11 @@
-"""Two decisions on one transaction, seen without the coordinator log (KIP-890).
+"""Two decisions on one transaction, where its markers alone do not show them (T06).
 
-Under transaction.version 2 every transaction has a marker epoch of its own, so markers of one producer id and epoch belong to one
-transaction, in whatever partition. A COMMIT one epoch above its data proves that version; an ABORT of the same producer and epoch
-elsewhere contradicts it.
+Without the coordinator log (KIP-890): under transaction.version 2 every transaction has a marker epoch of its own, so markers of one
+producer id and epoch belong to one transaction, in whatever partition. A COMMIT one epoch above its data proves that version; an ABORT of
+the same producer and epoch elsewhere contradicts it.
+
+With it: an ABORT that an operator wrote, and the coordinator decided COMMIT. The tool writes to the partition's leader and the coordinator
+does not learn of it, so a transaction that is still alive goes on and is committed everywhere else.
 """
 
 from collections.abc import Mapping
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MARKER_COLUMNS = "row_kind marker_type base_offset"
+PARTITION_COLUMNS = "marker_offset marker_type marker_match marker_coordinator_epoch data_first_offset data_last_offset"
 
 _RAISED = "producer_epoch - previous_epoch"
 # Across partitions, and so without the replica log: KIP-890 gives each transaction an epoch that no other has.
@@ -21,14 +25,19 @@ _TRANSACTION = "PARTITION BY cluster, producer_id, producer_epoch"
 
 
 def contradictions(histories: "Mapping[str, DataFrame]") -> "DataFrame":
-    """Markers that contradict a marker of the same transaction, where no coordinator log says which is right.
+    """Transactions that ended in two ways, as no single row shows it.
 
     Args:
-        histories: history tables by name; producer_history and visibility are read.
+        histories: history tables by name; producer_history, visibility, instance_partitions and transaction_instances are read.
 
     Returns:
-        Hits of T06 with the producer id as key: the markers of both kinds.
+        Hits of T06 with the producer id as key: the markers of both kinds, where no coordinator log says which is right, and the
+        partitions where an operator aborted what the coordinator committed.
     """
+    return _in_data(histories).unionByName(_by_hand(histories))
+
+
+def _in_data(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
 
     unknown = f"row_kind = 'marker' AND judged AND in_open_transaction AND marker_role = 'unknown' AND {_RAISED} > 0"
@@ -41,3 +50,12 @@ def contradictions(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     ).where("commits > 0 AND aborts > 0")
     found = told.selectExpr("*", "'T06' AS rule")
     return hits(SOURCES["producer_history"], found, key="producer_id", weight="0", columns=MARKER_COLUMNS.split())
+
+
+def _by_hand(histories: "Mapping[str, DataFrame]") -> "DataFrame":
+    from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
+
+    committed = histories["transaction_instances"].where("decision = 'COMMIT'").select("instance_id")
+    aborted = histories["instance_partitions"].where("marker_match = 'manual' AND marker_type = 'ABORT'")
+    found = aborted.join(committed, "instance_id", "left_semi").selectExpr("*", "'T06' AS rule")
+    return hits(SOURCES["instance_partitions"], found, key="producer_id", weight="0", columns=PARTITION_COLUMNS.split())

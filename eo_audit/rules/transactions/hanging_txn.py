@@ -64,7 +64,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     return Explanation(
         message,
         severity="critical" if age_ms is not None and age_ms > limit else "warning",
-        remedy=remedies.abort(case.log, row.number("first_offset"), row.number("producer_id"), context, sure=True),
+        remedy=remedies.abort(case.log, row.number("first_offset"), row.number("producer_id"), context),
         details=details,
         transactional_id=last.text("transactional_id") if last else None,
         producer_epoch=row.maybe("last_epoch"),

@@ -1,11 +1,12 @@
-"""T13 manual-abort: an operator aborted the transaction on this partition by hand.
+"""T13 manual-abort: an operator ended a hanging transaction on this partition by hand.
 
 Proves: An ABORT without a coordinator decision, with the data's own epoch and an old coordinator epoch: kafka-transactions.sh or
 Admin.abortTransaction.
 
-Bad history: Coordinator says CompleteCommit, the partition shows an ABORT with coordinator epoch 0.
+Bad history: Data of a transaction that the coordinator does not list on this partition, and behind it an ABORT with coordinator epoch 0.
 
-Legal look-alike: A coordinator's ABORT of a client that gave up: the coordinator log has its PrepareAbort.
+Legal look-alike: A coordinator's ABORT of a client that gave up: the coordinator log has its PrepareAbort. An ABORT by hand of a
+transaction that the coordinator committed is no look-alike: it broke that transaction, and T06 tells of it.
 """
 
 from typing import TYPE_CHECKING
@@ -24,27 +25,25 @@ RULE = Rule(
     subject="marker",
     needs=("order", "assigned"),
     # The coordinator log has no trace of it: kafka-transactions.sh sends WriteTxnMarkers to the partition leader itself.
-    where="marker_role = 'manual'",
+    # Of a transaction that it committed all the same T06 tells.
+    where="marker_role = 'manual' AND coalesce(instance_decision <> 'COMMIT', true)",
     columns="instance_decision base_offset marker_coordinator_epoch",
     informs=True,
     cause="an operator ended a hanging transaction on this partition",
-    remedy="Nothing to abort. If the transaction was committed elsewhere, publish the records of this partition again.",
+    remedy="Nothing to abort. If its records should have been committed, publish them again.",
 )
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """Worse when the coordinator committed."""
+    """What was written, and how sure it is that a hand did it."""
     row = case.row
     decision = row.text("instance_decision")
     message = (
         f"The ABORT at offset {row.maybe('base_offset')} for {writer(row, context)} was written by hand (coordinator epoch "
         f"{row.maybe('marker_coordinator_epoch')}): no coordinator decision explains it"
     )
-    if decision == "COMMIT":
-        message += ", and the coordinator committed that transaction"
     return Explanation(
         message,
-        severity="critical" if decision == "COMMIT" else "info",
         certainty="definite" if decision else "likely",
         details={"markers": case.hits, "decision": decision, "coordinator_epoch": row.maybe("marker_coordinator_epoch")},
     )

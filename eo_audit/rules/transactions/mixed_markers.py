@@ -2,7 +2,8 @@
 
 Proves: One transaction ended with COMMIT in one place and ABORT in another: atomicity is broken.
 
-Bad history: The coordinator decided ABORT; orders-0 has the ABORT, orders-1 a COMMIT of the same transaction.
+Bad history: The coordinator decided ABORT; orders-0 has the ABORT, orders-1 a COMMIT of the same transaction. Or an operator aborted a
+live transaction on orders-1, and the coordinator committed it.
 
 Legal look-alike: PrepareCommit followed by PrepareAbort in the coordinator log alone (a ghost record): only markers count.
 """
@@ -10,7 +11,8 @@ Legal look-alike: PrepareCommit followed by PrepareAbort in the coordinator log 
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.transactions.decisions import MARKER_COLUMNS, contradictions
+from eo_audit.rules.transactions.decisions import MARKER_COLUMNS, PARTITION_COLUMNS, contradictions
+from eo_audit.rules.waiting import whose
 from eo_audit.words import count, offsets, shown
 
 if TYPE_CHECKING:
@@ -20,13 +22,13 @@ RULE = Rule(
     code="T06",
     slug="mixed-markers",
     severity="critical",
-    reads=("instance_partitions", "producer_history", "visibility"),
+    reads=("instance_partitions", "producer_history", "visibility", "transaction_instances"),
     subject="transactional_batch registered_partition",
     needs=("order", "past", "matched", "coordinator", "dumped"),
-    # With the coordinator's decision at hand; `find` is for producers of which no coordinator log was dumped.
+    # A marker of the coordinator's; `find` is for an operator's, and for producers of which no coordinator log was dumped.
     where="marker_match = 'contradictory'",
     find=contradictions,
-    columns="marker_offset marker_type data_first_offset data_last_offset",
+    columns=PARTITION_COLUMNS,
     found=MARKER_COLUMNS,
     # Both would tell of the same data: here the transaction's own marker is wrong, there it is another's.
     silences=("T15",),
@@ -48,6 +50,8 @@ def explain(case: Case, context: "Context") -> Explanation:
     # Rows of two tables: a partition whose marker contradicts the decision, and a marker that contradicts another marker.
     if row.text("row_kind") == "marker":
         return _mixed_in_data(case)
+    if row.text("marker_match") == "manual":
+        return _by_hand(case)
     decision = context.decision(row.word("instance_id"))
     message = (
         f"The coordinator decided {decision} for a transaction of {shown(row.text('transactional_id'))} (producer "
@@ -59,8 +63,42 @@ def explain(case: Case, context: "Context") -> Explanation:
         "marker_type": row.text("marker_type"),
         "marker_offset": row.maybe("marker_offset"),
         "transactions": case.hits,
+        "by_hand": False,
     }
     return Explanation(message, details=details, transactional_id=row.text("transactional_id"))
+
+
+def _by_hand(case: Case) -> Explanation:
+    """The operator's ABORT came first, so the coordinator's COMMIT found nothing left to commit here."""
+    row = case.row
+    epoch = row.maybe("marker_coordinator_epoch")
+    message = (
+        f"The ABORT at offset {row.maybe('marker_offset')} of this partition was written by hand (coordinator epoch {epoch}), and the "
+        f"coordinator committed that transaction of {whose(row.text('transactional_id'), row.maybe('producer_id'))}: "
+        f"{count(case.records, 'record')} at {offsets(row.maybe('data_first_offset'), row.maybe('data_last_offset'))} had the other fate"
+    )
+    details = {
+        "decision": "COMMIT",
+        "marker_type": row.text("marker_type"),
+        "marker_offset": row.maybe("marker_offset"),
+        "coordinator_epoch": epoch,
+        "transactions": case.hits,
+        "by_hand": True,
+    }
+    return Explanation(
+        message,
+        cause=(
+            "an operator aborted a live transaction on this partition (kafka-transactions.sh abort, Admin.abortTransaction): the "
+            "coordinator does not learn of it, and committed the rest"
+        ),
+        remedy=(
+            "Nothing to abort. Publish the records at these offsets again: read_committed consumers never get them, while the other "
+            "partitions of the transaction show theirs. Before the next abort by hand ask the coordinator: what "
+            "kafka-transactions.sh describe calls Ongoing is live."
+        ),
+        details=details,
+        transactional_id=row.text("transactional_id"),
+    )
 
 
 def _mixed_in_data(case: Case) -> Explanation:

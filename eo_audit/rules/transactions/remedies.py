@@ -33,10 +33,11 @@ def wait(log: "Log", producer_id: int, context: "Context") -> str:
     )
 
 
-def abort(log: "Log", row_offset: int, producer_id: int, context: "Context", *, sure: bool = False) -> str:
-    """How to end a hanging transaction by hand. Only for a partition that the coordinator does not list.
+def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> str:
+    """How to end a hanging transaction by hand. Only for one that hangs (`Context.hangs`).
 
-    `sure`: the finding is definite, and the tails of this log and of the coordinator's are known to overlap.
+    That is never said where the dumps of this log and of the coordinator's may end at different moments: `open_transactions` calls such a
+    fate unknown, so no finding is made that this would have to hedge.
     """
     topic, partition, version = log.topic or "", log.partition or 0, context.version(log.cluster)
     hanging = _named(log, row_offset, producer_id, context)
@@ -49,13 +50,9 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context", *, 
             "Not safe yet: the coordinator committed these records, and an abort loses them. Publish them again first. "
             f"{by_hand} Safe then: the coordinator has completed the transaction and will not send the lost COMMIT again."
         )
-    safe = (
-        "Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it."
-        if sure
-        else "Not safe before that check: the dumps do not show both logs up to the same moment, so the transaction may be younger."
-    )
     return (
-        f"{by_hand} {safe} Records that should have been committed are lost by the abort: publish them again first. "
+        f"{by_hand} Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it. "
+        "Records that should have been committed are lost by the abort: publish them again first. "
         "Upgrade brokers to 3.6 or later, or use transaction.version=2, to prevent the next one."
     )
 

@@ -29,7 +29,7 @@ RULE = Rule(
     needs=("order", "past", "index"),
     where=f"{SEEN} AND truth IN ('committed', 'plain') AND {SOMEBODY_MISSES}",
     # A producer id is dropped from an entry's first offset to its next ABORT: a false entry hides what lies between.
-    caused_by=("T06", "T13", "S03"),
+    caused_by=("T06", "S03"),
     cause="a wrong or superfluous entry in the .txnindex, or an ABORT on one partition of a committed transaction",
     remedy="See the finding that is named as its incident. A read_uncommitted consumer still gets the records.",
 )

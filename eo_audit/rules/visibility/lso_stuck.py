@@ -81,11 +81,13 @@ def _message(row: Row, log: "Log", context: "Context", *, name: str | None, old:
     records, producer = row.number("held_back_committed_records"), row.number("blocker_producer_id")
     told = old.source == "record_time" and not context.hangs(log, producer)
     only_told = f"; it is {duration(old.ms)} old by its records' own time, which proves nothing" if told else ""
-    return (
-        f"The last stable offset stands at {row.maybe('lso')} of {row.maybe('hw')}: {count(records, 'committed or plain record')} behind "
-        f"it {'is' if records == 1 else 'are'} held back by the open transaction of {whose(name, producer, row.maybe('blocker_epoch'))}, "
-        f"{_why(log, context, producer)}{only_told}"
-    )
+    blocker = f"the open transaction of {whose(name, producer, row.maybe('blocker_epoch'))}, {_why(log, context, producer)}{only_told}"
+    stands = f"The last stable offset stands at {row.maybe('lso')} of {row.maybe('hw')}"
+    if not records:
+        # Behind it lie its own records, open ones of others, or none at all.
+        return f"{stands} behind {blocker}: read_committed consumers get nothing from there on, though nothing committed waits there yet"
+    are = "is" if records == 1 else "are"
+    return f"{stands}: {count(records, 'committed or plain record')} behind it {are} held back by {blocker}"
 
 
 def _details(row: Row, old: Age) -> dict[str, object]:
@@ -135,7 +137,7 @@ def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
         return ""
     producer = row.number("blocker_producer_id")
     if hanging:
-        return remedies.abort(log, row.number("blocker_first_offset"), producer, context, sure=True)
+        return remedies.abort(log, row.number("blocker_first_offset"), producer, context)
     if context.lists(log, producer):
         return remedies.wait(log, producer, context)
     if (log.log_id, producer) not in context.open_spans:
