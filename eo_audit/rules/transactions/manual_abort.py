@@ -11,7 +11,7 @@ Legal look-alike: A coordinator's ABORT of a client that gave up: the coordinato
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.transactions.words import writer
+from eo_audit.rules.writers import ASKS, id_of, who
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -26,6 +26,7 @@ RULE = Rule(
     # The coordinator log has no trace of it: kafka-transactions.sh sends WriteTxnMarkers to the partition leader itself.
     where="marker_role = 'manual'",
     columns="instance_decision base_offset marker_coordinator_epoch",
+    asks=ASKS,
     informs=True,
     cause="an operator ended a hanging transaction on this partition",
     remedy="Nothing to abort. If the transaction was committed elsewhere, publish the records of this partition again.",
@@ -37,7 +38,7 @@ def explain(case: Case, context: "Context") -> Explanation:
     row = case.row
     decision = row.text("instance_decision")
     message = (
-        f"The ABORT at offset {row.maybe('base_offset')} for {writer(row, context)} was written by hand (coordinator epoch "
+        f"The ABORT at offset {row.maybe('base_offset')} for {who(case, context)} was written by hand (coordinator epoch "
         f"{row.maybe('marker_coordinator_epoch')}): no coordinator decision explains it"
     )
     if decision == "COMMIT":
@@ -46,5 +47,6 @@ def explain(case: Case, context: "Context") -> Explanation:
         message,
         severity="critical" if decision == "COMMIT" else "info",
         certainty="definite" if decision else "likely",
+        named=id_of(case, context),
         details={"markers": case.hits, "decision": decision, "coordinator_epoch": row.maybe("marker_coordinator_epoch")},
     )

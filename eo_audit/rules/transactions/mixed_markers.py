@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions.decisions import MARKER_COLUMNS, contradictions
-from eo_audit.words import count, offsets, shown
+from eo_audit.rules.writers import ASKS, id_of, named, of_transactions
+from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -28,6 +29,7 @@ RULE = Rule(
     find=contradictions,
     columns="marker_offset marker_type data_first_offset data_last_offset",
     found=MARKER_COLUMNS,
+    asks=ASKS,
     # Both would tell of the same data: here the transaction's own marker is wrong, there it is another's.
     silences=("T15",),
     speaks_for=("T05",),
@@ -47,11 +49,11 @@ def explain(case: Case, context: "Context") -> Explanation:
     row = case.row
     # Rows of two tables: a partition whose marker contradicts the decision, and a marker that contradicts another marker.
     if row.text("row_kind") == "marker":
-        return _mixed_in_data(case)
+        return _mixed_in_data(case, context)
     decision = context.decision(row.word("instance_id"))
     message = (
-        f"The coordinator decided {decision} for a transaction of {shown(row.text('transactional_id'))} (producer "
-        f"{row.maybe('producer_id')}), but offset {row.maybe('marker_offset')} of this partition says {row.word('marker_type')}: "
+        f"The coordinator decided {decision} for a transaction of {of_transactions(case, context)}, "
+        f"but offset {row.maybe('marker_offset')} of this partition says {row.word('marker_type')}: "
         f"{count(case.records, 'record')} at {offsets(row.maybe('data_first_offset'), row.maybe('data_last_offset'))} had the other fate"
     )
     details = {
@@ -63,11 +65,15 @@ def explain(case: Case, context: "Context") -> Explanation:
     return Explanation(message, details=details, transactional_id=row.text("transactional_id"))
 
 
-def _mixed_in_data(case: Case) -> Explanation:
+def _mixed_in_data(case: Case, context: "Context") -> Explanation:
     row = case.row
     message = (
-        f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} belongs to a transaction of producer "
-        f"{row.maybe('producer_id')} (marker epoch {row.maybe('producer_epoch')}) that ended the other way in another partition or "
+        f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} belongs to a transaction of "
+        f"{named(case, context)} (marker epoch {row.maybe('producer_epoch')}) that ended the other way in another partition or "
         "replica: without __transaction_state nobody knows which is right"
     )
-    return Explanation(message, details={"marker_type": row.text("marker_type"), "markers": case.hits, "mechanism": "data only"})
+    return Explanation(
+        message,
+        named=id_of(case, context),
+        details={"marker_type": row.text("marker_type"), "markers": case.hits, "mechanism": "data only"},
+    )
