@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
+from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.waiting import ONGOING, frees_at_ms
 from eo_audit.words import moment, shown
 
@@ -21,15 +22,15 @@ def wait(log: "Log", producer_id: int, context: "Context") -> str:
     if decided:
         return f"Wait: it is decided ({last.word('last_status')}) and the markers are being written. If that takes minutes, see C02."
     ask = f"Ask the owner of {shown(name)} to end its transaction"
-    asked = f"What the coordinator says now: {commands.describe(name)}. Do not abort it by hand: the coordinator still lists the partition."
+    ask_it = f"What the coordinator says now: {asked(last, context)}. Do not abort it by hand: the coordinator still lists the partition."
     if until is None:
-        return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {asked}"
+        return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {ask_it}"
     if now is not None and until < now:
         late = f"The coordinator should have aborted it at {moment(until, now)} (C01)."
-        return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {asked}"
+        return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {ask_it}"
     return (
         f"{ask}, or restart it: initTransactions() aborts what is open, the records of this transaction with it. Or wait: "
-        f"the coordinator aborts it at {moment(until, now)} at the latest. {asked}"
+        f"the coordinator aborts it at {moment(until, now)} at the latest. {ask_it}"
     )
 
 
