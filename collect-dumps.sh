@@ -400,12 +400,14 @@ while [ $# -gt 0 ]; do
       exit 0
       ;;
     -*) fail "unknown option $1 (--help lists them)" ;;
+    '') fail "a topic without a name (a variable that is not set?): name it, or leave the argument out for every partition" ;;
     *) asked="${asked:-|}$1|" ;;
   esac
   shift
 done
 
 [ -n "$out" ] || fail "say where to write: --out DIR"
+[ ! -e "$out" ] || [ -d "$out" ] || fail "--out $out is a file: name a folder for the dumps"
 if [ -n "$config" ]; then
   [ -r "$config" ] || fail "cannot read $config"
   if [ -z "$log_dirs" ]; then
@@ -544,7 +546,7 @@ if [ "$4" -ge "$free" ] && ! $force; then
 fi
 if $dry_run; then exit 0; fi
 
-mkdir -p "$into/.work/texts"
+mkdir -p "$into/.work/texts" 2>/dev/null || fail "cannot make $into: nothing was dumped"
 printf '%s\n' "This collection did not finish. The same command goes on where it stopped." "$command" >"$into/unfinished.txt"
 mv "$work"/* "$into/.work/"
 rmdir "$work"

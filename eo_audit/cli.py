@@ -3,45 +3,50 @@
 Exit codes: 0 pass, 1 fail, 2 unknown; 10 bad arguments, 11 bad input, 12 bad configuration, 20 crash; 130 interrupted.
 """
 
-import logging
-import os
 import signal
 import sys
-import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-from typer.exceptions import TyperException
+try:
+    import atexit
+    import logging
+    import os
+    import traceback
+    from collections.abc import Iterator, Sequence
+    from contextlib import contextmanager, suppress
+    from dataclasses import replace
+    from pathlib import Path
+    from typing import TYPE_CHECKING, Annotated
 
-from eo_audit import __version__
-from eo_audit.commands import reading
-from eo_audit.commands.arguments import (
-    AcceptedFile,
-    AsOf,
-    BreakLock,
-    ClusterName,
-    ConfigFile,
-    Dumps,
-    ForgetKey,
-    Out,
-    Policy,
-    complain,
-)
-from eo_audit.commands.moments import parse_moment
-from eo_audit.commands.setup import setup
-from eo_audit.config import DEFAULT_ACCEPTED
-from eo_audit.errors import CRASH, ArgumentError, AuditError, WarehouseError, of_machine
-from eo_audit.words import in_bytes, moment, visible
+    import typer
+    from typer.exceptions import TyperException
+
+    from eo_audit import __version__
+    from eo_audit.commands import reading
+    from eo_audit.commands.arguments import (
+        AcceptedFile,
+        AsOf,
+        BreakLock,
+        ClusterName,
+        ConfigFile,
+        Dumps,
+        ForgetKey,
+        Out,
+        Policy,
+        complain,
+    )
+    from eo_audit.commands.moments import parse_moment
+    from eo_audit.commands.setup import setup
+    from eo_audit.config import DEFAULT_ACCEPTED
+    from eo_audit.errors import CRASH, INTERRUPTED, VERDICT_GONE, ArgumentError, AuditError, InterruptionError, WarehouseError, of_machine
+    from eo_audit.words import in_bytes, moment, visible
+except KeyboardInterrupt:  # most of a short command is its imports
+    sys.stderr.write("eo-audit: interrupted before it began\n")
+    sys.exit(130)
 
 if TYPE_CHECKING:
     from eo_audit.pipeline import Options
 
 BAD_ARGUMENTS = ArgumentError.exit_code
-INTERRUPTED = 130
 
 app = typer.Typer(
     add_completion=False,
@@ -198,7 +203,15 @@ def _options(
         if accepted != DEFAULT_ACCEPTED and not accepted.is_file():
             raise ArgumentError(f"--accepted {accepted} is not there")
         told = Options(load(config), cluster, parse_moment(as_of), policy, progress, notice=complain, accepted=accepted)
-        yield replace(told, forget_key=forget_key, break_lock=break_lock)
+        try:
+            yield replace(told, forget_key=forget_key, break_lock=break_lock)
+        except KeyboardInterrupt as error:  # before Typer makes a bare number of it
+            raise InterruptionError(f"interrupted; {_what_stands(error)}") from None
+
+
+def _what_stands(error: BaseException) -> str:
+    """What became of the results of earlier runs when something ended this one."""
+    return VERDICT_GONE if VERDICT_GONE in getattr(error, "__notes__", ()) else "results of earlier runs are as they were"
 
 
 def _show_result(out: Path) -> int:
@@ -215,6 +228,8 @@ def _show_result(out: Path) -> int:
         show_result(build_content(results.verdict, results.findings, lambda *_: None), out, console())
         sys.stdout.write(f"\n{out / 'warehouse'} takes {in_bytes(results.warehouse.stored_bytes())}.\n")
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        raise InterruptionError(f"interrupted; the audit had finished, its results are in {out}") from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the verdict stands, whoever reads it
     return code
@@ -242,15 +257,15 @@ def run_command(arguments: Sequence[str]) -> int:
         complain(str(error))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted; results of earlier runs are as they were")
+        complain("interrupted; results of earlier runs are as they were")  # by a command that only reads
         return INTERRUPTED
     except Exception as error:
         refused = of_machine(error) or (f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else None)
         if refused is not None:
-            complain(f"{refused}; results of earlier runs are as they were, run it again when that is mended")
+            complain(f"{refused}; {_what_stands(error)}: run it again when that is mended")
             return WarehouseError.exit_code
         complain(f"crashed: {type(error).__name__}: {error}")
-        complain(f"at {_own_frames(error)}; this is a bug, results of earlier runs are as they were")
+        complain(f"at {_own_frames(error)}; this is a bug; {_what_stands(error)}")
         return CRASH
 
 
@@ -263,7 +278,32 @@ def _own_frames(error: Exception) -> str:
 
 def main() -> None:
     """The `eo-audit` program."""
+    listens = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in the background of a shell
+    if listens:
+        signal.signal(signal.SIGINT, _interrupt)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first one runs last: then Python hears nothing more
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs the stack of the call that Ctrl-C interrupts
     # `eo-audit export ... | head` ends like any other program of a pipe.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(run_command(sys.argv[1:]))
+    try:
+        code = run_command(sys.argv[1:])
+    except KeyboardInterrupt:  # between two of its lines
+        code = INTERRUPTED
+    with suppress(OSError):
+        sys.stdout.flush()
+    if listens:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(code))  # all is said: whoever does not wait for Java's end gets the same code
+    sys.exit(code)
+
+
+def _interrupt(*_: object) -> None:
+    """Ctrl-C ends the work, and what it has begun is cleaned up; a second one does not wait for that."""
+    signal.signal(signal.SIGINT, _interrupt_again)
+    raise KeyboardInterrupt
+
+
+def _interrupt_again(*_: object) -> None:
+    shows_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # progress hides it
+    # Not through `sys.stderr`, which may be at work. What a kill leaves is taken back by the next run, and so is this.
+    os.write(2, f"{shows_cursor}eo-audit: interrupted again, stopped at once; the next run takes back what is half done\n".encode())
+    os._exit(INTERRUPTED)

@@ -4,7 +4,8 @@ AuditError
 ├── ArgumentError       10  a bad argument
 ├── InputError          11  a path or a set of dumps that cannot be audited
 ├── ConfigurationError  12  a policy, configuration or schema that cannot be used
-└── WarehouseError      11  results that cannot be read or written (locked, missing, of another version)
+├── WarehouseError      11  results that cannot be read or written (locked, missing, of another version)
+└── InterruptionError   130  Ctrl-C, and what became of the results
 
 A bad *line* is data and never an exception. Any other exception is a crash: 20.
 """
@@ -14,6 +15,10 @@ import os
 
 PASS, FAIL, UNKNOWN = 0, 1, 2
 CRASH = 20
+INTERRUPTED = 130
+
+# A note on whatever ended a run that had removed verdict.json: findings.jsonl and the report are written just before the new one.
+VERDICT_GONE = "findings and report of the last finished audit stand, verdict.json is gone until a run has ended"
 
 
 class AuditError(Exception):
@@ -44,6 +49,12 @@ class WarehouseError(AuditError):
     """Results that are locked, missing or of another version."""
 
     exit_code = 11
+
+
+class InterruptionError(AuditError):
+    """Ctrl-C, with what became of the results."""
+
+    exit_code = INTERRUPTED
 
 
 # What a machine may refuse at any moment: its disk is full, over quota, read-only or broken.

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from eo_audit.audit.policy import load as load_policy
 from eo_audit.audit.unread import holds_dumps
 from eo_audit.config import DEFAULT_ACCEPTED, Config, load
 from eo_audit.dump.discovery import Discovery, look_through
-from eo_audit.errors import InputError, WarehouseError
+from eo_audit.errors import VERDICT_GONE, InputError, WarehouseError
 from eo_audit.ingest.step import check_brokers, ingest_files
 from eo_audit.store import upkeep
 from eo_audit.store.delta_table import DamagedError
@@ -219,11 +219,23 @@ def writing(
             options.notice(f"an earlier run in {out} died before it had finished: what it left half done is taken back")
         for sentence in before.lost:
             options.notice(sentence)
-        if not keeps_verdict:
-            (warehouse.out / "verdict.json").unlink(missing_ok=True)  # nobody reads yesterday's verdict of a run that dies today
-        if isinstance(starting, Starting) and starts_spark and not keeps_verdict:
-            starting.begin()
-        yield warehouse
+        with nullcontext() if keeps_verdict else _without_verdict(warehouse.out / "verdict.json"):
+            if isinstance(starting, Starting) and starts_spark and not keeps_verdict:
+                starting.begin()
+            yield warehouse
+
+
+@contextmanager
+def _without_verdict(path: Path) -> Iterator[None]:
+    """Remove verdict.json, so that nobody reads yesterday's verdict of a run that dies today; whatever ends the run tells of it."""
+    stood = path.exists()
+    try:
+        path.unlink(missing_ok=True)
+        yield
+    except BaseException as error:
+        if stood and not path.exists():
+            error.add_note(VERDICT_GONE)
+        raise
 
 
 def stored_bytes(dumps: Discovery) -> int:

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -216,15 +217,21 @@ def test_gzip(log_dir: Path, tool: Path, tmp_path: Path) -> None:
         (["--out", "OUT", "--log-dir", "LOGS", "orders-0", "odrers"], "holds no odrers (near: orders): nothing was dumped"),
         (["--out", "OUT", "--log-dir", "LOGS", "orders-9"], "holds no orders-9 (it holds other partitions of orders): nothing was dumped"),
         (["--out", "OUT", "--log-dir", "LOGS", "zebra", "orders"], "holds no zebra: nothing was dumped"),
+        (["--out", "OUT", "--log-dir", "LOGS", ""], "a topic without a name"),
+        (["--out", "OUT", "--log-dir", "LOGS", "orders", ""], "a topic without a name"),
+        (["--out", "FILE", "--log-dir", "LOGS"], "is a file: name a folder for the dumps"),
+        (["--out", "FILE", "--log-dir", "LOGS", "--dry-run"], "is a file: name a folder for the dumps"),
+        (["--out", "FILE/below", "--log-dir", "LOGS"], "cannot make "),
     ],
 )
 def test_bad_arguments_do_nothing(arguments: list[str], said: str, log_dir: Path, tool: Path, tmp_path: Path) -> None:
-    places = {"OUT": str(tmp_path / "out"), "LOGS": str(log_dir)}
+    (file := tmp_path / "a file").write_text("held")
+    places = {"OUT": str(tmp_path / "out"), "LOGS": str(log_dir), "FILE": str(file), "FILE/below": str(file / "below")}
     tail = [] if "--kafka-dump-log" in arguments or "--out" not in arguments[:-1] else ["--kafka-dump-log", str(tool)]
     done = collect(*tail, *[places.get(argument, argument) for argument in arguments])
     assert done.returncode == 2
-    assert said in done.stderr
-    assert not (tmp_path / "out").exists()
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists() and not (tmp_path / "calls").exists() and file.read_text() == "held"
 
 
 def test_nothing_is_overwritten(log_dir: Path, tool: Path, tmp_path: Path) -> None:
@@ -245,6 +252,21 @@ def test_a_dry_run_says_what_there_is_to_do_and_does_nothing(log_dir: Path, tool
     assert f"  orders-0: {len(sizes)} files, {sum(sizes)} bytes" in said
     assert said[0].startswith("4 partitions, ") and " of text; " in said[0] and f"are free at {tmp_path / 'out'}" in said[0]
     assert not (tmp_path / "out").exists() and not (tmp_path / "calls").exists()
+
+
+def test_a_run_says_how_much_it_will_be_before_it_begins(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """It ends at the first call of the tool, so what it has said by then it said before. The sample makes of each byte two."""
+    (tmp_path / "calls.hook").write_text("import os, signal; os.killpg(0, signal.SIGKILL)")
+    arguments = ["--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "orders-0"]
+    process = subprocess.run(["sh", ROOT / "collect-dumps.sh", *arguments], capture_output=True, text=True, check=False, process_group=0)
+    assert process.returncode == -signal.SIGKILL
+    said = re.match(r"4 partitions, (\d+) files, ([\d.]+ \wB): about ([\d.]+ \wB) of text; ([\d.]+ \wB) are free at ", process.stdout)
+    assert said is not None, process.stdout
+    taken = {"orders-0", *(path.name for path in log_dir.glob("__[tc]*"))}
+    dumped = [path for path in log_dir.glob("*/*") if path.parent.name in taken and path.suffix in (".log", ".snapshot", ".txnindex")]
+    kilobytes = sum(path.stat().st_size for path in dumped) / 1024
+    assert int(said[1]) == len(dumped)
+    assert said[2] == f"{kilobytes:.0f} KB" and said[3] == f"{2 * kilobytes:.0f} KB"
 
 
 def test_what_does_not_fit_is_not_begun(log_dir: Path, tool: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eo_audit.commands.arguments import Out, complain
+from eo_audit.commands.arguments import Docs, Expectations, Out, ToFile, complain
 from eo_audit.config import DEFAULT_ACCEPTED
 from eo_audit.errors import InputError, WarehouseError
 
@@ -61,10 +61,8 @@ def report(out: Out = Path("out")) -> None:
 
 def gate(
     out: Out = Path("out"),
-    expectations: Annotated[
-        Path | None, typer.Option("--expectations", metavar="DIR", help="Suites of Great Expectations, instead of conf/expectations.")
-    ] = None,
-    docs: Annotated[Path | None, typer.Option("--docs", metavar="DIR", help="Where the Data Docs go, instead of DIR/data-docs.")] = None,
+    expectations: Expectations = None,
+    docs: Docs = None,
 ) -> None:
     """The data-quality gate over the results in --out: exit code 0 met, 1 not met, 2 met, but the verdict is unknown."""
     from eo_audit.config import conf_folder
@@ -84,7 +82,7 @@ def accept(
     why: Annotated[str, typer.Option("--why", help="Why, for whoever reads the report.")],
     until: Annotated[str, typer.Option("--until", metavar="DAY", help="The last day (UTC), such as 2026-12-31; then it counts again.")],
     out: Out = Path("out"),
-    file: Annotated[Path, typer.Option("--file", metavar="FILE", help="Where it is written down.")] = DEFAULT_ACCEPTED,
+    file: ToFile = DEFAULT_ACCEPTED,
 ) -> None:
     """Accept known findings: they are still found and shown, and fail no audit until a day.
 
@@ -96,6 +94,8 @@ def accept(
 
     if not file.absolute().parent.is_dir():
         raise InputError(f"--file {file} cannot be written: there is no folder {file.parent}")
+    if file.is_dir():
+        raise InputError(f"--file {file} is a folder: name a file in it, such as {file / DEFAULT_ACCEPTED}")
     # The finding is looked up in the results: an id with a slip in it would accept nothing, in silence.
     results = eo_audit.open(out)
     as_of_ms = maybe(results.verdict, "as_of_ms")

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from eo_audit.dump.dialects import DUMPING, BatchLine, RecordLine, batch_line, record_line
+from eo_audit.dump.log_owed import is_last, is_next, owed_records, owes_base_offset
 from eo_audit.dump.log_records import Decoder, Ending, Rules, cut_by_exception, endings
 from eo_audit.dump.log_text import Window
 from eo_audit.dump.messages import MAX_QUOTE, Message, detail_of, message_of
@@ -89,12 +90,18 @@ class Group:
         self.failure, self.failed_at, self.unread_end, self.verified = failure, at, unread_end, False
 
     def keep_what_is_sure(self) -> None:
-        """Of a batch that does not close only the first record line is surely the tool's own: the others may be its header keys."""
-        if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED) and self.records:
-            del self.records[1 if self.records[0].line.offset == self.line.base_offset or not _owes_base_offset(self.line) else 0 :]
+        """Of a batch that does not close only the first record line is surely the tool's own: the others may be its header keys. So may a
+        message, unless the batch's first record stands behind it, be the payload of a record of which the line was lost."""
+        if self.failure in (Failure.MISSING, Failure.UNDELIMITED, Failure.TRUNCATED):
+            first = next((record for record in self.records[:1] if self._is_sure(record)), None)
+            self.records = [] if first is None else [first]
             end = self.records[0].ending.end if self.records else self.line_end
             self.messages = [message for message in self.messages if message[1] <= end]
             self.end = self.failed_at = end
+
+    def _is_sure(self, first: Record) -> bool:
+        told = any(start < first.start for start, _, _ in self.messages)
+        return first.line.offset == self.line.base_offset or not (told or owes_base_offset(self.line))
 
     @property
     def lost(self) -> bool:
@@ -111,18 +118,6 @@ class Group:
     def next_position(self) -> int:
         """What the next batch line must print as its position."""
         return self.line.position + self.line.size_bytes
-
-
-def _owes_base_offset(line: BatchLine) -> bool:
-    """Must the first record line behind a batch line print its base offset, or else was lost?"""
-    if line.magic < 2:
-        return False
-    last = line.last_offset - line.base_offset
-    first_sequence = -1 if line.base_sequence is None else line.base_sequence
-    # Kafka DefaultRecordBatch.lastSequence: where the line says something else, it is damaged, and its offsets tell nothing of the cleaner.
-    contradicted = line.last_sequence != (-1 if first_sequence < 0 else (first_sequence + last) % 2**31)
-    # A batch with a record for each of its offsets was not thinned out by the cleaner.
-    return contradicted or (line.record_count or 0) > last
 
 
 def follower(window: Window, at: int, position: int) -> Follower:
@@ -176,14 +171,6 @@ def whole_message(window: Window, at: int) -> tuple[int, Message] | None:
         end, message = behind, replace(message, text=f"{message.text}\n{detail.text}"[:MAX_QUOTE])
     # What looks like one more line of a stack and is none shows that none of them is: a payload has text behind it.
     return None if window.text.startswith(_FRAME, end) else (end, message)
-
-
-def owed_records(line: BatchLine) -> int | None:
-    """Records the batch must print; None where its line does not say (a compressed wrapper of magic 0 or 1)."""
-    if line.magic < 2:
-        # DumpLogSegments prints the wrapper as one batch line, and then each message inside it.
-        return 1 if line.codec == "none" else None
-    return max(line.record_count or 0, 0)
 
 
 def _varint(value: int) -> int:
@@ -259,8 +246,8 @@ def greedy_group(window: Window, start: int, line: BatchLine, profile: Profile) 
         group.shallow, group.verified = True, None
         return group
     rules, owed = profile.rules(line), owed_records(line)
-    while owed is None or len(group.records) < owed:
-        if not _next_record(window, group, rules, owed):
+    while len(group.records) < owed if owed is not None else not (group.records and is_last(line, group.records[-1].line)):
+        if not _next_record(window, group, rules):
             break
         rules = learned(rules, group.records)
     return group
@@ -286,19 +273,18 @@ def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
     return record < 0 or 0 <= section < record
 
 
-def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -> bool:
+def _next_record(window: Window, group: Group, rules: Rules) -> bool:
     """Read the next record, or a message between two; False when there is none, or its end cannot be told (then the group failed)."""
     at = group.end
     if at >= len(window.text):
         window.reach(at + 1)
-        if owed is not None:
-            group.fail(Failure.TRUNCATED, at, at)
+        group.fail(Failure.TRUNCATED, at, at)
         return False
     window.structural(at)
     line = record_line(window.text, at)
     if line is None:
-        return owed is not None and _between(window, group)
-    if not _is_next(group, line):
+        return _between(window, group)
+    if not is_next(group.line, group.records[-1].line if group.records else None, line):
         group.fail(Failure.MISSING, at, at)
         return False
     window.overshoot = False
@@ -316,13 +302,6 @@ def _next_record(window: Window, group: Group, rules: Rules, owed: int | None) -
     return True
 
 
-def _is_next(group: Group, line: RecordLine) -> bool:
-    """Is it an offset of the batch, behind the record before? With as many records as offsets each is then the next."""
-    batch, before = group.line, group.records
-    least = before[-1].line.offset + 1 if before else batch.base_offset
-    return batch.magic < 2 or least <= line.offset <= batch.last_offset
-
-
 def _is_file_end(window: Window) -> bool:
     window.reach(len(window.text) + 1)
     return True
@@ -332,11 +311,13 @@ def _between(window: Window, group: Group) -> bool:
     """No record line where one is owed: a message of the tool may stand between, an exception ends the batch, or the file does."""
     at = group.end
     found = message_at(window, at)
-    if found and found[1].text_kind != "exception":
+    died = found is not None and found[1].text_kind == "exception"
+    # No count tells that a wrapper has a record behind it: of one that was lost it may be the payload.
+    if found and not died and owed_records(group.line) is not None:
         group.messages.append((at, *found))
         group.end = found[0]
         return True
-    if found and not goes_on(window, found[0]):
+    if found and died and not goes_on(window, found[0]):
         group.fail(Failure.EXCEPTION, at, at)
     elif window.text.find(b"\n", at) < 0 and _is_file_end(window):
         group.fail(Failure.TRUNCATED, at, len(window.text))

@@ -1,13 +1,18 @@
 """Is a reading by lines alone the text of a decoder nobody knows? Or plain text that was damaged, which it would swallow?"""
 
+import re
+from collections.abc import Iterator
+
 from eo_audit.dump.dialects import DUMPING, PREAMBLE, batch_line, record_line
-from eo_audit.dump.framing import Group, Profile, Record, greedy_group
+from eo_audit.dump.framing import Follower, Group, Profile, Record, follower, greedy_group
 from eo_audit.dump.log_closing import closers
 from eo_audit.dump.log_records import Rules, endings, forms
 from eo_audit.dump.log_text import Window
 
 # A number of up to eight bytes prints as many digits by chance.
 _TELLING = 8  # bytes of a key or value whose text has just that length
+_BATCH = re.compile(rb"^(?:baseOffset|offset): ", re.MULTILINE)
+_LONGEST_BEGINNING = len("baseOffset: ")
 _DAMAGED = 64  # bytes that damage may have put into plain text, or taken
 
 
@@ -62,7 +67,8 @@ def _holds_own_line(window: Window, record: Record) -> bool:
 
 
 def _is_nearly_plain(window: Window, group: Group, rules: Rules) -> bool:
-    """Would plain text of the last record, but for a few bytes, end further on where a batch may end?"""
+    """Would plain text of the last record, but for a few bytes, end further on where a batch may end? Or just there where a batch line
+    stands whose position damage may have changed?"""
     record = group.records[-1].line
     form = forms(record, rules)[0]
     begin = record.end if record.sequence is None else window.text.find(b"]", record.end, group.end) + 1
@@ -71,12 +77,31 @@ def _is_nearly_plain(window: Window, group: Group, rules: Rules) -> bool:
     if limit <= group.end or max(record.key_size, 0) + max(record.value_size, 0) > rules.size_limit:
         return False
 
-    def may_end(end: int) -> bool:
+    def may_end(end: int, damaged: int = 0) -> bool:
         text = window.text[begin:end].removesuffix(b"\n")
         shortest = len(text) - 2 * text.count(b"\xef\xbf\xbd") - window.crlf * text.count(b"\r")
-        return shortest - _DAMAGED <= size <= len(text) + 3 * text.count(b"?") + _DAMAGED
+        return shortest - damaged <= size <= len(text) + 3 * text.count(b"?") + damaged
 
-    return any(may_end(end) for end in closers(window, group.end, limit, group.next_position, weak=True))
+    if any(may_end(end, _DAMAGED) for end in closers(window, group.end, limit, group.next_position, weak=True)):
+        return True
+    # A batch line at the next position is proof. A section is none: the text of a payload looks like one where a batch line behind it
+    # prints position 0, and that may be the batch line that is owed.
+    if follower(window, group.end, group.next_position) is Follower.BATCH:
+        return False
+    return any(may_end(end) for end in _batch_lines(window, group.end, limit))
+
+
+def _batch_lines(window: Window, start: int, stop: int) -> Iterator[int]:
+    """Starts of the batch lines in a stretch of text, at any position.
+
+    Raises:
+        NeedMore: the stretch goes on behind the window.
+    """
+    for found in _BATCH.finditer(window.text, start, stop + _LONGEST_BEGINNING):
+        window.structural(found.start())
+        if batch_line(window.text, found.start()) is not None:
+            yield found.start()
+    window.reach(stop + _LONGEST_BEGINNING)
 
 
 def _is_measured(window: Window, record: Record, rules: Rules) -> bool:

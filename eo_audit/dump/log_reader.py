@@ -304,7 +304,7 @@ class Reader(Progress):
             return self._cut(at, "truncated_line")
         # An empty line puts nothing into doubt.
         if not self.window.text[at:behind].strip(b"\r\n"):
-            self._unread(at, behind, reason)
+            self._unread(at, behind, "blank_line" if reason == "unknown_line" else reason)
             return behind
         self._lose(at, reason)
         return at
@@ -327,7 +327,7 @@ class Reader(Progress):
             return behind
         row = snapshot_row(line) if kind == "snapshot" else txnindex_row(line) if kind == "txnindex" else None
         if row is None:
-            return self._message(at, section) or self._skip(at, "unknown_line")
+            return self._message(at, section) or self._skip(at, "unknown_line" if line else "blank_line")
         self._close_unread(at)
         self.facts.entry(at, behind, section=section, row=dict(row), index=self.entries)
         self.entries += 1

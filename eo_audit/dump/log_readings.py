@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from eo_audit.dump.dialects import BatchLine, RecordLine, record_line
-from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED, Profile, Record, least_size, owed_records
+from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED, Profile, Record, least_size
 from eo_audit.dump.kernel_scan import Ints
 from eo_audit.dump.log_ends import ends_of
 from eo_audit.dump.log_marks import Marks
+from eo_audit.dump.log_owed import is_last, is_next, owed_records
 from eo_audit.dump.log_records import LINES_LIMIT, Ending, Rules, endings, special_endings
 from eo_audit.dump.log_text import Window
 
@@ -94,10 +95,9 @@ class Search:
         # A layer for each record of the batch: places reached behind that many records. Two ways to one place go on as one, so the work
         # grows with the places and not with the ways, of which hostile text has exponentially many.
         while found.layers[-1] and (owed is None or len(found.layers) <= owed):
-            last = len(found.layers) == owed
             layer: dict[int, Place] = {}
             for at, place in sorted(found.layers[-1].items()):
-                looked_through = self._step(at, place, layer, rules, index=len(found.layers) - 1, last=last)
+                looked_through = self._step(at, place, layer, rules, index=len(found.layers) - 1)
                 furthest = max(furthest, at + looked_through)
                 text, steps = text - looked_through, steps - 1
                 # The budget follows the text that the batch really has: honest batches of any size stay within it, and a forged one cannot
@@ -106,26 +106,28 @@ class Search:
                     found.given_up = True
                     return found
             found.layers.append(layer)
-            if last or owed is None:
+            if owed is None or len(found.layers) > owed:
                 self._close(found)
         return found
 
     def _close(self, found: Readings) -> None:
         for end, place in found.layers[-1].items():
-            if owed_records(self.line) is not None or (place.ending is not None and self._closes(end)):
+            # What is the last of a batch was asked whether it closes: see `_stops_at`.
+            if place.line is not None and self._is_last(place.line, len(found.layers) - 2):
                 found.ends[end] = found.ends.get(end, 0) + place.ways
                 found.depth[end] = len(found.layers) - 1
 
     def _closes(self, end: int) -> bool:
         return end in self.closers(end - 1, end)
 
-    def _step(self, at: int, place: Place, layer: dict[int, Place], rules: Rules, *, index: int, last: bool) -> int:
+    def _step(self, at: int, place: Place, layer: dict[int, Place], rules: Rules, *, index: int) -> int:
         """Read the record line at `at`, if it can be the next of the batch; the bytes looked through."""
         window = self.window
         window.structural(at)
         record = record_line(window.text, at)
         if record is None or not self._is_next(record, index, place):
             return 1
+        last = self._is_last(record, index)
         rules = replace(rules, header_limit=self._header_limit(record, place))
         sizes = max(record.key_size, 0) + max(record.value_size, 0)
         if sizes > rules.size_limit:
@@ -158,7 +160,7 @@ class Search:
         if last:
             return self._closes(end)
         wanted = b"| offset: %d " % (self.line.base_offset + index + 1) if self._dense else b"| offset: "
-        return self.window.text.startswith(wanted, end) or (owed_records(self.line) is None and self._closes(end))
+        return self.window.text.startswith(wanted, end)
 
     def _add_all(self, found: Iterable[Ending], at: int, record: RecordLine, place: Place, layer: dict[int, Place]) -> None:
         plain = self.line.codec == "none" and self.line.magic == 2
@@ -183,15 +185,12 @@ class Search:
         return printed - 2 * text.count(b"\xef\xbf\xbd", start, end) - (text.count(b"\r\n", start, end) if self.window.crlf else 0)
 
     def _is_next(self, record: RecordLine, index: int, place: Place) -> bool:
-        line = self.line
-        if line.magic < 2:
-            return record.sequence is None
-        if record.sequence is None or not line.base_offset <= record.offset <= line.last_offset:
-            return False
-        if self._dense:
-            return record.offset == line.base_offset + index
         # The cleaner takes records out of a batch and leaves its first and last offset as they were: what is left has gaps and still grows.
-        return place.line is None or record.offset > place.line.offset
+        return is_next(self.line, place.line, record) and (not self._dense or record.offset == self.line.base_offset + index)
+
+    def _is_last(self, record: RecordLine, index: int) -> bool:
+        owed = owed_records(self.line)
+        return is_last(self.line, record) if owed is None else index + 1 == owed
 
     @property
     def _dense(self) -> bool:
@@ -225,6 +224,4 @@ class Search:
         while at >= 0:
             stops.append(at + 1)
             at = window.text.find(wanted, at + 1, limit)
-        if owed_records(self.line) is None:
-            stops = sorted({*stops, *self.closers(record.end, limit)})
         return np.array(stops, dtype=np.int64)

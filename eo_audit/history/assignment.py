@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import clocked
 from eo_audit.history.marker_match import DUMPED_AFTER, DUMPED_BEFORE, INSTANCE_TYPE, MARKER_TYPE
+from eo_audit.history.reach import STOPPED_TOGETHER
 
 OPEN_END = 2**62  # the place of what no marker has ended yet
 
@@ -86,7 +87,18 @@ def judged_events(
         .join(reach, ["cluster", "producer_id"], "left")
         .transform(lambda frame: clocked(frame, rows, clock_offsets))
     )
-    return _judged(_with_candidates(events.repartition("replica_log_id", "producer_id")), whole_logs)
+    strangers = _other_coordinators(matched, reach)
+    told = whole_logs.join(strangers, "cluster", "left").withColumn("other_coordinator", F.expr("coalesce(has_strangers, false)"))
+    return _judged(_with_candidates(events.repartition("replica_log_id", "producer_id")), told)
+
+
+def _other_coordinators(matched: DataFrame, reach: DataFrame) -> DataFrame:
+    """Clusters in which a coordinator wrote markers of producers that the coordinator's log does not know."""
+    # An ABORT with the epoch of the data may be a hand's (`kafka-transactions.sh abort`).
+    raised = "marker.closes AND marker.epoch - marker.data_epoch BETWEEN 1 AND 2"
+    strangers = matched.where(f"kind = 2 AND (marker.type = 'COMMIT' OR coalesce({raised}, false))")
+    unknown = strangers.join(reach, ["cluster", "producer_id"], "left_anti")
+    return unknown.select("cluster").distinct().selectExpr("cluster", "true AS has_strangers")
 
 
 def _sides(matched: DataFrame) -> DataFrame:
@@ -131,7 +143,6 @@ def _with_candidates(events: DataFrame) -> DataFrame:
             "*",
             f"max(ambiguous) OVER (PARTITION BY {_LOG}) AS of_doubtful",
             f"min(legal) OVER (PARTITION BY {_LOG}) AS all_legal",
-            f"coalesce(bool_or(marker.type = 'COMMIT') OVER (PARTITION BY {_LOG}), false) AS has_commits",
             f"coalesce(last(claims, true) OVER ({backwards} {_BACK}), {OPEN_END}L) AS ends_candidate",
             f"last({ends}, true) OVER ({side} {_EARLIER}) AS before",
             f"last(marker, true) OVER ({side} {_EARLIER}) AS marker_before",
@@ -178,21 +189,24 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         AND coalesce(known_from_epoch = newest_coordinator_epoch, true) AND coalesce(place >= newest_from_offset, true)"""
     begins = f"""(known_from_ms IS NULL OR coalesce({by_known_clock}
         AND coalesce({sealed}, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unheard_ms, true))"""
-    dumped_behind = f"(coalesce(clean_end AND coordinator_clean_end, false) OR {DUMPED_BEFORE})"
+    dumped_behind = f"({STOPPED_TOGETHER} OR {DUMPED_BEFORE})"
     by_order = "coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false)"
     by_time = f"coalesce({sealed} + unsure_ms <= known_until_ms, false)"
     behind = f"{dumped_behind} OR {by_order} OR {by_time} OR {ENDS_CANDIDATE}"
     unseen = "coalesce(place >= sent_unseen_from, false)"
-    to_the_end = f"({dumped_behind} OR {by_order} OR NOT {unseen}) AND ({behind})"
+    # A marker that only a coordinator writes, of a transaction that its log does not tell of: the log was cut, whenever it was dumped.
+    to_the_end = f"({by_order} OR NOT {unseen}) AND ({behind})"
     told = f"(before IS NOT NULL OR {begins}) AND {to_the_end}"
     # What the coordinator's log no longer tells had ended when the oldest entry left of the producer was written: where this log goes on
     # behind that, by the clocks or by the marker of a later decision, the end would be here.
-    reaches_head = f"""coalesce(clean_end AND coordinator_clean_end, false) OR {DUMPED_AFTER}
+    reaches_head = f"""{STOPPED_TOGETHER} OR {DUMPED_AFTER}
         OR coalesce(newest_decision_offset > known_from_offset, false)
         OR coalesce(greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms - unsure_ms >= known_from_ms, false)"""
     ended_here = f"before IS NOT NULL OR {begins} OR {reaches_head}"
-    # Only a coordinator writes COMMIT markers: one that knows nothing of the producer is not the one that did.
-    in_whole = f"whole AND NOT has_commits AND ((clean_end AND whole_clean_end) OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
+    # A coordinator that knows nothing of a producer whose markers only a coordinator can have written is not the one that did, and its log,
+    # made anew, tells of no producer before.
+    stopped_behind = STOPPED_TOGETHER.replace("stopped_with", "whole_stopped_with")
+    in_whole = f"whole AND NOT other_coordinator AND ({stopped_behind} OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"
@@ -207,15 +221,7 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), {told}, coalesce({in_whole}, false)) AS known",
         # Its end may stand behind all that the coordinator's log tells.
         f"{dumped_behind} OR coalesce(place <= told_up_to_offset, false) OR {by_time} AS end_is_told",
-        f"""CASE WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL AND NOT ({_is_young(sealed)})))
-                THEN 'clocks_apart'
-            WHEN is_ambiguous AND marker IS NULL AND closer IS NULL THEN 'live_tail'
-            WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted') WHEN known THEN NULL
-            WHEN coalesce(has_story, false) AND before IS NULL AND NOT {begins} THEN 'coordinator_compacted'
-            WHEN NOT coalesce(has_story, false) AND NOT whole
-                THEN IF(only_cleaned AND coalesce(marker, closer) IS NOT NULL, 'coordinator_compacted', 'no_coordinator')
-            WHEN NOT coalesce(has_story, false) AND has_commits THEN 'other_coordinator'
-            WHEN {_is_young(sealed)} THEN 'live_tail' ELSE 'dumped_apart' END AS why_unknown""",
+        f"{_why_unknown(sealed, begins)} AS why_unknown",
         # An older transaction, of which the coordinator's log tells no more, would have ended what is open here.
         f"NOT is_ambiguous AND IF(coalesce(has_story, false), ({to_the_end}) AND ({ended_here}), known) AS known_to_the_end",
         # What a marker ended that nobody can place is nobody's whom we know.
@@ -232,12 +238,26 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     )
 
 
+def _why_unknown(at: str, begins: str) -> str:
+    """Null where it is known."""
+    return f"""CASE WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL AND NOT ({_is_young(at)})))
+            THEN 'clocks_apart'
+        WHEN is_ambiguous AND marker IS NULL AND closer IS NULL THEN 'live_tail'
+        WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted') WHEN known THEN NULL
+        WHEN coalesce(has_story, false) AND before IS NULL AND NOT {begins} THEN 'coordinator_compacted'
+        WHEN NOT coalesce(has_story, false) AND NOT whole
+            THEN IF(only_cleaned AND coalesce(marker, closer) IS NOT NULL, 'coordinator_compacted', 'no_coordinator')
+        WHEN NOT coalesce(has_story, false) AND other_coordinator THEN 'other_coordinator'
+        WHEN {_is_young(at)} THEN 'live_tail' ELSE 'dumped_apart' END"""
+
+
 def _is_young(at: str) -> str:
     """No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log."""
     until = "IF(coalesce(has_story, false), known_until_ms, whole_until_ms)"
     began = "began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms"
     ended = f"coalesce({at} - {until} <= max_transaction_timeout_ms, false)"
-    return f"{ended} OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false))"
+    # Nothing was going on where the broker had been stopped.
+    return f"NOT clean_end AND ({ended} OR (marker IS NULL AND closer IS NULL AND coalesce({began}, false)))"
 
 
 def _marker_role() -> str:

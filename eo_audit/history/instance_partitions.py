@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import farthest
 from eo_audit.history.marker_match import DUMPED_AFTER
+from eo_audit.history.reach import STOPPED_TOGETHER, coordinator_logs
 from eo_audit.store.schemas import schema
 
 _ADDRESS = "section_id, byte_offset, length"
@@ -64,12 +65,8 @@ def instance_partitions(
     """
     seen = rows.where("instance_id IS NOT NULL").groupBy("instance_id", "replica_log_id").agg(*_named(_SEEN))
     logs = F.broadcast(_logs(replica_logs, coverage, rows))
-    coordinators = F.broadcast(
-        replica_logs.selectExpr(
-            *("replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
-            *("noted_at AS coordinator_noted_at", "clean_end AS coordinator_clean_end"),
-        )
-    )
+    of_coordinator = ("coordinator_log_id", "coordinator_broker", "coordinator_dumped_at_ms", "coordinator_noted_at", "stopped_with")
+    coordinators = F.broadcast(coordinator_logs(replica_logs, clusters).select(*of_coordinator))
     latest = F.broadcast(reach.groupBy("coordinator_log_id").agg(F.max("coordinator_latest_ms").alias("coordinator_latest_ms")))
     expected = (
         _expected(instances, clusters)
@@ -180,7 +177,7 @@ def _logs(replica_logs: DataFrame, coverage: DataFrame, rows: DataFrame) -> Data
         "newest_clock_at": f"max_by(base_offset, {broker_clock})",
     }
     ages = rows.groupBy("replica_log_id").agg(*_named(ends))
-    kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "uncleaned_from")
+    kept = ("replica_log_id", "cluster", "broker", "topic", "partition", "first_offset", "tail_intact", "is_empty", "uncleaned_from")
     told = ("newest_broker_clock_ms", "dumped_at_ms", "noted_at", "clean_end", "first_leader_epoch")
     return (
         replica_logs.select(*kept, *told)
@@ -202,16 +199,16 @@ def _head_seen() -> str:
 def _covered() -> str:
     """Whether the place of the marker was dumped.
 
-    Order proves it: a marker of a transaction that the same coordinator decided after the completion stands in the log. So does a stop of
-    both brokers, or one broker's clock when it dumped both logs; clocks of two brokers only by more than they may have moved, and only what
-    stands behind the newest marker of a known transaction: what is before it is older than all that was decided later. What ended later and
-    by an earlier time was ended by a clock that had been set back. One time for a
-    whole collection proves nothing: its files were read over minutes.
+    Order proves it: a marker of a transaction that the same coordinator decided after the completion stands in the log. So does one stop of
+    both logs, or one broker's clock when it dumped both; clocks of two brokers only by more than they may have moved, and only what stands
+    behind the newest marker of a known transaction: what is before it is older than all that was decided later. What ended later and by an
+    earlier time was ended by a clock that had been set back. An empty log has no clock but that of its own dump. One time for a whole
+    collection proves nothing: its files were read over minutes.
     """
     # Another marker has ended its data: its own can no longer do so.
     past_end = f"""coalesce(data_closed, false) OR coalesce(newest_decision_offset > ended_at_offset, false)
-        OR coalesce(clean_end AND coordinator_clean_end, false)
-        OR {DUMPED_AFTER}
+        OR {STOPPED_TOGETHER}
+        OR {DUMPED_AFTER} OR coalesce(is_empty AND dumped_at_ms >= ended_ms + margin_ms, false)
         OR coalesce(pair_leader_epoch = leader_epoch AND pair_coordinator_epoch <=> end_leader_epoch
             AND newest_clock_at > told_up_to_offset AND newest_broker_clock_ms - ahead_ms >= ended_ms + margin_ms
             AND (ended_ms >= newest_decision_ms OR newest_decision_ms IS NULL), false)"""
@@ -224,7 +221,7 @@ def _covered() -> str:
         WHEN NOT (tail_intact AND ({past_end})) THEN 'tail'
         WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
         WHEN NOT head_seen THEN 'below_start'
-        WHEN NOT coalesce(uncleaned_from = 0, NOT has_gaps, false) AND data_first_offset IS NULL THEN 'compacted'
+        WHEN NOT (is_empty OR coalesce(uncleaned_from = 0, NOT has_gaps, false)) AND data_first_offset IS NULL THEN 'compacted'
         ELSE 'covered' END"""
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.doubtful_markers import aligned
+from eo_audit.history.reach import STOPPED_TOGETHER
 from eo_audit.model.alignment import DRIFT, ROUNDING_MS
 
 _LOG = "replica_log_id, producer_id"
@@ -163,17 +164,16 @@ def _markers(rows: DataFrame, spans: DataFrame) -> DataFrame:
 def _ends() -> list[str]:
     """Which ends of the two sequences the dumps may lack (`model.alignment.Producer`).
 
-    Which of two logs was dumped last is told by one broker's own clock, or does not matter: both brokers had been stopped.
+    Which of two logs was dumped last is told by one broker's own clock, or does not matter: both logs had ended.
     """
-    stopped = "coalesce(clean_end AND coordinator_clean_end, false)"
     return [
         # `__transaction_state` is compacted: of each id only the newest entries are sure to be left, of older markers the decisions are
         # gone.
         "known_from_ms IS NOT NULL AS older_markers",
         # Retention and the cleaner take markers from the head of the data log whose decisions are still there.
         "first_offset > 0 OR cleaned AS older_decided",
-        f"NOT ({stopped} OR {DUMPED_BEFORE}) AS newer_markers",
-        f"NOT ({stopped} OR {DUMPED_AFTER}) AS newer_decided",
+        f"NOT ({STOPPED_TOGETHER} OR {DUMPED_BEFORE}) AS newer_markers",
+        f"NOT ({STOPPED_TOGETHER} OR {DUMPED_AFTER}) AS newer_decided",
     ]
 
 

@@ -14,6 +14,12 @@ from eo_audit.history.clusters import COORDINATOR_TOPIC
 _DUMPED = "dumped_at_ms - skew_ms"
 _WHEN_DUMPED = ("coordinator_dumped_at_ms", "coordinator_noted_at")
 _OF_LOG = ("coordinator_log_id", "coordinator_broker", *_WHEN_DUMPED)
+# Brokers are stopped one after another, and a copy that stopped first lacks what was written later (KIP-101). That two logs ended at one
+# moment is told by their broker, or by a broker's own copy of the coordinator's log that ends where the copy which tells of it does. What
+# has no broker's name is one broker's.
+_BROKER = "coalesce(broker, -1)"
+_COPIES = "PARTITION BY cluster, partition, leo"
+STOPPED_TOGETHER = f"coalesce(clean_end AND array_contains(stopped_with, {_BROKER}), false)"
 
 
 def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
@@ -24,17 +30,18 @@ def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
         clusters: the table, for skew_ms.
 
     Returns:
-        cluster, coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, coordinator_clean_end, tail_intact, is_empty,
-        coordinator_noted_at (its line in dumped-at.txt), told_until_ms (on the coordinator's clock; null for a log without an entry, of
-        unknown dump time), dumped_ms (the dump surely began behind it).
+        cluster, partition, coordinator_log_id, coordinator_broker, coordinator_dumped_at_ms, stopped_with (brokers that stopped when this
+        log had ended as it was dumped; none while they run), tail_intact, is_empty, coordinator_noted_at (its line in dumped-at.txt),
+        told_until_ms (on the coordinator's clock; null for a log without an entry, of unknown dump time), dumped_ms (the dump surely began
+        behind it), end_offset.
     """
     tolerance = F.broadcast(clusters.select("cluster", "skew_ms"))
     logs = replica_logs.where(f"topic = '{COORDINATOR_TOPIC}'").join(tolerance, "cluster")
     return logs.selectExpr(
         *("cluster", "replica_log_id AS coordinator_log_id", "broker AS coordinator_broker", "dumped_at_ms AS coordinator_dumped_at_ms"),
         "noted_at AS coordinator_noted_at",
-        *("coalesce(clean_end, false) AS coordinator_clean_end", "coalesce(tail_intact, true) AS tail_intact"),
-        "newest_broker_clock_ms IS NULL AS is_empty",
+        f"IF(clean_end, collect_set(IF(clean_end, {_BROKER}, NULL)) OVER ({_COPIES}), NULL) AS stopped_with",
+        *("coalesce(tail_intact, true) AS tail_intact", "newest_broker_clock_ms IS NULL AS is_empty", "partition", "leo AS end_offset"),
         *(f"greatest(newest_broker_clock_ms, {_DUMPED}) AS told_until_ms", f"{_DUMPED} AS dumped_ms"),
     )
 
@@ -55,12 +62,12 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
         of the log it stands in, and coordinator_latest_ms, the latest time that its newest leader wrote.
     """
     # A row for each replica of a partition of `__transaction_state`, 50 by default (transaction.state.log.num.partitions).
-    logs = F.broadcast(coordinator_logs(replica_logs, clusters).drop("cluster"))
+    logs = F.broadcast(coordinator_logs(replica_logs, clusters).drop("cluster", "partition"))
     # Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
     entry = "struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch, entry_offset)"
     bound = f"IF(previous_offset IS NULL AND NOT head_known, {entry}, NULL)"
     to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
-    of_log = f"max(struct({', '.join(_OF_LOG)}, coordinator_clean_end))"
+    of_log = f"max(struct({', '.join(_OF_LOG)}, stopped_with))"
     entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
     # The clock of an older leader, or of one that was set back, may show a later time than the log's last entry.
     newest = entries.groupBy("coordinator_log_id").agg(
@@ -92,7 +99,7 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
             "log.coordinator_broker",
             *(f"IF(to_the_end, log.{name}, NULL) AS {name}" for name in _WHEN_DUMPED),
         ),
-        "log.coordinator_clean_end AND to_the_end AS coordinator_clean_end",
+        "IF(to_the_end, log.stopped_with, NULL) AS stopped_with",
     )
 
 
@@ -103,23 +110,22 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
     The partitions of one broker are dumped one right after the other; the newest entry of any of them tells of all.
 
     Returns:
-        cluster, whole, whole_until_ms, whole_clean_end (all coordinator logs ended with their brokers), only_cleaned (nothing is missing
-        but what the cleaner took: it leaves the newest entry of each id).
+        cluster, whole, whole_until_ms, whole_stopped_with (brokers that stopped when all coordinator logs had ended as they were dumped),
+        only_cleaned (nothing is missing but what the cleaner took: it leaves the newest entry of each id).
     """
     contiguous = coordinator_history.groupBy("cluster").agg(
         F.expr("bool_and(log_contiguous AND tail_known) AS contiguous"), F.expr("bool_and(tail_known) AS to_the_end")
     )
-    of_broker = (
-        coordinator_logs(replica_logs, clusters)
-        .groupBy("cluster", "coordinator_broker")
-        .agg(F.max("told_until_ms").alias("until_ms"), F.expr("bool_and(coordinator_clean_end OR is_empty)").alias("clean_end"))
+    logs = coordinator_logs(replica_logs, clusters)
+    of_broker = logs.groupBy("cluster", "coordinator_broker").agg(F.max("told_until_ms").alias("until_ms"))
+    until = of_broker.groupBy("cluster").agg(F.min("until_ms").alias("whole_until_ms"))
+    longest = logs.groupBy("cluster", "partition").agg(F.expr("max_by(struct(stopped_with AS brokers, is_empty), end_offset) AS longest"))
+    stopped = longest.groupBy("cluster").agg(
+        F.expr("collect_list(IF(longest.is_empty AND longest.brokers IS NULL, NULL, coalesce(longest.brokers, array()))) AS stopped"),
     )
-    until = of_broker.groupBy("cluster").agg(
-        F.min("until_ms").alias("whole_until_ms"), F.expr("bool_and(clean_end)").alias("whole_clean_end")
-    )
-    known = clusters.join(contiguous, "cluster", "left").join(until, "cluster", "left")
+    known = clusters.join(contiguous, "cluster", "left").join(until, "cluster", "left").join(stopped, "cluster", "left")
     return known.selectExpr(
         *("cluster", "coordinator_complete AND coalesce(contiguous, true) AS whole", "whole_until_ms"),
-        "coalesce(whole_clean_end, false) AS whole_clean_end",
+        "aggregate(stopped, get(stopped, 0), (one, other) -> array_intersect(one, other)) AS whole_stopped_with",
         "coordinator_complete AND NOT coalesce(contiguous, true) AND to_the_end AS only_cleaned",
     )

@@ -13,11 +13,14 @@
    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
    index of the broker were dumped.
-5. A snapshot of the producers at the log end offset: the broker had been stopped.
+5. A snapshot of the producers at the log end offset: the broker had been stopped. It takes none of an empty log
+   (`ProducerStateManager.takeSnapshot`), whose end is known by the other logs of its broker, if all of them ended so.
 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
    shows that there are none.
 7. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
    (`LeaderEpochFileCache`): its leader had lost what was there, or nothing had been written to the topic before.
+8. The newest leader epoch of a log is that of its batches, or of an entry of its leader epoch cache: a leader makes one before it writes
+   (`Partition.makeLeader`). An entry that begins behind the end of the dump is of a log that went on, and says nothing of what was dumped.
 """
 
 from functools import reduce
@@ -48,6 +51,7 @@ _OF_SECTION = {
         struct(segment_base_offset, newest_broker_clock_ms AS at_ms), NULL)""",
     "shows_cleaning": "is_read AND kind = 'log' AND shows_cleaning",
     "first_leader_epoch": "IF(is_read AND kind = 'log', first_leader_epoch, NULL)",
+    "batch_leader_epoch": "IF(is_read AND kind = 'log', last_leader_epoch, NULL)",
 }
 _ROWS_OF = {
     "start_row": "log-start-offset",
@@ -59,6 +63,7 @@ _ROWS_OF = {
 _OF_CHECKPOINT = {
     **{name: f"IF(checkpoint_kind = '{kind}', offset, NULL)" for name, kind in _ROWS_OF.items()},
     "first_leader_epoch": "IF(checkpoint_kind = 'leader-epoch' AND offset = 0, leader_epoch, NULL)",
+    "epoch_row": "IF(checkpoint_kind = 'leader-epoch', struct(offset, leader_epoch), NULL)",
 }
 # `LogFileUtils.filenamePrefixFromOffset`: twenty digits.
 _LISTED_BASE = r"try_cast(regexp_extract(file_name, '\\A(\\d{20})\\.(?:log|txnindex)\\z', 1) AS BIGINT)"
@@ -91,6 +96,8 @@ _GATHERED = {
     **{name: f"max({name})" for name in ("start_row", "hw_row", "recovery_row", "cleaner_row")},
     "epoch_start": "min(epoch_start)",
     "first_leader_epoch": "min(first_leader_epoch)",
+    "batch_leader_epoch": "max(batch_leader_epoch)",
+    "epoch_rows": "collect_set(epoch_row)",
     "listed": "coalesce(bool_or(listed), false)",
     "listed_at_ms": "max(listed_at_ms)",
     "listed_logs": "collect_set(listed_log)",
@@ -142,6 +149,9 @@ _DUMPED_AT = f"{_NOTED_LAST}.dumped_at_ms"
 # shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
 _GOES_ON = "coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false)"
 _CLEAN_END = f"tail_intact AND coalesce(snapshot.offset = leo OR recovery_row > leo, false) AND NOT {_GOES_ON}"
+_ENDED = """clean_end OR (is_empty AND bool_and(clean_end OR is_empty) OVER (PARTITION BY cluster, broker)
+    AND bool_or(clean_end) OVER (PARTITION BY cluster, broker))"""
+_EPOCH_ROWS = "array_max(transform(filter(epoch_rows, e -> e.offset <= leo), e -> e.leader_epoch))"
 _STEPS = (
     {
         "bases": "transform(read, s -> s.base_offset)",
@@ -154,6 +164,7 @@ _STEPS = (
     },
     {
         "is_internal": IS_INTERNAL,
+        "last_leader_epoch": f"IF(supported, greatest(batch_leader_epoch, {_EPOCH_ROWS}), NULL)",
         "compacted": """CASE WHEN cleaner_row IS NOT NULL THEN true
             WHEN cleaner_is_off OR (broker_has_checkpoints AND NOT shows_cleaning) THEN false
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning) END""",
@@ -236,9 +247,9 @@ def replica_logs(section_status: DataFrame, checkpoints: DataFrame, listed_files
     rows = _union(section_status.selectExpr(*_told(_OF_SECTION)), told)
     gathered = rows.groupBy("cluster", "broker", "replica_log_id").agg(*expressions(_GATHERED))
     logs = gathered.selectExpr("*", *named(_OF_CLUSTER)).where("is_log")
-    for step in _STEPS[:-1]:
-        logs = logs.selectExpr("*", *named(step))
-    return logs.selectExpr(*columns_of("replica_logs", _STEPS[-1]))
+    for step in _STEPS:
+        logs = logs.selectExpr(*(name for name in logs.columns if name not in step), *named(step))
+    return logs.selectExpr(*columns_of("replica_logs", {"clean_end": _ENDED}))
 
 
 def _told(sql: dict[str, str]) -> list[str]:

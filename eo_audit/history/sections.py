@@ -29,6 +29,7 @@ _EXTENTS = {
     "newest_broker_batch_ms": f"max(IF({_INTACT} AND {_BROKER_CLOCK}, {_LED}, NULL)).at_ms",
     "cleaned": f"bool_or({_INTACT} AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL))",
     "first_leader_epoch": f"min(IF({_INTACT} AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL))",
+    "last_leader_epoch": f"max(IF({_INTACT} AND partition_leader_epoch >= 0, partition_leader_epoch, NULL))",
     "incomplete_from": "min(IF(records_seen < count, base_offset, NULL))",
 }
 _OF_LOG = "kind IN ('log', 'snapshot', 'txnindex')"

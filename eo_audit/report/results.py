@@ -77,10 +77,13 @@ class Results:
         """The content of verdict.json.
 
         Raises:
-            WarehouseError: the last audit has not finished.
+            WarehouseError: there was no audit yet, or the last one has not finished.
         """
         path = self.out / "verdict.json"
         if not path.is_file():
+            if not any(run["step"] == "audit" for run in self.warehouse.runs()):
+                left = " and ".join(f"`eo-audit {step} --out {self.out}`" for step in self._steps_left())
+                raise WarehouseError(f"{self.out} holds dumps, and no audit of them yet: run {left}")
             unfinished = "the last audit of this folder has not finished: run it again"
             raise WarehouseError(f"{path} is not there, {unfinished} (report.html and the tables still show the one before)")
         try:
@@ -90,6 +93,11 @@ class Results:
         if not isinstance(content, dict) or _SAID - set(content):
             raise WarehouseError(f"{path} is not what an audit writes: run 'eo-audit audit --out {self.out}'")
         return content
+
+    def _steps_left(self) -> list[str]:
+        """The steps before a first audit."""
+        done = [run["step"] for run in self.warehouse.runs() if run["step"] in ("ingest", "rebuild")]
+        return ["audit"] if done[-1:] == ["rebuild"] else ["rebuild", "audit"]
 
     @cached_property
     def findings(self) -> list[Row]:

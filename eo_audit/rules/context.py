@@ -63,6 +63,21 @@ class Log:
         return self.numbers.number("newest_broker_clock_ms", 0)
 
     @property
+    def leader_epoch(self) -> int | None:
+        """The newest leader epoch of the log; None where nothing shows it (batches of magic 0 or 1, or none)."""
+        return self.numbers.maybe("last_leader_epoch")
+
+    def supersedes(self, other: "Log") -> bool:
+        """A leader of a newer epoch wrote, or began to write, this replica: where the two differ, it is the one whose log counts."""
+        # KIP-101: a broker that comes back cuts its log where the newer leader's began (`LeaderEpochFileCache`), however long it is.
+        return self.leader_epoch is not None and other.leader_epoch is not None and self.leader_epoch > other.leader_epoch
+
+    def is_further(self, other: "Log") -> bool:
+        """It supersedes another replica of its partition, or is longer and not superseded by it."""
+        longer = self.numbers.number("leo") > other.numbers.number("leo")
+        return self.supersedes(other) or (longer and not other.supersedes(self))
+
+    @property
     def ends_here(self) -> bool:
         """The dump runs to the end of the log: what is open there is open, not cut off, and the last entry is the last one written."""
         return self.numbers.flag("tail_intact")
@@ -169,17 +184,22 @@ class Context:
         """The dumped replicas of the partition of `log`, itself included."""
         return self.siblings.get(log.place, [log])
 
+    def is_superseded(self, log: Log) -> bool:
+        """Another dumped replica of the partition has a newer leader epoch: nobody reads this one, and what it has more will be cut off.
+
+        So is a follower that nothing was replicated to since the leader changed. The leader's own log is judged in place of both.
+        """
+        return any(other.supersedes(log) for other in self.replicas(log))
+
     def lags(self, log: Log) -> bool:
         """Another dumped replica of the partition reaches further: what this one lacks at its end may only be late."""
-        end = log.numbers.number("leo")
-        return any(other.numbers.number("leo") > end for other in self.replicas(log))
+        return any(other.is_further(log) for other in self.replicas(log))
 
     def ended_elsewhere(self, log: Log, producer_id: int) -> bool:
         """A replica that reaches further shows that what is open here has ended."""
-        end = log.numbers.number("leo")
-        # Replicas are prefixes of one log, but for its end above the high watermark: the longer one knows what came.
-        further = [other for other in self.replicas(log) if other.numbers.number("leo") > end]
-        # Open here and not there: a marker lies between the two ends.
+        # Replicas are prefixes of one log, but for its end above the high watermark: the one that reaches further knows what came.
+        further = [other for other in self.replicas(log) if other.is_further(log)]
+        # Open here and not there: a marker lies between the two ends, or no leader has what is open here any more.
         return any((other.log_id, producer_id) not in self.open_spans for other in further)
 
     def fate(self, log: Log, producer_id: int) -> str | None:
@@ -189,8 +209,8 @@ class Context:
 
     def hangs(self, log: Log, producer_id: int) -> bool:
         """Nobody will end what is open here: no transaction lists it, or its own is complete and its marker was lost (T05); and no replica
-        that reaches further shows an end."""
-        if not log.ends_here or self.ended_elsewhere(log, producer_id):
+        that reaches further shows an end. A superseded replica tells of nothing that consumers wait for."""
+        if not log.ends_here or self.is_superseded(log) or self.ended_elsewhere(log, producer_id):
             return False
         fate = self.fate(log, producer_id)
         return fate == "nobody" or (fate == "decided" and self.lost_marker(log, producer_id))

@@ -91,13 +91,14 @@ def frees_at_ms(last: Row | None, cluster: Row) -> int | None:
 
 
 def blocker(log: "Log", context: "Context") -> dict[str, object] | None:
-    """What holds the last stable offset of a log back, as verdict.json says it; None where nothing does.
+    """What holds the last stable offset of a log back, as verdict.json says it; None where nothing does, or where a replica of a newer
+    leader epoch stands beside it: then nobody waits here.
 
     `held_back_seconds` is how long it has been open as far as a coordinator or a broker tells, else null.
     """
     row = log.numbers
     producer = row.maybe("blocker_producer_id")
-    if producer is None:
+    if producer is None or context.is_superseded(log):
         return None
     first, listed = row.maybe("blocker_first_offset"), context.lists(log, producer)
     known = context.last_of_producer.get((log.cluster, producer))

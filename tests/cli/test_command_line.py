@@ -4,10 +4,8 @@ import errno
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +62,7 @@ EO_AUDIT = [sys.executable, "-c", "from eo_audit.cli import main; main()"]
         (["rebuild", "--out", "/nowhere/out"], 11, "run `eo-audit ingest --out /nowhere/out` first"),
         (["audit", "--out", "/nowhere/out"], 11, "run `eo-audit rebuild --out /nowhere/out` first"),
         (["accept", "4be1", "--who", "a", "--why", "b", "--until", "2099-01-01", "--file", "/nowhere/a.yaml"], 11, "/nowhere"),
+        (["report", "--out", "s3://bucket/out"], 11, "s3://bucket/out cannot be used"),
     ],
 )
 def test_exit_codes(arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +71,51 @@ def test_exit_codes(arguments: list[str], code: int, said: str, capsys: pytest.C
     assert said in errors
     assert "Traceback" not in errors
     assert code in (0, 10) or len(errors.splitlines()) == 1
+
+
+ACCEPT = ["accept", "4be1", "--who", "a", "--why", "b", "--until", "2099-01-01"]
+# Every command with its arguments, and each of its options that names a file or a folder.
+PLACES = {
+    "run": (["run", CLEAN], ["--out", "-o", "--policy", "--accepted", "--config"]),
+    "ingest": (["ingest", CLEAN], ["--out", "-o", "--config"]),
+    "rebuild": (["rebuild"], ["--out", "-o", "--config"]),
+    "audit": (["audit"], ["--out", "-o", "--policy", "--accepted", "--config"]),
+    "prune": (["prune", "--keep", "90d"], ["--out", "-o", "--config"]),
+    "show": (["show", "x@1"], ["--out", "-o"]),
+    "export": (["export", "batches"], ["--out", "-o"]),
+    "report": (["report"], ["--out", "-o"]),
+    "gate": (["gate"], ["--out", "-o", "--expectations", "--docs"]),
+    "history": (["history"], ["--out", "-o"]),
+    "accept": (ACCEPT, ["--out", "-o", "--file"]),
+    "setup": (["setup"], ["--jars"]),
+    "rules": (["rules"], []),
+}
+
+
+@pytest.mark.parametrize(("arguments", "option"), [(arguments, option) for arguments, options in PLACES.values() for option in options])
+def test_an_address_is_refused_wherever_a_file_or_folder_is_named(
+    arguments: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run_command([*arguments, option, "s3://bucket/out"]) == 11
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("eo-audit: s3://bucket/out cannot be used: only folders and files of this machine can")
+
+
+def test_no_option_with_a_file_or_folder_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = {command.name or command.callback.__name__ for command in cli.app.registered_commands if command.callback}
+    assert commands == set(PLACES)
+    for name, (_, options) in PLACES.items():
+        cli.run_command([name, "--help"])
+        assert re.findall(r"(?m)^ +(?:-\w, )?(--\S+) (?:DIR|FILE)\b", capsys.readouterr().out) == [o for o in options if o != "-o"]
+
+
+def test_accepted_findings_do_not_go_into_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    assert cli.run_command([*ACCEPT, "--file", str(folder)]) == 11
+    said = capsys.readouterr().err
+    assert said == f"eo-audit: --file {folder} is a folder: name a file in it, such as {folder / 'accepted.yaml'}\n"
+    assert list(tmp_path.rglob("*")) == [folder]
 
 
 BAD_YAML = {
@@ -157,22 +201,6 @@ def test_interrupted_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.run_command(["rebuild"]) == 130
 
 
-def test_ctrl_c_says_what_became_of_the_results(tmp_path: Path) -> None:
-    """A real process, interrupted as soon as it is at work; as in a terminal, what it started gets the signal too."""
-    command = [*EO_AUDIT, "run", CLEAN, "--out", str(tmp_path / "out")]
-    # Who starts the tests in the background hands down that interrupts are ignored.
-    heeds = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **heeds) as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "out" / "warehouse" / "dump_files").exists():
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        said, errors = process.communicate(timeout=60)
-    assert (process.returncode, said) == (130, "")
-    assert errors == "eo-audit: interrupted; results of earlier runs are as they were\n"
-
-
 @pytest.mark.parametrize("broken", ["policy", "accepted"])
 @pytest.mark.parametrize("step", [["run", CLEAN], ["audit"]], ids=["run", "audit"])
 def test_what_cannot_be_used_is_said_before_the_work_and_before_java(tmp_path: Path, broken: str, step: list[str]) -> None:
@@ -226,6 +254,21 @@ def test_nothing_that_could_be_read_is_bad_input(tmp_path: Path, kind: str, why:
 def test_a_checkpoint_may_be_added_to_logs(tmp_path: Path) -> None:
     for dumps in (CLEAN, str(dumps_of("checkpoint", tmp_path / "more"))):
         assert cli.run_command(["ingest", dumps, "--out", str(tmp_path / "out")]) == 0
+
+
+@pytest.mark.parametrize("command", [["report"], ["gate"], ACCEPT], ids=["report", "gate", "accept"])
+@pytest.mark.parametrize(
+    ("steps", "left"), [(["ingest"], ["rebuild", "audit"]), (["ingest", "rebuild"], ["audit"])], ids=["ingest", "rebuild"]
+)
+def test_before_a_first_audit_it_is_said_that_there_was_none(
+    tmp_path: Path, steps: list[str], left: list[str], command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (warehouse := Warehouse(tmp_path)).writing():
+        for step in steps:
+            warehouse.publish(Step("r", step, finished_at_ms=1, code_version="0", inputs="[]"))
+    assert cli.run_command([*command, "--out", str(tmp_path)]) == 11
+    typed = " and ".join(f"`eo-audit {step} --out {tmp_path}`" for step in left)
+    assert capsys.readouterr().err == f"eo-audit: {tmp_path} holds dumps, and no audit of them yet: run {typed}\n"
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,36 @@ def test_a_pass_while_consumers_wait_says_for_whom_and_until_when_first() -> Non
     assert " abort " not in first_step
 
 
+THE_WAIT = "payments-0: read_committed consumers wait at offset 0 for settlement-7f3a (producer 0), open for 40 of 60 min; "
+UNSEEN = {
+    "T05": {"verdict": "unknown", "findings": 0, "failing": 0, "unknown_why": "partition orders-1 was not dumped", "bring": "orders-1"}
+}
+
+
+@pytest.mark.parametrize(
+    ("told", "others", "begins"),
+    [
+        ({"verdict": "unknown", "rules": UNSEEN}, [], f"UNKNOWN {THE_WAIT}"),
+        ({"verdict": "fail"}, [finding("x", "P04", topic="zzz", message="Four are missing.")], "FAIL Delivery was not exactly once. Four"),
+        ({"verdict": "fail"}, [finding("x", "L01")], "FAIL orders-0: read_committed consumers are stuck"),
+        ({"verdict": "fail", "held_back": {"decides": "fail", "limits": ["15 min"]}}, [], f"FAIL {THE_WAIT}"),
+    ],
+    ids=["unknown", "fail for what was lost", "fail for what is stuck", "fail for the wait"],
+)
+def test_a_wait_is_named_beside_any_verdict(told: dict[str, object], others: list[dict[str, object]], begins: str) -> None:
+    """What is stuck for ever is the headline's alone; the wait has its row and its step in any case."""
+    partitions = [*waiting()["partitions"], partition(0)]  # type: ignore[misc]
+    text = printed(waiting(partitions=partitions, **told), *others, open_one())
+    words = " ".join(text.split())
+    assert words.startswith(begins)
+    assert ("stuck" in begins) != (THE_WAIT in words)
+    assert "waiting payments-0 0-2 T12" in words
+    assert (
+        "held back payments-0 0-14 LSO 0, HW 15: 8 committed records wait behind settlement-7f3a (producer 0), until 05:45:25 UTC" in words
+    )
+    assert "T12 payments-0" in text.split("What to do now")[1]
+
+
 def test_a_wait_within_the_policy_is_a_plain_pass() -> None:
     assert printed(waiting(held_back=None), open_one()).split()[:2] == ["PASS", "payments-0:"]
 

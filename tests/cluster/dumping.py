@@ -14,11 +14,12 @@ from tests.cluster.replay import Producer, State, clean, cut_head, replay
 
 @dataclass(frozen=True)
 class Copy:
-    """One dump of one log: on which broker, of which true time."""
+    """One dump of one log: on which broker, of which true time; `lost_ms`: its text ends so long before."""
 
     place: Place
     broker: int
     moment: int
+    lost_ms: int = 0
 
 
 @dataclass
@@ -62,7 +63,37 @@ def plan_of(world: World) -> Plan:
         _by_hand(plan, world, rng)
         plan.times = shape.dump == shapes.SCRIPT and shape.stream("times").random() < 0.6
     _replicas(plan, world, rng)
+    _copies_of_coordinators(plan, world)
+    if shape.has("coordinator_cut"):
+        _cut_coordinators(plan, world)
     return plan
+
+
+def _copies_of_coordinators(plan: Plan, world: World) -> None:
+    """Of stopped brokers, all copies of the coordinator's logs; a broker that led nothing may have been stopped before the others."""
+    if not plan.stopped:
+        return
+    rng = world.shape.stream("stop")
+    idle = sorted(world.clocks.keys() - {copy.broker for copy in plan.copies})
+    first = rng.choice(idle) if idle and world.shape.has("rolling_stop") else None
+    early = plan.copies[0].moment - rng.randrange(300, 30_000)
+    of_coordinators = [copy for copy in plan.copies if copy.place[0] == COORDINATOR]
+    for number, copy in enumerate(plan.copies):
+        if first is not None and copy.place[0] != COORDINATOR and rng.random() < 0.6:
+            plan.copies[number] = Copy(copy.place, first, early)
+    if not world.shape.has("leaders_only"):
+        for copy in of_coordinators:
+            others = [broker for broker in world.clocks if broker != copy.broker]
+            plan.copies += [Copy(copy.place, broker, early if broker == first else copy.moment) for broker in others]
+
+
+def _cut_coordinators(plan: Plan, world: World) -> None:
+    rng = world.shape.stream("cut")
+    plan.listing = plan.checkpoints = False
+    lost_ms = rng.randrange(10, 20_000)
+    for number, copy in enumerate(plan.copies):
+        if copy.place[0] == COORDINATOR:
+            plan.copies[number] = replace(copy, moment=copy.moment - lost_ms, lost_ms=lost_ms)
 
 
 def _copy_all(plan: Plan, world: World, moments: dict[Place, int]) -> None:
@@ -198,7 +229,8 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
 
 
 def _snapshots(plan: Plan, state: State) -> dict[int, dict[int, Producer]]:
-    at_stop = {state.leo: state.producers} if plan.stopped and state.leo else {}
+    is_cut = any(copy.lost_ms for copy in plan.copies if copy.place == state.log.place)
+    at_stop = {state.leo: state.producers} if plan.stopped and state.leo and not is_cut else {}
     return {**state.snapshots, **at_stop}
 
 
@@ -213,7 +245,7 @@ def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
 
 def _note_times(world: World, into: Path, name: str, copy: Copy) -> None:
     """A time at which the dump of none of the partition's files had begun, by the clock of its broker, in whole seconds."""
-    at = world.clocks[copy.broker].read(copy.moment) // 1_000 * 1_000
+    at = world.clocks[copy.broker].read(copy.moment + copy.lost_ms) // 1_000 * 1_000
     with (into / "dumped-at.txt").open("a") as noted:
         noted.writelines(f"{at} {name}/{path.name.removesuffix('.txt')}\n" for path in sorted((into / name).glob("*.txt")))
 

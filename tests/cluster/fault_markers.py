@@ -25,7 +25,7 @@ def late_write(scene: Scene, rng: random.Random) -> Planted | None:
     if at > min(scene.plan.moments(log.place)):
         return None
     write = stamped(scene, log, move(log, scene.data(log, transaction)[-1], at))
-    decidable = scene.plan.stopped or scene.is_followed(log, at, transaction)
+    decidable = scene.is_followed(log, at, transaction)
     # While the next transaction runs elsewhere, a late record looks like one that this next one wrote without registering.
     later = any(other.producer_id == transaction.producer_id and other.number > transaction.number for other in scene.world.transactions)
     must = rules("T01", "T02|T07" if later else "T02")
@@ -95,7 +95,7 @@ def lost_marker(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, t = chosen
     decidable = scene.can_count(log, t) and scene.is_followed(log, t.ended_at or 0, t)
-    if not t.is_tv2 and not scene.plan.stopped:  # so few markers fit other transactions as well, by a clock that was set once
+    if not t.is_tv2 and not scene.is_stopped(log, t):  # so few markers fit other transactions as well, by a clock that was set once
         listing = scene.listing(log.place, t.producer_id)
         # Behind a new leader, whose clock nobody knows, the markers that are left may be those of the first transactions or of the last.
         led_anew = log.leadership.change_between(listing[0].began_at, listing[-1].began_at) is not None
@@ -116,7 +116,7 @@ def flipped_marker(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, t = chosen
     other = "ABORT" if t.decision == "COMMIT" else "COMMIT"
-    decidable = scene.can_count(log, t) and (t.is_tv2 or scene.plan.stopped)
+    decidable = scene.can_count(log, t) and (t.is_tv2 or scene.is_stopped(log, t))
     log.writes = [replace(w, marker=other) if w.transaction is t and w.marker else w for w in log.writes]
     # An ABORT with the data's epoch and the coordinator epoch before it is what an operator's abort looks like.
     must = rules("T06") if t.is_tv2 or other == "COMMIT" else rules("T06|T13")

@@ -36,6 +36,9 @@ FEATURES: Final[dict[str, float]] = {
     "open_at_end": 0.3,  # some transaction is still open at the stop
     "late_sidecars": 0.4,  # on a running broker: snapshots and indexes are dumped a little later than the log beside them
     "payloads": 0.7,
+    "leaders_only": 0.3,  # of stopped brokers only one copy of each coordinator log was dumped
+    "rolling_stop": 0.3,  # a broker that led nothing any more was stopped before the others, and its copies were dumped
+    "coordinator_cut": 0.05,  # the text of the coordinator's logs ends between two records, and no other file says so
 }
 
 # How the logs were dumped -> how often. Each log has its own moment.
@@ -94,7 +97,7 @@ class Shape:
     @property
     def is_complete(self) -> bool:
         """Nothing is missing in the dumps."""
-        return self.dump in COMPLETE
+        return self.dump in COMPLETE and not self.has("coordinator_cut") and not self.has("rolling_stop")
 
 
 def draw(seed: int, *, features: Collection[str] = tuple(FEATURES), dumps: Collection[str] = tuple(DUMPS)) -> Shape:

@@ -114,9 +114,9 @@ class Scene:
         """Order alone tells that the dump of a log goes on behind a true time and the end of a transaction.
 
         A marker stands there, of a transaction that the same coordinator's log holds and that it decided after the given one had ended.
-        Or the brokers were stopped: then nothing is younger.
+        Or both logs ended with their brokers: then nothing is younger.
         """
-        if self.plan.stopped:
+        if self.is_stopped(log, transaction):
             return True
         return any(
             w.at > at
@@ -127,6 +127,13 @@ class Scene:
             for w in log.writes
             if w.marker is not None and w.transaction is not None
         )
+
+    def is_stopped(self, log: Log, transaction: Transaction) -> bool:
+        """All copies of a log ended with brokers that have a copy of the coordinator's log, which ends where the longest one does."""
+        copies = self.copies(self.coordinator(transaction))
+        last = max(copy.moment for copy in copies)
+        ended = {copy.broker for copy in copies if copy.moment == last and not copy.lost_ms}
+        return self.plan.stopped and all(copy.broker in ended for copy in self.copies(log.place))
 
     def can_count(self, log: Log, transaction: Transaction) -> bool:
         """The producer's markers in this log can be counted against its transactions: none was sent twice, and no head is missing.

@@ -404,3 +404,25 @@ def test_a_cut_payload_proves_nothing(batches: list[Batch], fast: bool) -> None:
     assert [row["marker_type"] for row in rows(result, "batches")] == [None] * 3
     assert [row["reason"] for row in rows(result, "unread_spans")] == ["truncated_record"]
     assert rows(result, "dump_sections")[0]["end_reason"] == "truncated"
+
+
+SNAPSHOT = b"Dumping /d/a-0/00000000000000000009.snapshot\n"
+SPANS = {
+    "an empty line": (b"\n", [(b"\n", "blank_line")]),
+    "of Windows": (b"\r\n", [(b"\r\n", "blank_line")]),
+    "several": (b"\n\n\r\n", [(b"\n\n\r\n", "blank_line")]),
+    "a short word": (b"exit\n", [(b"exit\n", "unknown_line")]),
+    "one character": (b"$\n", [(b"$\n", "unknown_line")]),
+    "a word between empty lines": (b"\nexit\n\n", [(b"\n", "blank_line"), (b"exit\n\n", "unknown_line")]),
+}
+
+
+@pytest.mark.parametrize("behind", ["log", "snapshot"])
+@pytest.mark.parametrize(("text", "expected"), SPANS.values(), ids=SPANS)
+def test_only_line_ends_are_blank(text: bytes, expected: list[tuple[bytes, str]], behind: str, fast: bool) -> None:
+    whole = dump([Batch([Rec(b"k", b"v")])], Style()) + (SNAPSHOT if behind == "snapshot" else b"") + text
+    spans = read(whole, fast=fast).facts["unread_spans"].to_pylist()
+    found = [(whole[row["byte_offset"] : row["byte_offset"] + row["length"]], row["reason"]) for row in spans]
+    if behind == "snapshot" and text.startswith(b"\nexit"):  # nothing in a snapshot puts the line behind it into doubt
+        expected = [*expected[:1], (b"exit\n", "unknown_line"), (b"\n", "blank_line")]
+    assert found == expected

@@ -3,6 +3,7 @@
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -282,3 +283,46 @@ def test_plain_text_that_grew_by_a_byte_is_no_text_of_a_decoder() -> None:
     for grown in (b"isvalid: false", b"isvalid: true\r"):
         found, _ = read(grown.join(text.rsplit(b"isvalid: true", 1)))
         assert len(found) == 1
+
+
+@pytest.mark.parametrize("last", [2, 7, 8, 12])
+def test_a_wrapper_of_magic_0_or_1_owes_the_message_of_its_own_offset(last: int) -> None:
+    """Without it what stands behind may be that message's payload; behind it, it is the tool's."""
+    text = (Path(__file__).parent / "cases" / "magic_0_1_2.log.txt").read_bytes()
+    line = re.search(rb"\| offset: %d [^\n]*\n" % last, text)
+    assert line is not None
+    said = b"Found 9 invalid bytes at the end of 00000000000000000000.log\n"
+    _, result = read(text[: line.end()] + said + text[line.end() :])
+    assert len(result.facts["tool_messages"]) == 1 and result.ledger.unread == 0
+    _, result = read(text[: line.start()] + said + text[line.end() :])
+    assert "tool_messages" not in result.facts and last in result.facts["batches"]["last_offset"].to_pylist()
+    assert set(result.facts["unread_spans"]["reason"].to_pylist()) == {"missing_record"}
+
+
+def test_a_message_in_place_of_the_first_record_is_none() -> None:
+    batches = [Batch([Rec(b"k", b"v"), Rec(b"k", b"v")], 5, first) for first in (0, 2, 4)]
+    text = dump(batches, Style())
+    line, said = re.search(rb"\| offset: 2 [^\n]*\n", text), b"WARNING: these words may be a payload's\n"
+    assert line is not None
+    _, result = read(text[: line.start()] + said + text[line.start() :])
+    assert len(result.facts["tool_messages"]) == 1 and result.ledger.unread == 0
+    for lost in (b"", text[line.end() :].split(b"\n")[0] + b"\n"):
+        _, result = read(text[: line.start()] + said + text[line.end() + len(lost) :])
+        assert "tool_messages" not in result.facts and 2 in result.facts["batches"]["base_offset"].to_pylist()
+
+
+def test_a_value_with_a_section_before_a_batch_line_of_a_wrong_position_is_no_text_of_a_decoder() -> None:
+    value = b"v\nDumping /data/other-0/00000000000000000000.log\nLog starting offset: 0"
+    batches = [Batch([Rec(b"k", value)], 5, 0), Batch([Rec(b"k", b"v")], 5, 1)]
+    text = dump(batches, Style(crlf=True))
+    _, result = read(text.replace(b" position: %d " % batches[1].position, b" position: 0 "))
+    assert len(result.facts["dump_sections"]) == 1
+
+
+@pytest.mark.parametrize("crlf", [True, False])
+def test_text_of_a_decoder_before_a_section(crlf: bool) -> None:
+    logs = [[Batch([Rec(b"k", b"v" * size)], 5, first) for first in range(3)] for size in (40, 1)]
+    text = b"".join(dump(batches, Style(crlf=crlf)) for batches in logs)
+    found, result = read(re.sub(rb"payload: [^\r\n]*", b"payload: [B@1b2c3d4", text))
+    assert found == [line for batches in logs for line in written(batches)] and result.ledger.unread == 0
+    assert result.facts["dump_sections"]["decoder"].to_pylist() == ["other", "other"]

@@ -118,6 +118,18 @@ STORIES = [
         {0: (None, *UNKNOWN), 1: "unknown"},
     ),
     Story(
+        "an ABORT that only a coordinator writes, and a coordinator log that never knew the producer",
+        "",
+        "0 data e0 @120\n1 ABORT e1 @900",
+        {0: (None, *UNKNOWN), 1: "unknown"},
+    ),
+    Story(
+        "the coordinator's log was cut between two records, and nothing of its broker says so",
+        "100 Ongoing e0 [A]\n150 PrepareCommit e0 [A]\n160 CompleteCommit e0",
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e1 @300\n3 COMMIT e1 @400",
+        {0: (1, *GENUINE), 1: "closing", 2: (None, *UNKNOWN), 3: "unknown"},
+    ),
+    Story(
         "the head of the coordinator log was compacted away",
         "100000 Ongoing e0 [A]\n100050 PrepareCommit e0 [A]\n100060 CompleteCommit e0",
         "0 data e0 @100\n1 ABORT e0 @200\n2 data e0 @99990\n3 COMMIT e0 @100055\n4 ABORT e0 @200000",
@@ -144,6 +156,37 @@ STORIES = [
         "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
         {1: "closing", 2: (2, *GENUINE)},
         {2: ("covered", "missing")},
+    ),
+    Story(
+        "the copy of a broker that stopped before the others",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {1: "closing", 2: (2, *GENUINE)},
+        {2: ("tail", "unknown")},
+        coordinator_broker=2,
+    ),
+    Story(
+        "the copy of a broker that stopped with the others: its own copy of the coordinator's log says so",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {1: "closing", 2: (2, *GENUINE)},
+        {2: ("covered", "missing")},
+        coordinator_broker=2,
+        own_copy=True,
+    ),
+    Story(
+        "a log that was emptied under a later leader",
+        TWO_COMMITS,
+        "",
+        partition={1: ("covered", "missing"), 2: ("covered", "missing")},
+        begun_in=2,
+    ),
+    Story(
+        "a topic that was deleted and created again, and holds nothing yet",
+        TWO_COMMITS,
+        "",
+        partition={1: ("below_start", "unknown"), 2: ("below_start", "unknown")},
+        begun_in=0,
     ),
     Story(
         "a marker of the other kind",
@@ -380,20 +423,24 @@ def clusters(spark: SparkSession) -> DataFrame:
 def replica_logs(spark: SparkSession) -> DataFrame:
     places = {"topic": TOPIC, "partition": PARTITION, "tail_intact": True, "uncleaned_from": 0, "broker": 1}
     logs = [
-        {"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, "clean_end": story.stopped, **places}
+        {"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, "clean_end": story.stopped}
+        | {"is_empty": not story.log, "first_leader_epoch": story.begun_in, **places}
         for n, story in enumerate(STORIES)
     ]
     coordinators = [
         {
-            "replica_log_id": 1_000 + n,
+            "replica_log_id": log_id,
             "cluster": story.name,
             "topic": "__transaction_state",
             "partition": 0,
             "tail_intact": True,
+            "broker": broker,
+            "leo": 1_000,
             "clean_end": story.stopped,
             "newest_broker_clock_ms": max((row["batch_timestamp_ms"] for row in entry_rows(n, story)), default=None),
         }
         for n, story in enumerate(STORIES)
+        for log_id, broker in ((1_000 + n, story.coordinator_broker), *([(2_000 + n, 1)] if story.own_copy else []))
     ]
     return table(spark, "replica_logs", [*logs, *coordinators])
 

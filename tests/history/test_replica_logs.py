@@ -187,6 +187,22 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "a first entry above offset 0 tells of that offset only": (
         LOG, [epoch(2, 5), epoch(3, 9)], [], {}, {"first_leader_epoch": None},
     ),
+    "nobody tells the newest leader epoch": (LOG, [], [], {}, {"last_leader_epoch": None}),
+    "the newest leader epoch by batches": (
+        [section(last=9, last_leader_epoch=2), section(base=10, last=22, last_leader_epoch=4)], [], [], {}, {"last_leader_epoch": 4},
+    ),
+    "the checkpoint knows of less than the batches": (
+        [section(last=22, last_leader_epoch=4)], [epoch(0, 0), epoch(2, 10)], [], {}, {"last_leader_epoch": 4},
+    ),
+    "a new leader that has not written yet": (
+        [section(last=22, last_leader_epoch=4)], [epoch(4, 0), epoch(5, 23)], [], {}, {"last_leader_epoch": 5},
+    ),
+    "a leader epoch that begins behind the end of the dump": (
+        [section(last=22, last_leader_epoch=4)], [epoch(4, 0), epoch(5, 24)], [], {}, {"last_leader_epoch": 4},
+    ),
+    "a log that was not read tells no leader epoch": (
+        [section(supported=False, is_read=False)], [epoch(5, 0)], [], {}, {"last_leader_epoch": None},
+    ),
     "an empty log": ([section()], [], [], {}, {"supported": True, "is_empty": True, "leo": 0, "first_leader_epoch": None}),
     "an empty log that begins under a later leader": (
         [section()], [epoch(2, 0)], [], {}, {"is_empty": True, "leo": 0, "first_leader_epoch": 2},

@@ -147,7 +147,7 @@ def test_what_a_section_holds(spark: SparkSession) -> None:
     }
 
 
-def test_the_leader_epoch_of_the_batch_at_offset_0(spark: SparkSession) -> None:
+def test_the_leader_epochs_of_the_batch_at_offset_0_and_of_the_newest(spark: SparkSession) -> None:
     batches = [
         batch(1, 0, 4, partition_leader_epoch=2),
         batch(1, 5, 5, partition_leader_epoch=1),
@@ -162,3 +162,4 @@ def test_the_leader_epoch_of_the_batch_at_offset_0(spark: SparkSession) -> None:
         table(spark, "batches", batches),
     )
     assert {row.section_id: row.first_leader_epoch for row in status.collect() if row.first_leader_epoch is not None} == {1: 2}
+    assert {row.section_id: row.last_leader_epoch for row in status.collect() if row.last_leader_epoch is not None} == {1: 2, 3: 2}

@@ -236,7 +236,10 @@ def test_a_run_that_judged_nothing_is_unknown_whatever_the_policy_says() -> None
     ("unread", "run"),
     [
         (Unread("broker-1/a-0/0.log.txt", 40, 36, "unknown_line", "log"), "unknown"),
-        (Unread("broker-1/a-0/0.log.txt", 40, 2, "unknown_line", "log"), "pass"),
+        (Unread("broker-1/a-0/0.log.txt", 40, 2, "blank_line", "log"), "pass"),
+        (Unread("broker-1/a-0/0.snapshot.txt", 40, 2, "blank_line", "snapshot"), "pass"),
+        (Unread("broker-1/a-0/0.log.txt", 40, 2, "unknown_line", "log"), "unknown"),
+        (Unread("broker-1/a-0/0.snapshot.txt", 40, 1, "unknown_line", "snapshot"), "unknown"),
         (Unread("broker-1/a-0/0.log.txt", 40, 2, "truncated_line", "log"), "unknown"),
         (Unread("broker-1/0.err.txt", 0, 9_000, "unknown_line", "tool_messages"), "pass"),
         (Unread("listing.txt", 0, 6, "unknown_line", "listing"), "unknown"),

@@ -24,6 +24,9 @@ class Story:
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
     `stopped`: the brokers had been stopped before both logs were dumped.
+    `coordinator_broker`: where the coordinator's log was dumped; this one was on broker 1.
+    `own_copy`: broker 1's copy of the coordinator's log was dumped as well, and ends where the other does.
+    `begun_in`: the leader epoch in which the log began; without a row it is empty.
     """
 
     name: str
@@ -37,6 +40,9 @@ class Story:
     tail: str = "eof"
     first_offset: int = 0
     stopped: bool = True
+    coordinator_broker: int = 1
+    own_copy: bool = False
+    begun_in: int | None = None
 
 
 def entry_rows(number: int, story: Story) -> list[dict[str, object]]:

@@ -5,8 +5,8 @@ read_committed consumer for ever.
 
 Bad history: Transactional data at offsets 6 to 8, no marker behind it; the coordinator's last entry for the producer is CompleteAbort.
 
-Legal look-alike: A transaction that the coordinator lists as Ongoing or PrepareCommit (T12); a replica that is behind; back-dated
-timestamps.
+Legal look-alike: A transaction that the coordinator lists as Ongoing or PrepareCommit (T12); a replica that is behind, or
+was left behind by a newer leader; back-dated timestamps.
 """
 
 from typing import TYPE_CHECKING

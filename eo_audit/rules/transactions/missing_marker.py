@@ -7,7 +7,7 @@ Bad history: CompleteCommit lists orders-1; orders-1 has the data and no COMMIT.
 of them may have written: one of them has none.
 
 Legal look-alike: A transaction whose last entry is PrepareCommit (C02); a partition whose topic was deleted; a removed log head; a cleaned
-marker.
+marker; a replica that is behind a newer leader, however long it is.
 """
 
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """A replica that is behind its siblings proves nothing about the end of its log."""
+    """A replica that is behind its siblings, by leader epoch and offset, proves nothing about the end of its log."""
     if case.log is None or context.lags(case.log):
         return None
     row = case.row

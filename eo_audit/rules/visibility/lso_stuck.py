@@ -4,7 +4,8 @@ Proves: An open transaction holds the last stable offset back: read_committed co
 
 Bad history: LSO 6, high watermark 14, the blocker is hanging (T01).
 
-Legal look-alike: A transaction open inside its timeout (info); a high watermark that merely lags behind the log's end.
+Legal look-alike: A transaction open inside its timeout (info); a high watermark that merely lags behind the log's end; a
+replica that a newer leader left behind.
 """
 
 from typing import TYPE_CHECKING
@@ -49,7 +50,7 @@ RULE = Rule(
 def explain(case: Case, context: "Context") -> Explanation | None:
     """Info while the blocker is open within its timeout, critical at any age when it hangs."""
     row, log = case.row, case.log
-    if log is None or not log.ends_here:
+    if log is None or not log.ends_here or context.is_superseded(log):
         return None
     producer = row.number("blocker_producer_id")
     hanging = context.hangs(log, producer)
