@@ -264,6 +264,7 @@ def _context(
         edges=_of_producers(histories["producer_edges"], asked.producers["edges"]),
         spans=_of_producers(histories["transaction_spans"], asked.producers["spans"]),
         missed_entries=_of_producers(missed, asked.producers["missed_entries"]),
+        newest_markers=_newest_markers(histories["producer_history"], asked.producers["newest_markers"]),
         siblings=siblings,
     )
 
@@ -319,6 +320,16 @@ def _of_producers(table: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[i
     for row in sorted(rows, key=lambda row: row.first_offset):
         found[row.replica_log_id, row.producer_id].append(Row(row.asDict(recursive=True)))
     return found
+
+
+def _newest_markers(rows: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[int, int], Row]:
+    if not pairs:
+        return {}
+    logs, producers = sorted({log for log, _ in pairs}), sorted({producer for _, producer in pairs})
+    markers = rows.where("row_kind = 'marker'").where(F.col("replica_log_id").isin(logs) & F.col("producer_id").isin(producers))
+    newest = F.max_by(F.struct("base_offset", "marker_coordinator_epoch"), "base_offset").alias("newest")
+    found = markers.groupBy("replica_log_id", "producer_id").agg(newest).collect()
+    return {(row.replica_log_id, row.producer_id): Row(row.newest.asDict()) for row in found}
 
 
 def _place(text: str) -> tuple[str, str, int]:

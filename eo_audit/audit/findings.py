@@ -168,6 +168,7 @@ def write(folder: Path, told: Sequence[Finding]) -> None:
 def finding_id(draft: Draft) -> str:
     """The id of a finding: the same fault keeps it in the next audit."""
     cluster, topic, partition = draft.place
+    # Not `named`, either: the coordinator's log forgets an id that was not used for a while, and a producer's fault is still the same.
     # Neither broker, severity nor words: another replica, a new dump or a reworded sentence must not make a known finding a new one, or
     # `accept` and the history of audits would lose it.
     named = {
@@ -255,7 +256,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
         topic=topic,
         partition=partition,
         brokers=tuple(sorted({draft.case.log.broker for draft in order if draft.case.log and draft.case.log.broker is not None})),
-        transactional_id=best.transactional_id,
+        transactional_id=best.transactional_id or best.said.named,
         group=None,
         producer_id=best.producer_id,
         producer_epoch=best.case.row.lenient.maybe("producer_epoch") if epoch is None else epoch,

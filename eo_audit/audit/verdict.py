@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eo_audit.audit import accepted_findings, outages
+from eo_audit.audit import accepted_findings, outages, unknown_lso
 from eo_audit.audit.accepted_findings import Accepted
 from eo_audit.audit.collect import Collected
 from eo_audit.audit.findings import Finding
@@ -28,7 +28,7 @@ from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
 from eo_audit.rules.waiting import blocker
-from eo_audit.words import json_text, place, shown, some
+from eo_audit.words import json_text, place
 
 FILE = "verdict.json"
 SCHEMA = 1
@@ -266,9 +266,7 @@ def _of_run(
     # Where nobody knows the LSO, nobody knows whether consumers are stuck: no rule can say that it lacks something, so the run does.
     hidden = [log for log in logs if log.numbers.text("coverage") not in ("none", None) and log.numbers.maybe("lso") is None]
     if hidden and any(policy.leaves_open(rule.code, "missing_segments") for rule in rules if rule.waiting == "stuck"):
-        places = some([f"{shown(log.topic)}-{log.partition}" for log in hidden], most=4)
-        why = f"The coordinator holds transactions open on {places} whose data may lie below the first offset dumped: nobody knows the LSO"
-        found.append({"because": "lso_unknown", "why": why, "bring": f"Dump the newest .snapshot of {places}: collect-dumps.sh does so."})
+        found += unknown_lso.of_run(hidden)
     left = minded(unread, policy)
     if left:
         why, bring = told(left)
@@ -308,21 +306,12 @@ def _partition(log: Log, context: Context) -> dict[str, object]:
         "leo": row.maybe("leo") if is_read else None,
         "lso": lso,
         "lso_source": None if lso is None else row.text("lso_source"),
-        **({"lso_unknown_why": _why_no_lso(row, is_read=is_read)} if lso is None else {}),
+        **({"lso_unknown_why": unknown_lso.why(row, is_read=is_read)} if lso is None else {}),
         "blocker": blocker(log, context),
         "held_back_records": None if lso is None else row.maybe("held_back_committed_records"),
         "coverage": row.text("coverage"),
         "index_state": row.text("index_state"),
     }
-
-
-def _why_no_lso(row: Row, *, is_read: bool) -> str:
-    if not is_read:
-        return "nothing of the log was read"
-    return (
-        "the coordinator holds a transaction open here whose data may lie below the first offset dumped: then the last stable offset is "
-        f"the log start, {row.maybe('log_start')}. The newest .snapshot of the partition would tell"
-    )
 
 
 def _transaction(row: Row) -> dict[str, object]:

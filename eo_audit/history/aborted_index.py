@@ -52,7 +52,7 @@ _WHY_NOT = f"""
     CASE WHEN marker_at IS NOT NULL AND (NOT judged OR marker_type IS NULL) THEN 'uncovered'
          WHEN marker_offset >= leo OR coalesce(marker_offset >= unjudged_from, false) THEN 'uncovered'
          WHEN entry_at IS NULL AND ({_IN_UNKNOWN} OR ({BEHIND_INDEX.format(at="marker_offset")})) THEN 'index_not_dumped'
-         WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false) THEN 'below_start'
+         WHEN marker_offset < coalesce(log_start, first_offset) OR coalesce(entry_first_offset < first_offset, false) THEN 'below_start'
          WHEN marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_first_offset = marker_offset THEN 'empty_abort'
          WHEN {_ACROSS} THEN 'hole'
          WHEN {_FIRST} < {_CLEANED_BELOW} OR ({_MAY_BE_CLEANED}) THEN 'compacted' END"""

@@ -5,7 +5,8 @@ Offsets missing where the cleaner has been are legal and do not end a stretch. A
 compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`. So it is
 where the text before the batch was not understood: the offsets may stand there. Where a listing shows the segment, only the dump lacks it.
 Offsets that stand later in the log are out of order, and not missing. What the broker deleted between two dumps was `not_observed`, and is
-no hole: what an older dump showed below it stays as it was seen then.
+no hole: what an older dump showed below it stays as it was seen then. Where nothing says which of two dumps is newer, what is missing
+between them may have been deleted so, or be lost: it is `unordered`, and nothing is concluded across it.
 """
 
 from pyspark.sql import DataFrame
@@ -13,6 +14,8 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.sql import columns_of, expressions, named
 
+# What tells the order of any two dumps.
+DUMPED_AT = "dumped_at in the manifest.yaml of each"
 _LOG = ["replica_log_id", "cluster", "broker", "topic", "partition"]
 _HERE = "struct(section_id, byte_offset, length)"
 _CLEANED = "coalesce(gap = 'compacted', false)"
@@ -64,13 +67,17 @@ _HOLE_PART = _part(
     reason=f"IF(size({_LISTED}) > 0, format_string('segment %d is listed, and was not dumped', get({_LISTED}, 0)), {_MISSING})",
     at="odd.at",
 )
+# With a listing that does not tell, a second one would not either.
+_WOULD_TELL = f"IF(listed, '{DUMPED_AT}', '{DUMPED_AT}, or a listing.txt or log-start-offset-checkpoint of the newer one')"
+_IS_UNORDERED = "array_contains(unordered_before, odd.base_offset)"
 _OF_ODD = (
     f"IF(odd.gap = 'hole', flatten(transform({_MISSED}, missed -> {_HOLE_PART})), array())",
     _part(
         "odd.previous_last_offset + 1",
         "odd.base_offset - 1",
-        state="'not_observed'",
-        reason="'the broker deleted these segments between two dumps'",
+        state=f"IF({_IS_UNORDERED}, 'unordered', 'not_observed')",
+        reason=f"""IF({_IS_UNORDERED}, concat('nothing says which of two dumps is newer: ', {_WOULD_TELL}, ' would tell'),
+            'the broker deleted these segments between two dumps')""",
         at="odd.at",
         when="odd.gap = 'removed'",
     ),
@@ -165,7 +172,8 @@ def coverage(ordered: DataFrame, section_status: DataFrame, replica_logs: DataFr
     cleaned = "compacted OR coalesce(contains(cleanup_policy, 'compact'), false)"
     never_cleaned = f"uncleaned_from IS NOT NULL AND NOT coalesce({cleaned}, false) AS never_cleaned"
     newest = "array_max(segments.base_offset) AS newest_segment"
-    numbers = ("hw", "first_offset", "missing_head_from", "missing_segments", "tail_intact AS log_tail_intact")
+    missing = ("missing_head_from", "missing_segments", "unordered_before", "listed")
+    numbers = ("hw", "first_offset", *missing, "tail_intact AS log_tail_intact")
     logs = F.broadcast(replica_logs.selectExpr(*_LOG, *numbers, newest, never_cleaned))
     # `hole_at` is the newest hole so far, so it names the stretch; what lies behind the first break is a stretch of its own.
     stretches = ordered.groupBy("replica_log_id", "hole_at", "judged").agg(*expressions(_STRETCH))

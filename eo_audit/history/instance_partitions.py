@@ -32,7 +32,7 @@ _BEGUN = "min_by(struct(span.first_sequence AS sequence, span.first_epoch AS epo
 _BEGUN_BY_INSTANCES = "min_by(begins, data_first_offset) OVER (PARTITION BY replica_log_id, producer_id)"
 # Where nothing can be said of the log at all, and offsets of which nothing is known.
 _BROKEN = "state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow')"
-_HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'truncated')"
+_HOLE = "state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'unordered', 'truncated')"
 
 
 def instance_partitions(

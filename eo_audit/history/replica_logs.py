@@ -3,7 +3,9 @@
 1. log_start = max(checkpoint row if there is one, lowest segment base of the newest dump, or of its listing): a checkpoint without a row
    for the log does not say 0. Older dumps may hold segments that retention has deleted since. Offsets missing between two segments below
    that start were lost by nobody: the broker deletes from the head on (`UnifiedLog.deleteOldSegments`), and the log begins behind them.
-   Where a listing as new still shows an older segment, they are missing from the dumps.
+   Where a listing as new still shows an older segment, they are missing from the dumps. Where nothing says which of two dumps is newer,
+   and neither has segments on both sides of what is missing, retention may have deleted it or it may be lost: `unordered_before`. Then
+   nobody knows where the log starts. Two dumps in one folder without a time look like one: what is missing within is missing.
 2. HW = checkpoint row, not beyond the log end offset where the dump shows it: no broker keeps one there; without a row, the log end offset.
    For `__transaction_state` a high watermark or recovery point beyond the end says that the dump stops before the log does: nothing else
    shows a cut between two records, and what an id lacks there must not be held against it. In other logs it may be a lost marker (T05).
@@ -136,6 +138,11 @@ _DUMPED_THEN = "transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -
 _LOWEST_THEN = f"IF(array_max({_DUMPED_THEN}) >= array_max(bases), array_min({_DUMPED_THEN}), NULL)"
 _LISTED_THEN = "coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false)"
 _REMOVED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND coalesce(greatest(start_row, head) >= {_NEXT}.base_offset, false)"
+_SETS = "transform(filter(dumped, d -> d.base_offset {where}), d -> d.dump_set)"
+_MEET = f"NOT arrays_overlap({_SETS.format(where='<= s.base_offset')}, {_SETS.format(where=f'>= {_NEXT}.base_offset')})"
+_NOT_LISTED = f"NOT exists(listed_logs, base -> base >= coalesce(s.end, s.base_offset) AND base < {_NEXT}.base_offset)"
+_UNORDERED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND newest IS NULL AND {_NOT_LISTED} AND coalesce({_MEET}, false)"
+_EACH_NEXT = "array_compact(transform(read, (s, i) -> IF({which}, {next}.base_offset, NULL)))"
 _NOTED_LAST = "array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.noted))"
 _DUMPED_AT = f"{_NOTED_LAST}.dumped_at_ms"
 # An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what was dumped
@@ -164,11 +171,15 @@ _STEPS = (
     },
     {"newest": _NEWEST_DUMP},
     {"head": f"IF({_LISTED_THEN}, array_min(listed_logs), greatest(array_min(listed_logs), {_LOWEST_THEN}))"},
-    {"removed_before": f"array_compact(transform(read, (s, i) -> IF({_REMOVED}, {_NEXT}.base_offset, NULL)))"},
+    {
+        "removed_before": _EACH_NEXT.format(which=f"({_REMOVED}) OR ({_UNORDERED})", next=_NEXT),
+        "unordered_before": _EACH_NEXT.format(which=f"NOT ({_REMOVED}) AND ({_UNORDERED})", next=_NEXT),
+    },
     {"first_offset": "coalesce(array_max(removed_before), array_min(bases))"},
     {
-        "log_start": "coalesce(greatest(start_row, head, first_offset), 0L)",
-        "log_start_source": """CASE WHEN start_row >= coalesce(greatest(first_offset, head), 0L) THEN 'checkpoint'
+        "log_start": "IF(size(unordered_before) > 0, NULL, coalesce(greatest(start_row, head, first_offset), 0L))",
+        "log_start_source": """CASE WHEN size(unordered_before) > 0 THEN NULL
+            WHEN start_row >= coalesce(greatest(first_offset, head), 0L) THEN 'checkpoint'
             WHEN array_min(listed_logs) = greatest(first_offset, head) AND array_min(listed_logs) > first_offset THEN 'listing'
             ELSE 'segment_base' END""",
         "segments": """transform(read, (s, i) -> struct(s.base_offset,
@@ -210,7 +221,7 @@ _STEPS = (
         "snapshot_offset": "snapshot.offset",
         "snapshot_section_id": "snapshot.section_id",
         "whole": f"""supported AND tail_intact AND missing_head_from IS NULL AND NOT exists(read, s -> NOT s.tail_intact)
-            AND size(array_except(listed_logs, bases)) = 0
+            AND size(unordered_before) = 0 AND size(array_except(listed_logs, bases)) = 0
             AND (compacted OR NOT coalesce({_JUMPS}, false))""",
     },
 )

@@ -56,8 +56,12 @@ _REASON = """
          WHEN better.rank.deep AND NOT candidate.rank.deep THEN 'deep_beats_shallow'
          WHEN better.rank.dumped_at_ms > candidate.rank.dumped_at_ms THEN 'newer_dump'
          ELSE 'longer_dump' END"""
-# What was dumped in one go. A folder that is filled anew each night is told by its manifest.
-_DUMP_SET = "concat_ws(' ', input_path, dump_set, IF(dumped_at_source = 'manifest', string(dumped_at_ms), NULL))"
+# What was dumped in one go. A folder that is filled anew each night is told by its manifest. Where nothing says when, only folders tell
+# dumps of one log apart: two in one folder look like one.
+_PLACE = "IF(endswith(input_path, path), input_path, concat(input_path, '/', path))"
+_FOLDER = rf"regexp_extract({_PLACE}, '\\A(.*)/[^/]*\\z', 1)"
+_DUMP_SET = f"""IF(dumped_at_ms IS NULL, {_FOLDER},
+    concat_ws(' ', input_path, dump_set, IF(dumped_at_source = 'manifest', string(dumped_at_ms), NULL)))"""
 _SEEN_IN = "concat_ws(' ', input_path, dump_set, string(dumped_at_ms))"
 _TOLD = {
     "header_length": "coalesce(octet_length(dumped_path) + 9L, 0L)",  # "Dumping ", the path, the line end

@@ -5,7 +5,8 @@ The law is `eo_audit.model.lso`. What is open at the log's end comes from
 2. else the spans without a marker, and open transactions of the newest snapshot that began below the first dumped offset, unless a
    marker of their producer follows.
 A closed transaction holds the LSO too while its marker is not below the high watermark. Where the coordinator holds a transaction open
-whose data may lie below the dump, nobody knows the LSO (`unseen_transactions`), and of a log that was not read neither: it is null.
+whose data may lie below the dump, nobody knows the LSO (`unseen_transactions`), of a log that was not read neither, nor of one whose dumps
+nothing puts in order: it is null.
 """
 
 from pyspark.sql import DataFrame
@@ -20,11 +21,11 @@ from eo_audit.store.schemas import schema
 # Behind any of these an open transaction, or the marker that ended one, may be unseen: then coverage is partial.
 BROKEN = (
     *("hole", "unexplained", "segment_missing", "head_missing", "disorder", "crc_invalid", "not_judged"),
-    *("truncated", "shallow", "not_supported"),
+    *("truncated", "shallow", "not_supported", "unordered"),
 )
 _OF_COVERAGE = {
     "broken": f"state IN {BROKEN}",
-    "hole": "IF(state IN ('hole', 'unexplained', 'segment_missing', 'not_observed'), struct(first_offset, last_offset), NULL)",
+    "hole": "IF(state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'unordered'), struct(first_offset, last_offset), NULL)",
     "unjudged_at": "IF(state = 'not_judged', first_offset, NULL)",
 }
 _OF_LOG = {
@@ -71,7 +72,11 @@ _LSO = (
     },
     # `pinned` is null where nothing older can be open, false where it may be: then only a snapshot at LEO tells, or an LSO that lies at the
     # log start already and cannot be lower.
-    {"unknown": "NOT supported OR coalesce(NOT by_snapshot AND NOT pinned AND lso > log_start, false)", "held": "coalesce(pinned, false)"},
+    {
+        "unknown": """NOT supported OR coalesce(size(unordered_before) > 0 AND NOT (by_snapshot AND lso >= first_offset), false)
+            OR coalesce(NOT by_snapshot AND NOT pinned AND lso > log_start, false)""",
+        "held": "coalesce(pinned, false)",
+    },
     {
         "lso": "CASE WHEN unknown THEN NULL WHEN held THEN least(hw, log_start) ELSE lso END",
         "lso_if_hw_is_leo": "CASE WHEN unknown THEN NULL WHEN held THEN log_start ELSE lso_if_hw_is_leo END",

@@ -28,6 +28,8 @@ _HAS_RECORDS = "row_kind IN ('data', 'plain') AND coalesce(count, 1) > 0"
 _IS_COMPLETE = "coalesce(count > last_offset - base_offset, true)"
 _SEGMENT_BASE = "get(filter(segments, s -> first >= s.base_offset AND first < s.end_offset), 0).base_offset"
 _READER = f"array({_READERS})[read]"
+# Where nobody knows where the log starts, what lies above the last place where it may is there.
+_START = "coalesce(log_start, first_offset) AS log_start"
 _COLUMNS = {"first_offset": "first", "last_offset": "last", "view": f"array({_VIEWS})[read]", "reader": _READER}
 
 
@@ -48,7 +50,7 @@ def visible_ranges(
         in_chunks = pieces.selectExpr("*", f"shiftright(first, {chunk_bits}) AS chunk")
         pieces = _merged(in_chunks, ["replica_log_id", "section_id", "chunk"], same="seen")
     reads = pieces.selectExpr("replica_log_id", "first", "last", f"explode(array_compact(array({_READ}))) AS read")
-    starts = F.broadcast(visibility.select("replica_log_id", "segments", "log_start"))
+    starts = F.broadcast(visibility.selectExpr("replica_log_id", "segments", _START))
     reader_offset = f"IF({_READER} = 'segment', greatest({_SEGMENT_BASE}, log_start), log_start) AS reader_offset"
     placed = reads.join(starts, "replica_log_id").selectExpr("replica_log_id", "read", "first", "last", reader_offset)
     # Names of logs and reads only now: runs are found by numbers, which are quickly sorted.
@@ -59,7 +61,7 @@ def visible_ranges(
 
 def _pieces(rows: DataFrame, records: DataFrame, visibility: DataFrame, section_status: DataFrame) -> DataFrame:
     """Runs of existing offsets with the reads that see them: replica_log_id, section_id, first, last, seen (bits)."""
-    bounds = F.broadcast(visibility.select("replica_log_id", "log_start", "lso", "hw"))
+    bounds = F.broadcast(visibility.selectExpr("replica_log_id", _START, "lso", "hw"))
     held = rows.where(_HAS_RECORDS).join(bounds, "replica_log_id").where("last_offset >= log_start")
     kept = held.selectExpr("*", f"{_SEEN} AS seen").where("seen > 0")
     whole = kept.where(_IS_COMPLETE).selectExpr(

@@ -11,7 +11,7 @@ UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 # How far a machine that wrote none of the logs may be ahead: healthy clusters were seen 30 s apart, and nothing here tells of its clock.
 OTHER_MACHINE_MS = 60_000
 # What the context holds only of those cases whose rules ask for it (`Rule.asks`): fields of `Context`.
-ASKED = ("last_of_producer", "open_spans", "unmarked", "data_of", "edges", "spans", "missed_entries")
+ASKED = ("last_of_producer", "open_spans", "unmarked", "data_of", "edges", "spans", "missed_entries", "newest_markers")
 
 
 class NotAsked(LookupError):
@@ -102,6 +102,7 @@ class Context:
         edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
         spans: the transaction spans of the same.
         missed_entries: index entries that a look-up may miss (rows of aborted_index), by (replica log, producer id), in offset order.
+        newest_markers: the newest marker (offset, coordinator epoch) of producers that hang, by (replica log, producer id).
         siblings: for each partition its replica logs.
     """
 
@@ -119,6 +120,7 @@ class Context:
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     spans: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     missed_entries: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
+    newest_markers: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     siblings: Mapping[tuple[str, str | None, int | None], list[Log]] = field(default_factory=dict)
 
     def limited_to(self, asks: tuple[str, ...]) -> "Context":

@@ -31,6 +31,7 @@ class Reason:
     bring: str
 
 
+WHEN = "`dumped_at: 2026-11-21T03:00:00Z` in a manifest.yaml beside it"
 REASONS: Mapping[str, Reason] = {
     "unsupported_dialect": Reason(
         "a kafka-dump-log older than 2.2, which this release does not read, printed {places}",
@@ -43,6 +44,15 @@ REASONS: Mapping[str, Reason] = {
     "missing_segments": Reason(
         "offsets are missing from the dumps of {places}",
         "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --files $(ls *.log | paste -sd,)`",
+    ),
+    "unordered_dumps": Reason(
+        "two dumps of {places} leave a hole between them, and nothing says which one is newer",
+        f"Say when each dump of {{places}} was made ({WHEN}), or add the listing.txt or the log-start-offset-checkpoint of the newer one: "
+        "collect-dumps.sh does all of it.",
+    ),
+    "unordered_listings": Reason(
+        "two dumps of {places} leave a hole between them, and nothing says which one is newer",
+        f"Say when each dump of {{places}} was made ({WHEN}): collect-dumps.sh does so.",
     ),
     "unexplained_gaps": Reason(
         "offsets are missing in {places}, and nothing says whether the cleaner works there",
@@ -173,10 +183,18 @@ def _unread(log: "Log") -> str | None:
     return "unread_text" if any(reason.startswith(UNREAD) for reason in said) else None
 
 
+def _ordered(log: "Log", _context: "Context") -> str | None:
+    met = [part.text("reason") or "" for part in log.breaks if part.text("state") == "unordered"]
+    # What the dumps hold already is not asked for.
+    return ("unordered_dumps" if any(LISTING in reason for reason in met) else "unordered_listings") if met else None
+
+
 def _past(log: "Log", _context: "Context") -> str | None:
     # What one dump more would mend comes first, then what only better words about the log would.
     if _has(log, "hole", "segment_missing", "head_missing"):
         return "missing_segments"
+    if (unordered := _ordered(log, _context)) is not None:
+        return unordered
     if (unread := _unread(log)) is not None:
         return unread
     if _has(log, "unexplained"):
@@ -235,12 +253,14 @@ def _payload(log: "Log", _context: "Context") -> str | None:
 COORDINATOR_TOPIC = "__transaction_state"
 UNREAD = "unread text: "  # how it begins to say that text stands there which was not understood
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
+LISTING = "listing.txt"  # where the table coverage asks for one
 # The reasons of the table `unmatched`, the gravest first.
 _WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
 # Rules name what they need (`Rule.needs`); each is asked of one log, and the first that is not met is the reason.
 _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "supported": _supported,
     "order": _order,
+    "ordered": _ordered,
     "past": _past,
     "end": _end,
     "coordinator": _coordinator,

@@ -93,7 +93,9 @@ class Explanation:
     """What `explain` says of a case. Empty fields mean: as the rule says, or as the case has it.
 
     `rule` names another rule of the catalogue when the case turns out to be that one's (P01 and P02). `left_by` names rules: where one of
-    them speaks of the same producer in the same log, this is only what that fault left, and an info.
+    them speaks of the same producer in the same log, this is only what that fault left, and an info. `transactional_id` is what the finding
+    is about, and part of its id; `named` is the same id where it was looked up for a producer: it is shown, and the finding keeps the id it
+    has without it (the coordinator's log forgets transactional ids after a while).
     `producers`: all that it speaks of, where that is more than one; any of them may be the cause of another finding.
     """
 
@@ -107,6 +109,7 @@ class Explanation:
     left_by: tuple[str, ...] = ()
     producers: tuple[int, ...] = ()
     transactional_id: str | None = None
+    named: str | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
     first_offset: int | None = None

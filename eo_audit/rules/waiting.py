@@ -117,11 +117,14 @@ def blocker(log: "Log", context: "Context") -> dict[str, object] | None:
     }
 
 
-def whose(transactional_id: str | None, producer_id: int | None, epoch: int | None = None) -> str:
-    """Who wrote, the name that people know first: `late-writer-0 (producer 1, epoch 0)`, `producer 1 (epoch 0)`."""
+def whose(transactional_id: str | None, producer_id: int | None, epoch: int | None = None, *, hint: str = "") -> str:
+    """Who wrote, the name that people know first: `late-writer-0 (producer 1, epoch 0)`, `producer 1 (epoch 0)`.
+
+    `hint` is said with the name: what its owner looks like (`Owner.hint`).
+    """
     if transactional_id is None:
         return f"producer {producer_id}" + ("" if epoch is None else f" (epoch {epoch})")
-    return f"{shown(transactional_id)} (producer {producer_id}" + ("" if epoch is None else f", epoch {epoch}") + ")"
+    return f"{shown(transactional_id)} (producer {producer_id}" + ("" if epoch is None else f", epoch {epoch}") + f"{hint})"
 
 
 def spent(ms: int | None, timeout_ms: int | None) -> str:

@@ -78,6 +78,8 @@ def test_a_transaction_that_blocks_is_no_fault_and_comes_first(blocking: Results
     assert "kafka-transactions.sh --bootstrap-server $BOOTSTRAP describe --transactional-id settlement-7f3a" in words
     assert " abort --" not in words
     assert "state=Ongoing,partitions=[payments-0]" in quoted(blocking, "__transaction_state-2", b"| offset: 1 ")
+    committed = quoted(blocking, "__consumer_offsets-1", b"| offset: 0 ")
+    assert '"group":"ledger","topic":"payments","partition":1' in committed and committed.endswith('"commitTimestamp":1795306484201}}')
     assert quoted(blocking, "payments-0", b"| offset: 0 ").endswith("headerKeys: [ ...")
     page = (blocking.out / "report.html").read_text(encoding="utf-8")
     assert "read_committed consumers wait at offset 0 for settlement-7f3a (producer 0)" in page

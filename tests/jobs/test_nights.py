@@ -23,12 +23,17 @@ BROUGHT = replace(LACKS, at_ms=WEDNESDAY + 60_000, without={LOG: (0, 18, 44)})
 
 @dataclass(frozen=True)
 class Case:
-    """Dumps of some nights, and what is known of the log after all of them."""
+    """Dumps of some nights, and what is known of the log after all of them.
+
+    `order_needs`: nothing says which night came last, and what is said to tell; `in_folders`: they are folders of one input.
+    """
 
     nights: tuple[Night, ...]
-    log_start: int
+    log_start: int | None
     states: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    order_needs: str | None = None
+    in_folders: bool = False
 
 
 def silent(night: Night) -> Night:
@@ -51,8 +56,22 @@ CASES = {
     ),
     "the log start within a segment": Case((MON, replace(WED, log_start={LOG: 30})), 30, ("not_observed",)),
     "a segment that one dump lacked is brought later": Case((LACKS, BROUGHT), 0),
-    # What no time, no listing and no log start tells may be lost, and so may what one dump lacks.
-    "nobody says when": Case((silent(MON), silent(WED)), 0, ("hole",), ("R04",)),
+    # What no time, no listing and no log start tells may be lost, or deleted.
+    "nobody says when": Case((silent(MON), silent(WED)), None, ("unordered",), order_needs="listing.txt"),
+    "the newer came first": Case((silent(WED), silent(MON)), None, ("unordered",), order_needs="listing.txt"),
+    "one of two says when": Case((MON, silent(WED)), None, ("unordered",), order_needs="listing.txt"),
+    "listings that do not tell": Case(
+        (with_listing(silent(MON)), with_listing(silent(WED))), None, ("unordered",), order_needs="dumped_at"
+    ),
+    "folders of one input": Case((silent(MON), silent(WED)), None, ("unordered",), order_needs="listing.txt", in_folders=True),
+    "a log start below what is missing": Case(
+        (silent(MON), replace(silent(WED), log_start={LOG: 6})), None, ("unordered",), order_needs="listing.txt"
+    ),
+    # What one dump lacks may be lost, whatever another one shows.
+    "nobody says when, and one lacks a segment": Case((replace(silent(MON), bases={LOG: (4,)}), silent(LACKS)), 0, ("hole",), ("R04",)),
+    "nobody says when, and the upper one has a hole": Case(
+        (silent(MON), replace(silent(WED), bases={LOG: (18, 44, 59)}, without={LOG: (44,)})), None, ("hole", "unordered"), ("R04",)
+    ),
     "one dump lacks a segment": Case((LACKS,), 0, ("hole",), ("R04",)),
     "the newer dump lacks a segment above": Case(
         (MON, replace(WED, bases={LOG: (18, 44, 59)}, without={LOG: (44,)})), 18, ("hole", "not_observed"), ("R04",)
@@ -77,7 +96,8 @@ def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Re
             [make(night, root / cluster_of(how, name) / f"night-{n}", cluster=cluster_of(how, name)) for n, night in enumerate(case.nights)]
             for name, case in CASES.items()
         ]
-    ingest(root / "out", *(path for paths in made[AT_ONCE] for path in paths))
+    cases = zip(CASES.values(), made[AT_ONCE], strict=True)
+    ingest(root / "out", *(path for case, paths in cases for path in ([paths[0].parent] if case.in_folders else paths)))
     for night in range(max(map(len, made[BY_NIGHT]))):
         inputs = [paths[night] for paths in made[BY_NIGHT] if len(paths) > night]
         ingest(root / "out", *inputs)  # histories are made anew each time, of facts alone: those in between are read by nobody here
@@ -96,15 +116,30 @@ def test_what_is_known_of_a_log_after_some_nights(results: Results, how: str, na
     assert sorted(states) == sorted(case.states)
     (seen,) = results.rows("visibility", **of_log)
     assert (seen["log_start"], seen["leo"]) == (case.log_start, 74)
+    if case.order_needs:
+        is_told_once(results, cluster, case.order_needs)
     failing = {f["rule"] for f in results.findings if f["cluster"] == cluster and f["severity"] in ("critical", "error")}
     if case.rules or "segment_missing" in states:
         assert set(case.rules) <= failing
         return
     assert not failing
-    assert (seen["lso"], seen["coverage"]) == (74, "full")
+    assert (seen["lso"], seen["coverage"]) == ((None, "partial") if case.order_needs else (74, "full"))
     ranges = results.rows("visible_ranges", **of_log)
-    assert {row["view"] for row in ranges} == {"read_committed", "read_uncommitted", "truth_committed"}
-    assert min(row["first_offset"] for row in ranges) >= case.log_start
+    # Without an LSO nobody knows what read_committed consumers get.
+    views = {"read_uncommitted", "truth_committed"} | (set() if case.order_needs else {"read_committed"})
+    assert {row["view"] for row in ranges} == views
+    assert min(row["first_offset"] for row in ranges) >= (18 if case.log_start is None else case.log_start)
+
+
+def is_told_once(results: Results, cluster: str, needs: str) -> None:
+    """Nobody knows log start and LSO; what would tell is asked for, and nothing that the dumps hold already."""
+    (log,) = [row for row in results.verdict["partitions"] if (row["cluster"], row["topic"], row["partition"]) == (cluster, "payments", 0)]
+    assert (log["log_start"], log["lso"], log["blocker"]) == (None, None, None)
+    assert "nothing says which one is newer" in log["lso_unknown_why"]
+    found = [f["message"] for f in results.findings if (f["cluster"], f["rule"]) == (cluster, "R07")]
+    (message,) = [str(message) for message in found if "between two dumps" in str(message)]
+    assert "dumped_at" in message
+    assert ("listing.txt" in message) is (needs == "listing.txt")
 
 
 @pytest.fixture(scope="module")

@@ -119,7 +119,7 @@ class Tables:
         section = number_of("section", cluster, *place)
         path = f"broker-{broker}/{topic}-{partition}/00000000000000000000.log.txt"
         self._add("section_status", {**where, "section_id": section, "path": path, "kind": "log", "supported": True, "end_reason": "eof"})
-        ends: Rows = {"hw": leo, "hw_source": "checkpoint", "leo": leo, "lso": leo, "lso_if_hw_is_leo": leo}
+        ends: Rows = {"log_start": 0, "hw": leo, "hw_source": "checkpoint", "leo": leo, "lso": leo, "lso_if_hw_is_leo": leo}
         numbers = {**ends, "index_state": "dumped", "coverage": "full", "tail_intact": True, **own}
         self._add("visibility", {**where, **numbers, "blocker_section_id": section, "blocker_length": LINE})
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.coordinator.words import asked, name_of
+from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.owners import Owner
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.waiting import NEVER_TIMES_OUT
+from eo_audit.rules.waiting import NEVER_TIMES_OUT, whose
 from eo_audit.words import count, duration, partitions
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     owner = owner_of(row.text("transactional_id") or "")
     holds_back = f": it holds back {partitions(blocks)}" if blocks else ""
     silence = "; no broker wrote anything after its deadline, so the brokers may have been stopped before it" if stopped else ""
+    who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)
     message = (
-        f"The transaction of {name_of(row)} (producer {row.maybe('producer_id')}{owner.hint}) has been Ongoing for "
+        f"The transaction of {who} has been Ongoing for "
         f"{duration(now - start)} with a timeout of {duration(timeout)}{holds_back}{data.words}{silence}"
     )
     unsure = stopped or not (data.records or blocks) or cluster.text("as_of_source") == "newest_broker_clock"

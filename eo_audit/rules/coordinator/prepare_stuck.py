@@ -10,10 +10,11 @@ Legal look-alike: PrepareCommit seconds before the dump: markers are on their wa
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.coordinator.words import asked, name_of
+from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.waiting import whose
 from eo_audit.words import duration, partitions
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ RULE = Rule(
     # Decided, and not complete: PrepareX is written before the first marker is sent, CompleteX after the last is acknowledged.
     where="is_last AND last_status IN ('PrepareCommit', 'PrepareAbort')",
     by="transactional_id",
-    columns="decided_at_ms last_status partitions marker_epoch coordinator_partition",
+    columns="decided_at_ms last_status partitions data_epoch marker_epoch coordinator_partition",
     asks=("unmarked",),
     waiting="overdue",
     cause="a partition without a leader, or a marker that was given up (KAFKA-9777, KAFKA-16352, KAFKA-19999)",
@@ -54,10 +55,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     lacking = context.unmarked.get(row.word("instance_id"), ())
     owner = owner_of(row.text("transactional_id") or "")
     lacks = f"; {partitions(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} the marker" if lacking else ""
-    message = (
-        f"The transaction of {name_of(row)} (producer {row.maybe('producer_id')}{owner.hint}) was decided ({row.word('last_status')}) "
-        f"{duration(waiting)} ago and never completed{lacks}"
-    )
+    who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)
+    message = f"The transaction of {who} was decided ({row.word('last_status')}) {duration(waiting)} ago and never completed{lacks}"
     return Explanation(
         message,
         severity="error" if surely - decided > PREPARE_ERROR_MS else "warning",

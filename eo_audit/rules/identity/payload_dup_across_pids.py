@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.identity.candidates import candidates
 from eo_audit.rules.identity.words import gap_ms, resent
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.waiting import whose
 from eo_audit.words import count, duration, offsets
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     who = (
         "writers without a producer id"
         if later == NOBODY
-        else f"producer {later}, {duration(gap)} after producer {earlier} had written them"
+        else f"{_who(case, context, later)}, {duration(gap)} after {_who(case, context, earlier)} had written them"
     )
     message = (
         f"{count(run.length, 'record')} with equal keys and values {'stands' if run.length == 1 else 'stand'} in the log twice: "
@@ -76,8 +77,18 @@ def explain(case: Case, context: "Context") -> Explanation | None:
             "earlier": earlier,
             "gap_ms": gap,
         },
+        named=_name(case, context, later),
         producer_id=later,
         first_offset=run.second[0],
         last_offset=run.second[-1],
         record_count=run.length,
     )
+
+
+def _name(case: Case, context: "Context", producer_id: int) -> str | None:
+    last = context.last_of_producer.get((case.log.cluster, producer_id)) if case.log else None
+    return last.text("transactional_id") if last else None
+
+
+def _who(case: Case, context: "Context", producer_id: int) -> str:
+    return whose(_name(case, context, producer_id), producer_id)

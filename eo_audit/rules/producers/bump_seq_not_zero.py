@@ -11,6 +11,7 @@ Legal look-alike: A new epoch that starts at 0; a first batch behind a hole or a
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ RULE = Rule(
     needs=("order", "past"),
     where="label = 'new_epoch_nonzero'",
     columns="base_sequence base_offset previous_epoch",
+    asks=ASKS,
     cause="the first batches of the epoch were lost, or the leader had no state of this producer and took what came",
     remedy=(
         "The records are not in this log: send them again from the source. Check unclean.leader.election.enable=false and "
@@ -34,14 +36,16 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """The most telling new epoch speaks: its first sequence is the number of records that are missing."""
     row = case.row
     message = (
-        f"Epoch {row.maybe('producer_epoch')} of producer {row.maybe('producer_id')} starts at sequence {row.maybe('base_sequence')} "
+        f"The new epoch of {who(case, context)} starts at sequence {row.maybe('base_sequence')} "
         f"instead of 0, at offset {row.maybe('base_offset')}: its first {count(row.maybe('base_sequence'), 'record')} "
         f"{'is' if row.number('base_sequence') == 1 else 'are'} not in this log"
     )
     return Explanation(
-        message, details={"missing_records": row.maybe("base_sequence"), "previous_epoch": row.maybe("previous_epoch"), "epochs": case.hits}
+        message,
+        named=id_of(case, context),
+        details={"missing_records": row.maybe("base_sequence"), "previous_epoch": row.maybe("previous_epoch"), "epochs": case.hits},
     )

@@ -12,8 +12,9 @@ a new epoch that restarts at 0.
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.producers.words import STATE_LOST, WINDOW, leader_changed, sequences, who
+from eo_audit.rules.producers.words import STATE_LOST, WINDOW, leader_changed, sequences
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count, duration, offsets
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ RULE = Rule(
         "data_batches_since_same same_identity_leader_epoch partition_leader_epoch base_offset last_offset same_identity_offset "
         "max_timestamp_ms same_identity_timestamp_ms base_sequence last_sequence"
     ),
+    asks=ASKS,
     cause=STATE_LOST,
     remedy=(
         "Nothing to repair in the log; safe to leave. Downstream, keep the copy with the lowest offset. "
@@ -52,7 +54,7 @@ def explain(case: Case, context: "Context") -> Explanation:
     rule = "P02" if idle or between >= WINDOW else "P01"
     leader = leader_changed(row.maybe("same_identity_leader_epoch"), row.maybe("partition_leader_epoch"))
     message = (
-        f"{count(case.records, 'record')} of {who(case)} stand in the log twice: {sequences(case)} at "
+        f"{count(case.records, 'record')} of {who(case, context)} stand in the log twice: {sequences(case)} at "
         f"{offsets(row.maybe('base_offset'), row.maybe('last_offset'))} and before at offset {row.maybe('same_identity_offset')}, "
         f"{count(between, 'batch', 'batches')} of the producer and {duration(gap)} apart{leader}"
     )
@@ -64,7 +66,7 @@ def explain(case: Case, context: "Context") -> Explanation:
         "batches": case.hits,
         "idle_longer_than_expiration": idle,
     }
-    return Explanation(message, rule=rule, details=details)
+    return Explanation(message, named=id_of(case, context), rule=rule, details=details)
 
 
 def _gap_ms(case: Case) -> int | None:

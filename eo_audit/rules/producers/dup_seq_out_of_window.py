@@ -12,6 +12,7 @@ Legal look-alike: A sequence that comes back after a full circle of 2^31 records
 from eo_audit.rules.producers import dup_seq_in_window
 from eo_audit.rules.producers.words import STATE_LOST, WINDOW
 from eo_audit.rules.rule import Rule
+from eo_audit.rules.writers import ASKS
 
 RULE = Rule(
     code="P02",
@@ -24,6 +25,7 @@ RULE = Rule(
     # As for P01, whose words these are: the copies that lie closest first.
     weight="same_identity_timestamp_ms - max_timestamp_ms",
     columns=dup_seq_in_window.RULE.columns,
+    asks=ASKS,
     cause=STATE_LOST,
     remedy=(
         "Nothing to repair in the log; safe to leave. Downstream, keep the copy with the lowest offset. "

@@ -11,6 +11,7 @@ by one).
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ RULE = Rule(
     needs=("order",),
     where="epoch_regression",
     columns="row_kind base_offset last_offset max_epoch_before",
+    asks=ASKS,
     cause="the leader had forgotten the fencing epoch: KAFKA-9144 up to 2.4.0, an expired producer state, an unclean election",
     remedy=(
         "Find the producer that still ran with the old epoch and stop it; treat its records as unfenced duplicates. "
@@ -34,15 +36,17 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """The first batch or marker speaks, and the epoch that the log had by then."""
     row = case.row
     what = "marker" if row.text("row_kind") == "marker" else "batch"
     message = (
-        f"A {what} of epoch {row.maybe('producer_epoch')} of producer {row.maybe('producer_id')} stands at "
+        f"A {what} of {who(case, context)} stands at "
         f"{offsets(row.maybe('base_offset'), row.maybe('last_offset'))}, after epoch {row.maybe('max_epoch_before')} was in the log: "
         f"a fenced producer wrote {count(case.records, 'record')} in {count(case.hits, 'batch', 'batches')}"
     )
     return Explanation(
-        message, details={"epoch": row.maybe("producer_epoch"), "highest_epoch_before": row.maybe("max_epoch_before"), "batches": case.hits}
+        message,
+        named=id_of(case, context),
+        details={"epoch": row.maybe("producer_epoch"), "highest_epoch_before": row.maybe("max_epoch_before"), "batches": case.hits},
     )

@@ -10,6 +10,7 @@ Legal look-alike: A log whose head was removed by retention or DeleteRecords; a 
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.writers import ASKS, id_of, who
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -35,6 +36,7 @@ RULE = Rule(
     # One case a log: after a retention run every producer of a log may begin like this.
     by="",
     columns="base_offset base_sequence is_transactional",
+    asks=ASKS,
     # From 2.5 on (KIP-360) a leader takes any first sequence of a producer id that it does not know.
     informs=True,
     cause="the beginning of the producer's history was removed (retention, DeleteRecords, compaction) or expired",
@@ -52,11 +54,12 @@ def explain(case: Case, context: "Context") -> Explanation:
     meaning = "a broker refuses that for a producer it does not know" if refused else untold
     others = "" if case.hits == 1 else f" (the same holds for {case.hits} producers)"
     message = (
-        f"The first batch seen of producer {row.maybe('producer_id')}, at offset {row.maybe('base_offset')}, "
+        f"The first batch seen of {who(case, context)}, at offset {row.maybe('base_offset')}, "
         f"starts at sequence {row.maybe('base_sequence')}{others}: {meaning}"
     )
     return Explanation(
         message,
+        named=id_of(case, context) if case.hits == 1 else None,
         severity="error" if refused else "info",
         cause=_LOST_AT_BIRTH if from_birth else None,
         remedy=_SEND_AGAIN if from_birth else None,

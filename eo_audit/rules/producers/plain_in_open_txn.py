@@ -9,8 +9,8 @@ Legal look-alike: A plain batch after the marker (the client is used in two mode
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.producers.words import who
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import offsets
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ RULE = Rule(
     # the hole.
     where="row_kind = 'data' AND NOT is_transactional AND in_open_transaction AND predecessor = 'observed'",
     columns="base_offset last_offset",
+    asks=ASKS,
     cause="nearly always a marker that is missing from the dump; else a corrupt segment, or files of two histories put together",
     remedy=(
         "Dump all segments of the partition again. If it is real, this replica can neither be replicated nor recovered: "
@@ -36,11 +37,11 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """Likely at most: one marker that was not dumped makes a legal batch look like this."""
     row = case.row
     message = (
         f"A batch without the transactional flag stands at {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} inside the open "
-        f"transaction of {who(case)}: no broker appends, replicates or recovers that"
+        f"transaction of {who(case, context)}: no broker appends, replicates or recovers that"
     )
-    return Explanation(message, certainty="likely", details={"batches": case.hits})
+    return Explanation(message, named=id_of(case, context), certainty="likely", details={"batches": case.hits})

@@ -10,8 +10,9 @@ Legal look-alike: Sequence 2147483647 followed by 0; a hole that compaction left
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.producers.words import leader_changed, who
+from eo_audit.rules.producers.words import leader_changed
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ RULE = Rule(
     # The largest gap tells most: it is what somebody has to send again.
     weight="skipped_sequences",
     columns="skipped_sequences leader_epoch_before partition_leader_epoch base_offset base_sequence expected_sequence",
+    asks=ASKS,
     cause=(
         "records that an earlier leader accepted were lost (unclean election, truncation), or a broker from 2.5 on accepted any sequence "
         "after it had forgotten the producer"
@@ -40,15 +42,15 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """The largest gap speaks."""
     row = case.row
     skipped = row.number("skipped_sequences")
     leader = leader_changed(row.maybe("leader_epoch_before"), row.maybe("partition_leader_epoch"))
     more = "" if case.hits == 1 else f"; the largest of {case.hits} gaps"
     message = (
-        f"{count(skipped, 'record')} of {who(case)} {'is' if skipped == 1 else 'are'} missing: offset {row.maybe('base_offset')} starts "
-        f"at sequence {row.maybe('base_sequence')} where {row.maybe('expected_sequence')} was due{leader}{more}"
+        f"{count(skipped, 'record')} of {who(case, context)} {'is' if skipped == 1 else 'are'} missing: offset {row.maybe('base_offset')} "
+        f"starts at sequence {row.maybe('base_sequence')} where {row.maybe('expected_sequence')} was due{leader}{more}"
     )
     missing = sum(example.row.number("skipped_sequences") for example in case.examples)
     details = {
@@ -57,4 +59,4 @@ def explain(case: Case, _context: "Context") -> Explanation:
         "expected_sequence": row.maybe("expected_sequence"),
         "found_sequence": row.maybe("base_sequence"),
     }
-    return Explanation(message, details=details)
+    return Explanation(message, named=id_of(case, context), details=details)

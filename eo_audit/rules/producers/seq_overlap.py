@@ -9,8 +9,9 @@ Legal look-alike: A batch that straddles the wrap: base sequence 2147483646, las
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.producers.words import sequences, who
+from eo_audit.rules.producers.words import sequences
 from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ RULE = Rule(
     # The same records in other batches: the broker compares whole batches only (`ProducerStateEntry.findDuplicateBatch`).
     where="label = 'overlap'",
     columns="base_offset last_offset overlaps_offset base_sequence last_sequence",
+    asks=ASKS,
     cause="a client re-batched its retry after the leader had lost the producer's state, or a client library numbers its retries wrongly",
     remedy=(
         "Nothing to repair in the log; safe to leave. De-duplicate downstream by sequence number per record, "
@@ -35,12 +37,12 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """The first such batch speaks, and the batch that it intersects."""
     row = case.row
     message = (
-        f"{who(case).capitalize()} repeats sequences in another batch: {sequences(case)} at "
+        f"Another batch of {who(case, context)} repeats sequences: {sequences(case)} at "
         f"{offsets(row.maybe('base_offset'), row.maybe('last_offset'))} intersect the batch at offset {row.maybe('overlaps_offset')}; "
         f"{count(case.hits, 'batch', 'batches')} in all"
     )
-    return Explanation(message, details={"overlaps_offset": row.maybe("overlaps_offset"), "batches": case.hits})
+    return Explanation(message, named=id_of(case, context), details={"overlaps_offset": row.maybe("overlaps_offset"), "batches": case.hits})

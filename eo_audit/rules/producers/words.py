@@ -11,11 +11,6 @@ STATE_LOST = (
 WINDOW = 5  # batches a broker remembers of a producer (KAFKA-5494; `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)
 
 
-def who(case: Case) -> str:
-    """Whose batch it is."""
-    return f"producer {case.row.number('producer_id')} (epoch {case.row.number('producer_epoch')})"
-
-
 def sequences(case: Case) -> str:
     """The sequences of its most telling batch."""
     first, last = case.row.number("base_sequence"), case.row.number("last_sequence")

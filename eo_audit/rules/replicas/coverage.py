@@ -20,6 +20,7 @@ STATES = {
     "head_missing": "The beginning of the log is not in the dumps",
     "segment_missing": "A segment that a listing shows was not dumped",
     "not_observed": "Offsets were deleted before they were ever dumped, which breaks no promise",
+    "unordered": "Offsets are missing between two dumps: deleted by the broker, or lost",
     "unexplained": "Offsets are missing, and nothing says whether the cleaner works on this topic",
     "truncated": "The dump stops before the log does",
     "count_short": "Batches claim more offsets than they hold records",

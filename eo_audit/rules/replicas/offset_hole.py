@@ -4,7 +4,8 @@ Proves: Offsets are missing inside a log that was never compacted: records are l
 
 Bad history: Batch 0 to 4, then batch 9 to 12.
 
-Legal look-alike: A compacted topic; a head removed by retention or DeleteRecords; markers, which take offsets too.
+Legal look-alike: A compacted topic; a head removed by retention or DeleteRecords, also where nothing says which of two dumps is newer;
+markers, which take offsets too.
 """
 
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ RULE = Rule(
     severity="error",
     reads=("coverage",),
     subject="batch",
+    # Between two dumps that nothing puts in order it may be retention's work.
+    needs=("ordered",),
     # Holes that the cleaner made, or may have made, are states of their own (history/coverage).
     where="state = 'hole'",
     by="state",
@@ -29,7 +32,8 @@ RULE = Rule(
     columns="last_offset first_offset",
     cause="a segment that was not dumped or was lost",
     remedy=(
-        "Dump the missing segment first (the finding names its offsets). If it does not exist on this broker, dump the other replicas: "
+        "Dump the missing segment first (the finding names its offsets). If these are the files of two dumps in one folder, give each dump "
+        "its own and say when it was made (dumped_at in its manifest.yaml). If it does not exist on this broker, dump the other replicas: "
         "the records may be there."
     ),
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sidecars.words import rebuild_index
+from eo_audit.rules.writers import ASKS, id_of, named
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -26,13 +27,14 @@ RULE = Rule(
     # Not `empty_abort`: brokers before 2.8 wrote those (KAFKA-10702), and they hide nothing.
     where="state IN ('extra', 'wrong_first', 'marker_is_commit')",
     columns="span_first_offset state entry_first_offset marker_offset",
+    asks=ASKS,
     caused_by=("T06",),
     cause="an index of another history, or an entry that survived while the log was changed",
     remedy="See the finding: the index is rebuilt from the log.",
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """The first such entry speaks."""
     row = case.row
     what = {
@@ -41,7 +43,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
         "wrong_first": f"but the transaction begins at offset {row.maybe('span_first_offset')}",
     }[row.word("state")]
     message = (
-        f"The aborted index says that producer {row.maybe('producer_id')} aborted offsets {row.maybe('entry_first_offset')} to "
+        f"The aborted index says that {named(case, context)} aborted offsets {row.maybe('entry_first_offset')} to "
         f"{row.maybe('marker_offset')}, {what}{'' if case.hits == 1 else f' (the first of {case.hits} such entries)'}"
     )
     details = {
@@ -50,4 +52,4 @@ def explain(case: Case, _context: "Context") -> Explanation:
         "entry_first_offset": row.maybe("entry_first_offset"),
         "span_first_offset": row.maybe("span_first_offset"),
     }
-    return Explanation(message, remedy=rebuild_index(case.log), details=details)
+    return Explanation(message, named=id_of(case, context), remedy=rebuild_index(case.log), details=details)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sidecars.words import rebuild_index
+from eo_audit.rules.writers import ASKS, id_of, named
 from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ RULE = Rule(
     needs=("order", "past", "index"),
     where="state = 'missing'",
     columns="span_first_offset span_last_offset marker_offset",
+    asks=ASKS,
     caused_by=("T06", "S03"),
     cause=(
         "the .txnindex file or an entry of it was lost (a partial copy, a restore without sidecars, a disk fault): a broker takes an "
@@ -36,14 +38,17 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """The first transaction speaks."""
     row = case.row
     message = (
-        f"{count(case.hits, 'aborted transaction')} of producer {row.maybe('producer_id')} {'has' if case.hits == 1 else 'have'} no "
+        f"{count(case.hits, 'aborted transaction')} of {named(case, context)} {'has' if case.hits == 1 else 'have'} no "
         f"entry in the aborted index: {count(case.records, 'record')}, the first at "
         f"{offsets(row.maybe('span_first_offset'), row.maybe('span_last_offset'))} with its ABORT at offset {row.maybe('marker_offset')}"
     )
     return Explanation(
-        message, remedy=rebuild_index(case.log), details={"transactions": case.hits, "marker_offset": row.maybe("marker_offset")}
+        message,
+        named=id_of(case, context),
+        remedy=rebuild_index(case.log),
+        details={"transactions": case.hits, "marker_offset": row.maybe("marker_offset")},
     )

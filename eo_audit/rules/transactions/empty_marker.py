@@ -11,7 +11,7 @@ Legal look-alike: A marker sent again after a failover; a partition that was reg
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.transactions.words import writer
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ RULE = Rule(
     # Only COMMIT: an ABORT of nothing is what a client sends that failed before its first record.
     where="row_kind = 'marker' AND marker_type = 'COMMIT' AND marker_role = 'empty' AND predecessor = 'observed'",
     columns="base_offset",
+    asks=ASKS,
     informs=True,
     cause="partitions that are registered and not written, or records that the client gave up before it committed (OUT_OF_ORDER_SEQUENCE)",
     remedy=(
@@ -45,7 +46,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if case.hits < MANY:
         return None
     message = (
-        f"{count(case.hits, 'COMMIT marker')} of {writer(case.row, context)} close nothing, from offset {case.first} on: "
+        f"{count(case.hits, 'COMMIT marker')} of {who(case, context)} close nothing, from offset {case.first} on: "
         "these transactions registered the partition, and no record of them is here"
     )
-    return Explanation(message, details={"markers": case.hits})
+    return Explanation(message, named=id_of(case, context), details={"markers": case.hits})

@@ -31,7 +31,7 @@ RULE = Rule(
     where="outcome = 'open'",
     columns="last_epoch first_offset last_timestamp_ms",
     # Whether the coordinator still holds it (`DescribeTransactions`, KIP-664), and whether another finding tells why not.
-    asks=("last_of_producer", "open_spans", "unmarked"),
+    asks=("last_of_producer", "open_spans", "unmarked", "newest_markers"),
     waiting="for_ever",
     cause=f"a late or unregistered write: {UNVERIFIED}; or a marker that compaction or an unclean election removed",
     remedy="See the finding: the abort command is built from the partition and the first offset.",

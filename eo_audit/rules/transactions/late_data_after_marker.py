@@ -10,7 +10,8 @@ Legal look-alike: The next transaction of the same producer: under TV0/1 with th
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.transactions.words import DATA, UNVERIFIED, writer
+from eo_audit.rules.transactions.words import DATA, UNVERIFIED
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ RULE = Rule(
     # A proof before a suspicion: which is which stands in `late` (history/owners).
     weight="CASE late WHEN 'proved' THEN 1 ELSE 0 END",
     columns="late instance_decision span_outcome",
+    asks=ASKS,
     # Late data is committed with the next transaction (T15) or hangs (T01): that is what costs.
     caused_by=("T15", "T01"),
     cause=f"a delayed produce request (network, retries): {UNVERIFIED}",
@@ -45,17 +47,18 @@ def explain(case: Case, context: "Context") -> Explanation:
     decision = row.text("instance_decision") or "its marker"
     stand, has = ("stands", "has") if case.records == 1 else ("stand", "have")
     message = (
-        f"{count(case.records, 'record')} of {writer(row, context)} {stand} behind the marker that ended their transaction ({decision}): "
+        f"{count(case.records, 'record')} of {who(case, context)} {stand} behind the marker that ended their transaction ({decision}): "
         f"{offsets(case.first, case.last)}, which no transaction of the coordinator covers"
     )
     if not proved:
         message = (
-            f"{count(case.records, 'record')} of {writer(row, context)} at {offsets(case.first, case.last)} {has} a time from before the "
+            f"{count(case.records, 'record')} of {who(case, context)} at {offsets(case.first, case.last)} {has} a time from before the "
             f"marker below {'it' if case.records == 1 else 'them'}: late data of the transaction before, or event time. "
             "Clients set that time"
         )
     return Explanation(
         message,
+        named=id_of(case, context),
         severity="critical" if proved else "info",
         certainty="definite" if proved else "open",
         details={"batches": case.hits, "decision": row.text("instance_decision"), "closed_by": row.text("span_outcome")},

@@ -12,7 +12,7 @@ transaction that the coordinator committed is no look-alike: it broke that trans
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.transactions.words import writer
+from eo_audit.rules.writers import ASKS, id_of, who
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -28,6 +28,7 @@ RULE = Rule(
     # Of a transaction that it committed all the same T06 tells.
     where="marker_role = 'manual' AND coalesce(instance_decision <> 'COMMIT', true)",
     columns="instance_decision base_offset marker_coordinator_epoch",
+    asks=ASKS,
     informs=True,
     cause="an operator ended a hanging transaction on this partition",
     remedy="Nothing to abort. If its records should have been committed, publish them again.",
@@ -39,11 +40,12 @@ def explain(case: Case, context: "Context") -> Explanation:
     row = case.row
     decision = row.text("instance_decision")
     message = (
-        f"The ABORT at offset {row.maybe('base_offset')} for {writer(row, context)} was written by hand (coordinator epoch "
+        f"The ABORT at offset {row.maybe('base_offset')} for {who(case, context)} was written by hand (coordinator epoch "
         f"{row.maybe('marker_coordinator_epoch')}): no coordinator decision explains it"
     )
     return Explanation(
         message,
         certainty="definite" if decision else "likely",
+        named=id_of(case, context),
         details={"markers": case.hits, "decision": decision, "coordinator_epoch": row.maybe("marker_coordinator_epoch")},
     )

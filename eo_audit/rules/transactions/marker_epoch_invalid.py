@@ -10,7 +10,8 @@ Legal look-alike: A fence or a timeout: ABORT of epoch 1 for data of epoch 0; an
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.transactions.words import DATA, writer
+from eo_audit.rules.transactions.words import DATA
+from eo_audit.rules.writers import ASKS, id_of, named, who
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -31,6 +32,7 @@ RULE = Rule(
     needs=("order", "past"),
     where=f"(({ODD_MARKER}) OR ({SECOND_EPOCH})) AND predecessor = 'observed'",
     columns="row_kind base_offset previous_epoch marker_type",
+    asks=ASKS,
     caused_by=("T15", "T05"),
     # An odd epoch may be why a marker was lost, or what a merged transaction shows of itself: never both.
     cause_above_info=True,
@@ -44,13 +46,13 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     row = case.row
     if row.text("row_kind") == "data":
         message = (
-            f"Data of {writer(row, context)} at offset {row.maybe('base_offset')} continues an open transaction of epoch "
+            f"Data of {who(case, context)} at offset {row.maybe('base_offset')} continues an open transaction of epoch "
             f"{row.maybe('previous_epoch')}: one marker will decide both"
         )
     else:
         message = (
             f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} has epoch {row.maybe('producer_epoch')}, "
-            f"the data of producer {row.maybe('producer_id')} that it closes has epoch {row.maybe('previous_epoch')}: "
+            f"the data of {named(case, context)} that it closes has epoch {row.maybe('previous_epoch')}: "
             "no protocol version writes that"
         )
     details = {
@@ -60,4 +62,6 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         "batches": case.hits,
     }
     # Two epochs in one span are what a lost or late marker leaves: where those rules speak, this one only adds to it.
-    return Explanation(message, details=details, left_by=("T05", "T15") if row.text("row_kind") == "data" else ())
+    return Explanation(
+        message, named=id_of(case, context), details=details, left_by=("T05", "T15") if row.text("row_kind") == "data" else ()
+    )

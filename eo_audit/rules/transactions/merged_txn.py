@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions.words import DATA
-from eo_audit.words import count, offsets, shown
+from eo_audit.rules.writers import ASKS, id_of, who
+from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -26,6 +27,7 @@ RULE = Rule(
     # By what the coordinator decided, against how the span ended in this log: the next COMMIT of a producer id takes whatever is open.
     where=f"{DATA} AND instance_decision = 'ABORT' AND span_outcome = 'committed'",
     columns="late span_id",
+    asks=ASKS,
     # The ABORT is missing here (T05): that a COMMIT took its data says more.
     speaks_for=("T05",),
     cause="the ABORT marker was lost on this partition, or the data was written after it (late write)",
@@ -40,16 +42,17 @@ def explain(case: Case, context: "Context") -> Explanation:
     """Told apart by where the data stands: its ABORT was lost, or the data came after it."""
     row = case.row
     instance = context.instances.get(row.word("instance_id"))
-    who = shown(instance.text("transactional_id")) if instance else f"producer {row.maybe('producer_id')}"
+    wrote = who(case, context)
     # Two ways to the same log: the marker was never written here (V4), or the data was written after it (V5).
     late = row.text("late") in ("proved", "suspected")
     message = (
-        f"{count(case.records, 'record')} of an aborted transaction of {who} at {offsets(case.first, case.last)} "
+        f"{count(case.records, 'record')} of an aborted transaction of {wrote} at {offsets(case.first, case.last)} "
         f"{'came after their ABORT' if late else 'never got their ABORT'} and are closed by a later COMMIT: "
         "aborted data counts as committed"
     )
     return Explanation(
         message,
+        named=id_of(case, context),
         certainty="likely" if row.text("late") == "suspected" else "definite",
         details={"batches": case.hits, "mechanism": "V5" if late else "V4", "span": row.maybe("span_id")},
         transactional_id=instance.text("transactional_id") if instance else None,

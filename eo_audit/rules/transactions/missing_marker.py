@@ -13,7 +13,8 @@ marker; a replica that is behind a newer leader, however long it is.
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.words import count, shown, some
+from eo_audit.rules.writers import of_transactions
+from eo_audit.words import count, some
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -59,10 +60,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         if among
         else (f"the partition has no marker of {'it' if case.hits == 1 else 'them'}: {data}")
     )
-    message = (
-        f"The coordinator completed {count(case.hits, 'transaction')} of {shown(row.text('transactional_id'))} (producer "
-        f"{row.maybe('producer_id')}, {done}), but {lacking}"
-    )
+    message = f"The coordinator completed {count(case.hits, 'transaction')} of {of_transactions(case, context)}, {done}, but {lacking}"
     return Explanation(
         message,
         severity="critical" if commit else "error",

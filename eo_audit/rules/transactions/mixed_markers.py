@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions.decisions import MARKER_COLUMNS, PARTITION_COLUMNS, contradictions
-from eo_audit.rules.waiting import whose
-from eo_audit.words import count, offsets, shown
+from eo_audit.rules.writers import ASKS, id_of, named, of_transactions
+from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -30,6 +30,7 @@ RULE = Rule(
     find=contradictions,
     columns=PARTITION_COLUMNS,
     found=MARKER_COLUMNS,
+    asks=ASKS,
     # Both would tell of the same data: here the transaction's own marker is wrong, there it is another's.
     silences=("T15",),
     speaks_for=("T05",),
@@ -49,13 +50,13 @@ def explain(case: Case, context: "Context") -> Explanation:
     row = case.row
     # Rows of two tables: a partition whose marker contradicts the decision, and a marker that contradicts another marker.
     if row.text("row_kind") == "marker":
-        return _mixed_in_data(case)
+        return _mixed_in_data(case, context)
     if row.text("marker_match") == "manual":
-        return _by_hand(case)
+        return _by_hand(case, context)
     decision = context.decision(row.word("instance_id"))
     message = (
-        f"The coordinator decided {decision} for a transaction of {shown(row.text('transactional_id'))} (producer "
-        f"{row.maybe('producer_id')}), but offset {row.maybe('marker_offset')} of this partition says {row.word('marker_type')}: "
+        f"The coordinator decided {decision} for a transaction of {of_transactions(case, context)}, "
+        f"but offset {row.maybe('marker_offset')} of this partition says {row.word('marker_type')}: "
         f"{count(case.records, 'record')} at {offsets(row.maybe('data_first_offset'), row.maybe('data_last_offset'))} had the other fate"
     )
     details = {
@@ -68,13 +69,13 @@ def explain(case: Case, context: "Context") -> Explanation:
     return Explanation(message, details=details, transactional_id=row.text("transactional_id"))
 
 
-def _by_hand(case: Case) -> Explanation:
+def _by_hand(case: Case, context: "Context") -> Explanation:
     """The operator's ABORT came first, so the coordinator's COMMIT found nothing left to commit here."""
     row = case.row
     epoch = row.maybe("marker_coordinator_epoch")
     message = (
         f"The ABORT at offset {row.maybe('marker_offset')} of this partition was written by hand (coordinator epoch {epoch}), and the "
-        f"coordinator committed that transaction of {whose(row.text('transactional_id'), row.maybe('producer_id'))}: "
+        f"coordinator committed that transaction of {of_transactions(case, context)}: "
         f"{count(case.records, 'record')} at {offsets(row.maybe('data_first_offset'), row.maybe('data_last_offset'))} had the other fate"
     )
     details = {
@@ -101,11 +102,15 @@ def _by_hand(case: Case) -> Explanation:
     )
 
 
-def _mixed_in_data(case: Case) -> Explanation:
+def _mixed_in_data(case: Case, context: "Context") -> Explanation:
     row = case.row
     message = (
-        f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} belongs to a transaction of producer "
-        f"{row.maybe('producer_id')} (marker epoch {row.maybe('producer_epoch')}) that ended the other way in another partition or "
+        f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} belongs to a transaction of "
+        f"{named(case, context)} (marker epoch {row.maybe('producer_epoch')}) that ended the other way in another partition or "
         "replica: without __transaction_state nobody knows which is right"
     )
-    return Explanation(message, details={"marker_type": row.text("marker_type"), "markers": case.hits, "mechanism": "data only"})
+    return Explanation(
+        message,
+        named=id_of(case, context),
+        details={"marker_type": row.text("marker_type"), "markers": case.hits, "mechanism": "data only"},
+    )

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
+from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.waiting import ONGOING, frees_at_ms
 from eo_audit.words import moment, shown
 
@@ -21,15 +22,15 @@ def wait(log: "Log", producer_id: int, context: "Context") -> str:
     if decided:
         return f"Wait: it is decided ({last.word('last_status')}) and the markers are being written. If that takes minutes, see C02."
     ask = f"Ask the owner of {shown(name)} to end its transaction"
-    asked = f"What the coordinator says now: {commands.describe(name)}. Do not abort it by hand: the coordinator still lists the partition."
+    ask_it = f"What the coordinator says now: {asked(last, context)}. Do not abort it by hand: the coordinator still lists the partition."
     if until is None:
-        return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {asked}"
+        return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {ask_it}"
     if now is not None and until < now:
         late = f"The coordinator should have aborted it at {moment(until, now)} (C01)."
-        return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {asked}"
+        return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {ask_it}"
     return (
         f"{ask}, or restart it: initTransactions() aborts what is open, the records of this transaction with it. Or wait: "
-        f"the coordinator aborts it at {moment(until, now)} at the latest. {asked}"
+        f"the coordinator aborts it at {moment(until, now)} at the latest. {ask_it}"
     )
 
 
@@ -43,7 +44,7 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
     hanging = _named(log, row_offset, producer_id, context)
     by_hand = (
         f"Check that it is still open: {commands.describe_producers(topic, partition, version)}. Then abort it: "
-        f"{commands.abort_for(topic, partition, hanging, version)}.{_blanks(hanging, producer_id, version)}"
+        f"{commands.abort_for(topic, partition, hanging, version)}.{_blanks(hanging, log, context)}"
     )
     if context.lost_commit(log, producer_id):
         return (
@@ -58,23 +59,34 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
 
 
 def _named(log: "Log", row_offset: int, producer_id: int, context: "Context") -> commands.Hanging:
-    """The transaction as an old broker wants it named, from the tables transaction_spans and transaction_instances."""
-    span, last = context.open_spans.get((log.log_id, producer_id)), context.last_of_producer.get((log.cluster, producer_id))
+    """The transaction as an old broker wants it named: from transaction_spans (or visibility), and from the coordinator's newest decision,
+    else the producer's newest marker here."""
+    span = context.open_spans.get((log.log_id, producer_id))
+    holds = log.numbers.maybe("blocker_producer_id") == producer_id
+    epoch = span.maybe("last_epoch") if span else log.numbers.maybe("blocker_epoch") if holds else None
+    return commands.Hanging(row_offset, producer_id, epoch, _coordinator_epoch(log, producer_id, context)[0])
+
+
+def _coordinator_epoch(log: "Log", producer_id: int, context: "Context") -> tuple[int | None, str]:
+    """The newest epoch of a coordinator of this producer that the tables hold, and where it stands."""
+    last, marker = context.last_of_producer.get((log.cluster, producer_id)), context.newest_markers.get((log.log_id, producer_id))
     epochs = [last.maybe(f"{end}_leader_epoch") for end in ("prepare", "complete")] if last else []
-    return commands.Hanging(
-        row_offset, producer_id, span.maybe("last_epoch") if span else None, max((e for e in epochs if e is not None), default=None)
-    )
+    decided = max((epoch for epoch in epochs if epoch is not None), default=None)
+    if decided is not None or marker is None:
+        return decided, "the leader epoch of the producer's newest decision (table transaction_instances)"
+    # A leader takes a marker of the same coordinator epoch again (`ProducerAppendInfo.checkCoordinatorEpoch`).
+    return marker.maybe("marker_coordinator_epoch"), f"that of the producer's newest marker here, at offset {marker.maybe('base_offset')}"
 
 
 # A variable of the shell that is empty would be a command without its argument.
-def _blanks(hanging: commands.Hanging, producer_id: int, version: commands.Version) -> str:
+def _blanks(hanging: commands.Hanging, log: "Log", context: "Context") -> str:
     """Where the coordinator epoch of the command comes from, or where to read what the tables do not tell."""
-    if not commands.names_producer(version):
+    if not commands.names_producer(context.version(log.cluster)):
         return ""
-    known = hanging.coordinator_epoch is not None
+    producer_id = hanging.producer_id
     words = (
-        " The coordinator epoch is the leader epoch of the producer's newest decision (table transaction_instances)."
-        if known
+        f" The coordinator epoch is {_coordinator_epoch(log, producer_id, context)[1]}."
+        if hanging.coordinator_epoch is not None
         else f" $COORDINATOR_EPOCH is the coordinatorEpoch of the newest marker of producer {producer_id} in the dump of this partition, "
         "0 if it has none."
     )

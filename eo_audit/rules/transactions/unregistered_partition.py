@@ -10,7 +10,8 @@ Legal look-alike: TV2 adds the partition just before the write; a coordinator lo
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.transactions.words import DATA, UNVERIFIED, writer
+from eo_audit.rules.transactions.words import DATA, UNVERIFIED
+from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ RULE = Rule(
     # Data behind its own marker is T02's.
     where=f"{DATA} AND registration = 'unregistered' AND coalesce(late, 'no') = 'no'",
     columns="span_outcome",
+    asks=ASKS,
     # What became of the records is the finding that somebody must act on.
     caused_by=("T15", "T01", "T13"),
     cause=(
@@ -47,13 +49,14 @@ def explain(case: Case, context: "Context") -> Explanation:
     fate = {"committed": "and another transaction's COMMIT closed it", "aborted": "and an ABORT closed it"}.get(
         row.word("span_outcome"), "and it is still open"
     )
-    who = writer(row, context)
+    wrote = who(case, context)
     message = (
-        f"{who[0].upper() + who[1:] if instance is None else who} wrote {count(case.records, 'record')} at "
+        f"{wrote if id_of(case, context) else wrote[0].upper() + wrote[1:]} wrote {count(case.records, 'record')} at "
         f"{offsets(case.first, case.last)} in a transaction that the coordinator never extended to this partition, {fate}"
     )
     return Explanation(
         message,
+        named=id_of(case, context),
         severity="critical" if committed else "error",
         details={"batches": case.hits, "closed_by": row.text("span_outcome")},
         transactional_id=instance.text("transactional_id") if instance else None,

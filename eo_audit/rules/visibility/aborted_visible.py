@@ -13,6 +13,7 @@ from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sidecars.words import rebuild_index
 from eo_audit.rules.visibility.words import SEEN, writer
+from eo_audit.rules.writers import ASKS, id_of
 from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ RULE = Rule(
     where=f"{SEEN} AND truth = 'aborted' AND {SOMEBODY_GETS}",
     columns="span_outcome returned",
     # An entry that is there and yet not found (`TransactionIndex.collectAbortedTxns`) is another fault than one that is not there.
-    asks=("missed_entries",),
+    asks=("missed_entries", *ASKS),
     caused_by=("T06", "T15", "S02", "S03"),
     cause="the aborted index does not know the transaction, or a COMMIT closed it",
     remedy=(
@@ -67,10 +68,10 @@ def explain(case: Case, context: "Context") -> Explanation:
         "from_log_start": row.flag("returned"),
     }
     if missed is None:
-        return Explanation(message, details=details)
+        return Explanation(message, named=id_of(case, context), details=details)
     details |= {name: missed.maybe(name) for name in ("ends_at_offset", "ends_at_stable_offset")}
     cause = "an entry of the .txnindex has a wrong lastStableOffset"
-    return Explanation(message, cause=cause, remedy=rebuild_index(case.log), details=details)
+    return Explanation(message, named=id_of(case, context), cause=cause, remedy=rebuild_index(case.log), details=details)
 
 
 def _missed_entry(case: Case, context: "Context") -> "Row | None":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.visibility.words import SEEN, writer
+from eo_audit.rules.writers import ASKS, id_of
 from eo_audit.words import count, offsets
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ RULE = Rule(
     subject="transactional_batch",
     needs=("order", "past", "index"),
     where=f"{SEEN} AND truth IN ('committed', 'plain') AND {SOMEBODY_MISSES}",
+    asks=ASKS,
     # A producer id is dropped from an entry's first offset to its next ABORT: a false entry hides what lies between.
     caused_by=("T06", "S03"),
     cause="a wrong or superfluous entry in the .txnindex, or an ABORT on one partition of a committed transaction",
@@ -41,4 +43,4 @@ def explain(case: Case, context: "Context") -> Explanation:
         f"{count(case.records, 'committed record')} of {writer(case, context)} at {offsets(case.first, case.last)} "
         f"{'is' if case.records == 1 else 'are'} hidden from read_committed consumers"
     )
-    return Explanation(message, details={"batches": case.hits, "records": case.records})
+    return Explanation(message, named=id_of(case, context), details={"batches": case.hits, "records": case.records})

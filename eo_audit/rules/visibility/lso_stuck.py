@@ -38,7 +38,7 @@ RULE = Rule(
         "blocker_last_timestamp_ms lso_source held_back_offsets open_transactions"
     ),
     # Whether it hangs is asked of the same open spans and lost markers as T01 asks.
-    asks=("last_of_producer", "open_spans", "unmarked"),
+    asks=("last_of_producer", "open_spans", "unmarked", "newest_markers"),
     producers=("blocker_producer_id",),
     caused_by=("T01", "C01", "C02", "T12"),
     waiting="stuck",

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case
-from eo_audit.rules.waiting import whose
+from eo_audit.rules.writers import named
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -13,6 +13,5 @@ SEEN = "row_kind IN ('data', 'plain') AND below_lso AND coalesce(count, 1) > 0"
 
 
 def writer(case: Case, context: "Context") -> str:
-    """Whose records a case is about."""
-    instance = context.instances.get(case.row.word("instance_id"))
-    return whose(instance.text("transactional_id") if instance else None, case.row.maybe("producer_id"))
+    """Whose records a case is about; the rule asks for `writers.ASKS`."""
+    return named(case, context)
