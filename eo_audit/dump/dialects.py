@@ -122,14 +122,23 @@ class RecordLine(NamedTuple):
 
 def _in_range(line: BatchLine) -> bool:
     """Do all numbers fit the fields of Kafka's batch header?"""
-    # The regular expressions bound digits, not values: 19 digits may be more than a long.
-    longs = (line.base_offset, line.last_offset, line.producer_id or 0, line.delete_horizon_ms or 0, line.position, line.max_timestamp_ms)
-    ints = (line.record_count or 0, line.base_sequence or 0, line.last_sequence or 0, line.partition_leader_epoch or 0, line.size_bytes)
-    return _all_fit(longs, _LONG) and _all_fit(ints, _INT) and _all_fit((line.producer_epoch or 0,), _SHORT) and line.crc < _U32
-
-
-def _all_fit(values: tuple[int, ...], limit: int) -> bool:
-    return max(values) < limit and min(values) >= -limit
+    # The regular expressions bound digits, not values: 19 digits may be more than a long. One chain, without a tuple or a call: this is
+    # asked twice of each line that only the careful reader reads, and took 5 % of its time.
+    return (
+        -_LONG <= line.base_offset < _LONG
+        and -_LONG <= line.last_offset < _LONG
+        and -_LONG <= (line.producer_id or 0) < _LONG
+        and -_LONG <= (line.delete_horizon_ms or 0) < _LONG
+        and -_LONG <= line.position < _LONG
+        and -_LONG <= line.max_timestamp_ms < _LONG
+        and -_INT <= (line.record_count or 0) < _INT
+        and -_INT <= (line.base_sequence or 0) < _INT
+        and -_INT <= (line.last_sequence or 0) < _INT
+        and -_INT <= (line.partition_leader_epoch or 0) < _INT
+        and -_INT <= line.size_bytes < _INT
+        and -_SHORT <= (line.producer_epoch or 0) < _SHORT
+        and line.crc < _U32
+    )
 
 
 def batch_line(text: bytes, at: int) -> BatchLine | None:
@@ -211,7 +220,8 @@ def record_line(text: bytes, at: int) -> RecordLine | None:
         return None
     sizes = int(key or super_key), int(value or super_value)
     number = None if sequence is None else int(sequence)
-    if not (_all_fit((int(offset), int(timestamp)), _LONG) and _all_fit((*sizes, number or 0), _INT)):
+    fits = -_LONG <= int(offset) < _LONG and -_LONG <= int(timestamp) < _LONG and -_INT <= (number or 0) < _INT
+    if not (fits and -_INT <= sizes[0] < _INT and -_INT <= sizes[1] < _INT):
         return None
     # The spelling of `keysize` is the one thing in which the record lines of 2.2 and 3.0 differ.
     style = "2.8" if super_key is not None else "2.2" if match.group(0).find(b" keysize: ") > 0 else "3.0"
