@@ -194,8 +194,9 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     by_time = f"coalesce({sealed} + unsure_ms <= known_until_ms, false)"
     behind = f"{dumped_behind} OR {by_order} OR {by_time} OR {ENDS_CANDIDATE}"
     unseen = "coalesce(place >= sent_unseen_from, false)"
-    # A marker that only a coordinator writes, of a transaction that its log does not tell of: the log was cut, whenever it was dumped.
-    to_the_end = f"({by_order} OR NOT {unseen}) AND ({behind})"
+    # A marker that only a coordinator writes, of a transaction that its log does not tell of: the log was cut, whenever it was dumped. One
+    # without its head may only have forgotten that transaction.
+    to_the_end = f"({by_order} OR NOT {unseen} OR (known_from_ms IS NOT NULL AND {dumped_behind})) AND ({behind})"
     told = f"(before IS NOT NULL OR {begins}) AND {to_the_end}"
     # What the coordinator's log no longer tells had ended when the oldest entry left of the producer was written: where this log goes on
     # behind that, by the clocks or by the marker of a later decision, the end would be here.
