@@ -45,12 +45,7 @@ AsOf = Annotated[
 Policy = Annotated[Path | None, _place("--policy", metavar="FILE", tells="What fails a run, instead of conf/policy.yaml.")]
 AcceptedFile = Annotated[
     Path,
-    typer.Option(
-        "--accepted",
-        metavar="FILE",
-        parser=on_this_machine,
-        help="Accepted findings (see eo-audit accept); none where there is no such file.",
-    ),
+    _place("--accepted", metavar="FILE", tells="Accepted findings (see eo-audit accept); none where there is no such file."),
 ]
 ConfigFile = Annotated[Path | None, _place("--config", metavar="FILE", tells="Where Spark runs, instead of conf/local.yaml.")]
 Expectations = Annotated[

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.history.clock_offsets import clocked
 from eo_audit.history.marker_match import DUMPED_AFTER, DUMPED_BEFORE, INSTANCE_TYPE, MARKER_TYPE
-from eo_audit.history.reach import STOPPED_TOGETHER
+from eo_audit.history.reach import STOPPED_TOGETHER, STOPPED_WITH_ALL
 
 OPEN_END = 2**62  # the place of what no marker has ended yet
 
@@ -206,8 +206,7 @@ def _judged(events: DataFrame, whole_logs: DataFrame) -> DataFrame:
     ended_here = f"before IS NOT NULL OR {begins} OR {reaches_head}"
     # A coordinator that knows nothing of a producer whose markers only a coordinator can have written is not the one that did, and its log,
     # made anew, tells of no producer before.
-    stopped_behind = STOPPED_TOGETHER.replace("stopped_with", "whole_stopped_with")
-    in_whole = f"whole AND NOT other_coordinator AND ({stopped_behind} OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
+    in_whole = f"whole AND NOT other_coordinator AND ({STOPPED_WITH_ALL} OR coalesce({sealed} + unsure_ms <= whole_until_ms, false))"
     epochs = "c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch)"
     # Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is left.
     seen = "span.complete_past AND (before IS NOT NULL OR first_offset = 0)"

@@ -19,7 +19,9 @@ _OF_LOG = ("coordinator_log_id", "coordinator_broker", *_WHEN_DUMPED)
 # has no broker's name is one broker's.
 _BROKER = "coalesce(broker, -1)"
 _COPIES = "PARTITION BY cluster, partition, leo"
-STOPPED_TOGETHER = f"coalesce(clean_end AND array_contains(stopped_with, {_BROKER}), false)"
+_TOGETHER = f"coalesce(clean_end AND array_contains({{brokers}}, {_BROKER}), false)"
+STOPPED_TOGETHER = _TOGETHER.format(brokers="stopped_with")  # a log, and the coordinator's log that tells of the producer
+STOPPED_WITH_ALL = _TOGETHER.format(brokers="whole_stopped_with")  # a log, and all of the coordinator's
 
 
 def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:

@@ -19,8 +19,14 @@ def id_of(case: Case, context: "Context") -> str | None:
     # The row's own transaction first: it is known even where the case is of no log.
     told = context.instances.get(row.word("instance_id"))
     if told is None and case.log is not None:
-        told = context.last_of_producer.get((case.log.cluster, row.number("producer_id")))
+        return id_of_producer(case, context, row.number("producer_id"))
     return told.text("transactional_id") if told else None
+
+
+def id_of_producer(case: Case, context: "Context", producer_id: int) -> str | None:
+    """The transactional id of a producer of the cluster that a case is in."""
+    last = context.last_of_producer.get((case.log.cluster, producer_id)) if case.log else None
+    return last.text("transactional_id") if last else None
 
 
 def named(case: Case, context: "Context", epoch: int | None = None) -> str:

@@ -14,6 +14,7 @@ from eo_audit.rules.identity.candidates import candidates
 from eo_audit.rules.identity.words import gap_ms, resent
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.waiting import whose
+from eo_audit.rules.writers import id_of_producer
 from eo_audit.words import count, duration, offsets
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
             "earlier": earlier,
             "gap_ms": gap,
         },
-        named=_name(case, context, later),
+        named=id_of_producer(case, context, later),
         producer_id=later,
         first_offset=run.second[0],
         last_offset=run.second[-1],
@@ -85,10 +86,5 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     )
 
 
-def _name(case: Case, context: "Context", producer_id: int) -> str | None:
-    last = context.last_of_producer.get((case.log.cluster, producer_id)) if case.log else None
-    return last.text("transactional_id") if last else None
-
-
 def _who(case: Case, context: "Context", producer_id: int) -> str:
-    return whose(_name(case, context, producer_id), producer_id)
+    return whose(id_of_producer(case, context, producer_id), producer_id)

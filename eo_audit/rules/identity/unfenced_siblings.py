@@ -18,6 +18,7 @@ from eo_audit.rules.identity.resends import head, tail
 from eo_audit.rules.identity.words import edges, resent
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import RANK, Case, Explanation, Rule
+from eo_audit.rules.writers import id_of_producer
 from eo_audit.words import shown
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     earlier, later = case.row.number("earlier"), case.row.number("later")
     if case.log is None or not _overlap(case, context, earlier, later):
         return None
-    ids = [_id_of(case, context, producer) for producer in (earlier, later)]
+    ids = [id_of_producer(case, context, producer) for producer in (earlier, later)]
     if ids[0] is not None and ids[0] == ids[1]:
         return None
     signs = _signs(case, context, ids)
@@ -156,11 +157,6 @@ def _overlap(case: Case, context: "Context", earlier: int, later: int) -> bool:
 def _before(one: Row, other: Row) -> bool:
     end = other.maybe("marker_offset")
     return end is None or one.number("first_offset") < end
-
-
-def _id_of(case: Case, context: "Context", producer_id: int) -> str | None:
-    last = context.last_of_producer.get((case.log.cluster, producer_id)) if case.log else None
-    return last.text("transactional_id") if last else None
 
 
 def _is_abandoned(context: "Context", case: Case, producer_id: int) -> bool:
