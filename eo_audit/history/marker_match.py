@@ -43,15 +43,20 @@ MARKER_TYPE = """struct<type: string, epoch: int, coordinator_epoch: int, at_ms:
 # How far the clocks lie apart at a marker: it is written between the decision and its completion.
 _DISTANCE = """named_struct('least', marker.at_ms - greatest(by_rank.until_ms, by_rank.decided_at_ms),
     'most', marker.at_ms - by_rank.decided_at_ms, 'at_ms', marker.at_ms)"""
+# A marker that waited for seconds tells of the distance only within seconds, and would join two others that are as far apart; so each is
+# held against all of the last few before it.
+_FEW_BEFORE = "ROWS BETWEEN 8 PRECEDING AND 1 PRECEDING"
+_JOINED = """named_struct('least', max(distance.least) OVER ({window}), 'most', min(distance.most) OVER ({window}),
+    'at_ms', min(distance.at_ms) OVER ({window}))"""
 # NTP slews a clock and does not set it: two distances differ by no more than that, and by what rounding takes.
 _TOLERANCE = f"{ROUNDING_MS} + {DRIFT} * abs(marker.at_ms - distance_before.at_ms)"
 # Types and epochs of a producer repeat for ever, so the n-th marker fits the n-th instance also where one is missing on each side; the
 # distance between the two clocks then jumps. The first marker has none before it.
-_STEADY = f"""coalesce(({_DISTANCE}).least <= distance_before.most + ({_TOLERANCE})
-    AND ({_DISTANCE}).most >= distance_before.least - ({_TOLERANCE}), true)"""
+_STEADY = f"""coalesce(distance.least <= distance_before.most + ({_TOLERANCE})
+    AND distance.most >= distance_before.least - ({_TOLERANCE}), true)"""
 # What the steps of `_paired` leave to each other; rows are kept behind them, and would carry it.
 _SCRATCH = (
-    "distance_before",
+    *("distance", "distance_before"),
     *("by_epoch", "by_rank", "nearest", "rank", "rivals", "rivals_most", "first_rank", "last_rank", "at_ms", "fits_rank", "is_older"),
     *("in_its_time", "matched", "all_fit", "all_in_time", "seen", "wanted", "may_repeat", "older"),
     *("last_older", "first_in_time"),
@@ -202,7 +207,8 @@ def _paired(events: DataFrame) -> DataFrame:
         )
     )
     return (
-        numbered.selectExpr("*", f"lag({_DISTANCE}) OVER ({in_log}) AS distance_before", *_in_time())
+        numbered.selectExpr("*", f"{_DISTANCE} AS distance", *_in_time())
+        .selectExpr("*", f"{_JOINED.format(window=f'{in_log} {_FEW_BEFORE}')} AS distance_before")
         .selectExpr(
             *("*", f"{_agrees('by_rank')} AND {_STEADY} AS fits_rank"),
             # Two markers within the time of one instance: one repeats the other, or is somebody else's, and time does not say which.

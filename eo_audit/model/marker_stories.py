@@ -82,10 +82,12 @@ def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
         for number, marker in enumerate(producer.markers):
             # Where clocks lie far apart all starts cost the same: which one is right, only the next markers tell.
             most = None if number < TELLING else MOST_STORIES
-            alive = _cheapest((after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap)), cap, most)
-        told = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
-        if cap is None or (told and told[0].cost + _margin(producer, told[0]) <= cap):
-            return told
+            by_hand = number > 0 and _is_by_hand(producer.markers[number - 1])
+            told = (after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap, by_hand=by_hand))
+            alive = _cheapest(told, cap, most)
+        ended = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
+        if cap is None or (ended and ended[0].cost + _margin(producer, ended[0]) <= cap):
+            return ended
     return []
 
 
@@ -126,9 +128,8 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         nothing = NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY  # strange, but no fault
     if story.strained and story.last is None:
         price += FROM_BEFORE
-    by_hand = last is not None and last.by_tool and last.closes and story.told is not None and story.told[1].decided is None
-    if by_hand and rest and rest[0].decision == "ABORT":
-        price += BY_HAND_TOO
+    if last is not None and _is_by_hand(last) and rest:
+        price += _by_hand_too(story, rest[0])
     if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
         price += LATE_OR_NEWER if producer.newer_markers and producer.open_from >= clock.told_up_to else LATE
     apart = min(APART * apart_at_ends(story, left), MOST_APART)
@@ -136,6 +137,16 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
         story = evenly_told(story)
     return replace(story, cost=story.cost + price + nothing + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
+
+
+def _is_by_hand(marker: Marker) -> bool:
+    return marker.by_tool and marker.closes
+
+
+def _by_hand_too(story: Story, missing: Decided) -> float:
+    """What it costs that an operator ended a transaction that the coordinator aborts besides, whose marker is in no dump."""
+    passed_over = story.told is not None and story.told[1].decided is None
+    return BY_HAND_TOO if passed_over and missing.decision == "ABORT" else 0.0
 
 
 def _may_own(one: Decided, epoch: int | None) -> bool:
@@ -155,8 +166,11 @@ def _goes_on(story: Story, clock: Clock) -> Callable[[Decided], bool]:
     )
 
 
-def _continued(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None) -> Iterable[Story]:
-    """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions."""
+def _continued(
+    story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None, *, by_hand: bool
+) -> Iterable[Story]:
+    """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions. `by_hand`: the
+    marker before it may be an operator's."""
     yield _passed_over(story, marker, producer, clock, skew_ms)
     if marker.odd and story.following < len(producer.decided):
         yield _in_place_of_next(story, marker, producer)
@@ -176,6 +190,8 @@ def _continued(story: Story, marker: Marker, producer: Producer, clock: Clock, s
             else:
                 lacking = [] if marker.after_hole else list(lost)
                 price += MISSING * at if passed else missing(len(lost), producer, story.last_offset, after_hole=marker.after_hole)
+            if by_hand and lacking:
+                price += _by_hand_too(story, producer.decided[lacking[0]])
             if cap is None or story.cost + price <= cap:
                 without = replace(story, lost=(*story.lost, *lacking)) if lacking else story
                 yield from _matched(without, price, marker, producer, at, clock, skew_ms)

@@ -52,6 +52,20 @@ TWO_ABORTS_OF_TV2 = """
     200 Ongoing e1 [A] v2
     250 PrepareAbort e2 [A] v2
     260 CompleteAbort e2 v2"""
+WAITED = """
+    0 Empty e0
+    50 Ongoing e0 [A]
+    67 PrepareCommit e0 [A]
+    80 CompleteCommit e0
+    130 Ongoing e0 [A]
+    156 PrepareCommit e0 [A]
+    2763 CompleteCommit e0
+    2850 Ongoing e0 [A]
+    2862 PrepareCommit e0 [A]
+    2867 CompleteCommit e0
+    2905 Ongoing e0 [A]
+    2926 PrepareCommit e0 [A]
+    2989 CompleteCommit e0"""
 ON_B_ONLY = ONE_ABORT.replace("[A]", "[B]").replace("Abort", "Commit")
 MANY = "0 Empty e0\n" + "\n".join(
     f"{at} Ongoing e0 [A]\n{at + 20} PrepareCommit e0 [A]\n{at + 25} CompleteCommit e0" for at in range(1_000, 1_500, 50)
@@ -185,6 +199,14 @@ STORIES = [
         "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
         {1: "closing", 2: (2, *GENUINE)},
         {2: ("covered", "missing")},
+    ),
+    Story(
+        "a marker was lost, and the one behind it had waited for seconds: its time joins both, and no distance of clocks fits all",
+        WAITED,
+        "0 data e0 @55\n1 data e0 @140\n2 COMMIT e0 @2761\n3 data e0 @2855\n4 COMMIT e0 @2864\n5 data e0 @2910\n6 COMMIT e0 @2986",
+        {2: "unknown", 4: "unknown", 6: "unknown"},
+        {1: ("not_judged", "unknown")},
+        stopped=False,
     ),
     Story(
         "the copy of a broker that stopped before the others",

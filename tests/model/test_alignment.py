@@ -104,6 +104,18 @@ def test_the_last_abort_is_the_last_decisions_before_it_is_a_hands() -> None:
     assert told(markers, "CCA") == [0, 1, 2]
 
 
+def test_an_abort_between_others_is_the_decisions_before_it_is_a_hands() -> None:
+    # The coordinator's clock and the leader's were set, and another leader came. The cleaner may have taken the decision's own marker; that
+    # an operator's stands in its place is one thing too many.
+    markers = at_times((9, "C", 7_654), (24, "A", 9_872), (31, "C", 22_436), leaders="002")
+    ends = [("COMMIT", 7_041, 7_104), ("ABORT", 11_761, 11_825), ("COMMIT", 15_662, 22_439)]
+    decisions = [Decided(place=at, epoch=0, decision=kind, decided_ms=first, until_ms=last) for at, (kind, first, last) in enumerate(ends)]
+    producer = Producer(markers, decisions, older_decided=True, newer_markers=False, newer_decided=False, cleaned_below=21)
+    cheapest = stories_of(producer, Clock(), 2_000)[0]
+    assert [match.decided for match in cheapest.matches()] == [0, 1, 2]
+    assert cheapest.faults == 0
+
+
 def test_stories_that_differ_in_nothing_wrong_are_a_legal_doubt() -> None:
     # One decision that the cleaner left, and two markers that it may have sent, as the clocks allow.
     producer = Producer(at_times((1, "C", 5), (2, "C", 12)), decided("C"), older_markers=True)
