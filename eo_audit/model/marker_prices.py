@@ -283,7 +283,10 @@ def is_before(marker: Marker, one: Decided) -> bool:
 
 
 def may_be_newer(marker: Marker, producer: Producer, clock: Clock) -> bool:
-    """Whether the coordinator's log may end before the decision of a marker: a partition is added (AddPartitionsToTxn) before its data."""
+    """Whether the coordinator's log may end before the decision of a marker: a partition is added (AddPartitionsToTxn) before its data, and
+    what a coordinator leader decided stands before all that later ones wrote."""
+    if None not in (marker.coordinator_epoch, producer.told_until_epoch) and marker.coordinator_epoch < producer.told_until_epoch:  # type: ignore[operator]
+        return False
     added = None if producer.running else marker.opened_at
     return marker.offset >= clock.told_up_to and (added is None or added >= clock.surely_told_up_to)
 

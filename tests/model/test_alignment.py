@@ -163,6 +163,13 @@ def test_a_marker_is_not_younger_than_the_coordinators_log_where_its_data_is_not
     assert may_be_newer(last, Producer([last], [], running=running), clock) is said
 
 
+@pytest.mark.parametrize(("epoch", "said"), [(2, False), (4, True), (None, True)])
+def test_what_a_coordinator_decided_stands_before_all_that_later_ones_wrote(epoch: int | None, said: bool) -> None:
+    # The coordinator's log goes on under leader epoch 4.
+    last = replace(marker(2, "C"), coordinator_epoch=epoch)
+    assert may_be_newer(last, Producer([last], [], told_until_epoch=4), Clock()) is said
+
+
 @pytest.mark.parametrize(("told_until_ms", "epoch", "may_be"), [(500, 3, False), (300, 3, True), (500, 4, True), (None, None, True)])
 def test_the_coordinators_log_tells_up_to_its_dump(told_until_ms: int | None, epoch: int | None, may_be: bool) -> None:
     """The last marker, at 400 ms, is younger than that log, unless the log tells of that time by the same leader's clock."""
