@@ -13,10 +13,18 @@ LONGEST_LINE = 1024  # bytes: no batch line, preamble line or beginning of a rec
 # Digits beyond a field's width are no line of the tool's: they cannot stand in a table either.
 _LONG, _INT, _SHORT, _U32 = 1 << 63, 1 << 31, 1 << 15, 1 << 32
 
+
+def _as_printed(pattern: bytes) -> re.Pattern[bytes]:
+    """The pattern compiled, with each `\\d{1,n}` in it as Java prints a number: without zeros before it, and no `-0`."""
+    return re.compile(
+        re.sub(rb"(-\?)?\\d\{1,(\d+)\}", lambda found: rb"(?:0|%s[1-9]\d{0,%d})" % (found[1] or b"", int(found[2]) - 1), pattern)
+    )
+
+
 _CODEC = rb"(NONE|GZIP|SNAPPY|LZ4|ZSTD|none|gzip|snappy|lz4|zstd)"
 _TS = rb"(CreateTime|LogAppendTime|NoTimestampType): (-?\d{1,19})"
 # DumpLogSegments.printBatchLevel, magic 2, from 2.2 on; `deleteHorizonMs` since 3.2 (KIP-534, printed as a Java OptionalLong).
-_BATCH = re.compile(
+_BATCH = _as_printed(
     rb"baseOffset: (-?\d{1,19}) lastOffset: (-?\d{1,19}) count: (-?\d{1,10}) baseSequence: (-?\d{1,10}) lastSequence: (-?\d{1,10})"
     rb" producerId: (-?\d{1,19}) producerEpoch: (-?\d{1,5}) partitionLeaderEpoch: (-?\d{1,10}) isTransactional: (true|false)"
     rb" isControl: (true|false)(?: (deleteHorizonMs): OptionalLong(?:\.empty|\[(-?\d{1,19})\]))? position: (\d{1,19}) "
@@ -26,7 +34,7 @@ _BATCH = re.compile(
     + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
 # Magic 0 and 1: what was converted, or written before 0.11, and still lies on a disk.
-_LEGACY_BATCH = re.compile(
+_LEGACY_BATCH = _as_printed(
     rb"offset: (-?\d{1,19}) position: (\d{1,19}) "
     + _TS
     + rb" size: (\d{1,10}) magic: ([01]) compresscodec: "
@@ -35,7 +43,7 @@ _LEGACY_BATCH = re.compile(
 )
 # Three spellings: `keysize` up to 2.7, the superset line of 2.8 (which 3.0 took back), `keySize` since 3.0. In 3.0 to 4.2 a stray `}`
 # stands behind the crc of a legacy record.
-_RECORD = re.compile(
+_RECORD = _as_printed(
     rb"\| offset: (-?\d{1,19}) (?:isValid: (?:true|false) crc: (?:null|\d{1,10}) keySize: (-?\d{1,10}) valueSize: (-?\d{1,10}) )?"
     + _TS
     + rb"(?: baseOffset: -?\d{1,19} lastOffset: -?\d{1,19} baseSequence: -?\d{1,10} lastSequence: -?\d{1,10} producerEpoch: -?\d{1,5}"
@@ -51,7 +59,7 @@ OLD_LINE = re.compile(
 """A batch or record line of a dump tool before 2.2: `isvalid` stands before the sizes."""
 
 # Told apart from facts, but not kept: the one word that matters is `Log`, which 3.3 put in front (`dialect`).
-PREAMBLE = re.compile(
+PREAMBLE = _as_printed(
     rb"(?:(?P<log>Log )?[sS]tarting offset: -?\d{1,19}|KRaft bootstrap snapshot|Snapshot end offset: -?\d{1,19}, epoch: -?\d{1,10}"
     rb"|kafka\.serializer\.\w{1,16}Decoder is deprecated\. [^\n]{1,200})\r?(?=\n|\Z)"
 )
@@ -59,7 +67,7 @@ PREAMBLE = re.compile(
 # of a line that was cut, with another dump right behind it: a broker's folders are called by partitions, which have no spaces.
 DUMPING = re.compile(rb"Dumping (?![^\r\n\0]*Dumping )([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
 
-CONTROL = re.compile(
+CONTROL = _as_printed(
     rb" (?:endTxnMarker: (?P<marker>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})"
     rb"|(?P<name>SnapshotHeader|SnapshotFooter|KRaftVersion|KRaftVoters|LeaderChange):? \{[^\n]*\}"
     rb"|controlType: (?P<type>\w{1,40})\(-?\d{1,10}\))\r?(?=\n|\Z)"
@@ -149,7 +157,15 @@ def batch_line(text: bytes, at: int) -> BatchLine | None:
         line = _legacy_batch(match)
     else:
         return None
-    return line if _in_range(line) else None
+    return line if _in_range(line) and _agrees_with_itself(line) else None
+
+
+def _agrees_with_itself(line: BatchLine) -> bool:
+    """Is the last sequence the one that follows? Kafka DefaultRecordBatch.lastSequence computes it, as `incrementSequence` does."""
+    if line.base_sequence is None or line.last_sequence is None:
+        return True
+    last = line.last_offset - line.base_offset
+    return line.last_sequence == (-1 if line.base_sequence < 0 else (line.base_sequence + last) % 2**31)
 
 
 def _batch(match: re.Match[bytes]) -> BatchLine:

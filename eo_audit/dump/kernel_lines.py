@@ -153,7 +153,16 @@ def read_batches(text: Octets, starts: Ints, dialect: Dialect) -> BatchColumns:
     valid = line.choice(_BOOLEANS)
     line.literal(dialect.line_end)
     end = starts + line.at - rows
+    line.ok &= _follows(numbers)
     return BatchColumns(starts, end, line.ok, numbers, transactional > 0, control > 0, horizon_given, kind, codec, valid > 0)
+
+
+def _follows(numbers: dict[str, Ints]) -> Bits:
+    """Whether the last sequence is the one that follows from the first (`dialects.batch_line`)."""
+    first = numbers["base_sequence"]
+    last = (first + numbers["last_offset"] - numbers["base_offset"]) & ((1 << 31) - 1)
+    follows: Bits = numbers["last_sequence"] == np.where(first < 0, -1, last)
+    return follows
 
 
 def _horizon(line: Cursors) -> tuple[Bits, Ints]:

@@ -121,6 +121,10 @@ class Cursors:
             more = np.where(length == 8, more, 0)
             value = np.where(length == 8, value * _TENS[more] + np.where(more > 0, low, 0), value)
             length = length + more
+        # Java prints no zeros before a number, and no -0.
+        self.ok &= (length == 1) | ((words & _U64(0xFF)) != _U64(ord("0")))
+        if negative is not None:
+            self.ok &= ~negative | (value > 0)
         # Sixteen digits fill both words, and more may follow that nobody saw.
         self.ok &= (length > 0) & (length <= min(digits, 15)) & (value < (1 << bits if bits < 63 else 10**15))
         self.at += length

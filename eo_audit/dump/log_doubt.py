@@ -259,7 +259,12 @@ def _are_free(chain: Chain, before: int, lost: Lost, *, end: int | None) -> Bits
     )
     ends = np.append(ends[1:], -FAR if end is None else last - end)[: len(batches)]
     behind = np.maximum.accumulate(ends[::-1])[::-1]
-    free: Bits = behind < np.minimum.accumulate(np.concatenate(([first], begins)))[:-1]
+    smallest = np.minimum.accumulate(np.concatenate(([first], begins)))[:-1]
+    free: Bits = behind < smallest
+    if end is not None and lost.limit is None:
+        # What stands behind a section's beginning up to the end of the file is forged where that is: it tells of no end.
+        opened = np.maximum.accumulate(np.where(chain.opens, np.arange(len(batches)), -1))
+        free &= (opened < 0) | (reached[opened] - end < smallest)
     # A line at a lower position begins a batch of another segment, where the line that began its section was lost: as far as its size says.
     size = np.minimum(chain.behind - chain.position, LARGEST_PAYLOAD) - _OVERHEAD
     full = np.where(~chain.opens & (chain.position < lost.floor), chain.least + chain.end - chain.start + size, -FAR)

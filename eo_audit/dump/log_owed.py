@@ -32,9 +32,5 @@ def owes_base_offset(line: BatchLine) -> bool:
     """Must the first record line behind a batch line print its base offset, or else was lost?"""
     if line.magic < 2:
         return False
-    last = line.last_offset - line.base_offset
-    first_sequence = -1 if line.base_sequence is None else line.base_sequence
-    # Kafka DefaultRecordBatch.lastSequence: where the line says something else, it is damaged, and its offsets tell nothing of the cleaner.
-    contradicted = line.last_sequence != (-1 if first_sequence < 0 else (first_sequence + last) % 2**31)
     # A batch with a record for each of its offsets was not thinned out by the cleaner.
-    return contradicted or (line.record_count or 0) > last
+    return (line.record_count or 0) > line.last_offset - line.base_offset

@@ -106,11 +106,39 @@ def test_a_section_behind_damage_is_one_only_where_its_text_is_whole() -> None:
     assert read(lost + second.replace(b"| offset: 7 ", b"| offset: 1 "))[1].facts["dump_sections"].num_rows == 2
 
 
-@pytest.mark.parametrize("damage", [(b"count: 2", b"count: 3"), (b"lastOffset: 1 ", b"lastOffset: 99 ")])
-def test_a_record_is_not_the_first_of_a_batch_whose_line_contradicts_itself(damage: tuple[bytes, bytes]) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        (b"lastOffset: 1 ", b"lastOffset: 99 "),
+        (b"lastSequence: 1 ", b"lastSequence: 2 "),
+        (b"baseSequence: 0 ", b"baseSequence: -1 "),
+        (b"partitionLeaderEpoch: 0", b"partitionLeaderEpoch: 00"),
+        (b" CreateTime: ", b" CreateTime: 0"),
+        (b"producerEpoch: 0", b"producerEpoch: -0"),
+    ],
+)
+def test_what_the_tool_cannot_have_printed_is_no_batch_line(damage: tuple[bytes, bytes]) -> None:
+    """A last sequence that does not follow from the first, zeros before a number."""
+    batches = [Batch([Rec(b"k", b"v"), Rec(b"k", b"v")], 5, 0), *(Batch([Rec(b"k", b"v" * 400)], 5, at) for at in range(2, 9))]
+    honest = dump(batches, Style())
+    assert damage[0] in honest
+    found, result = read(honest.replace(*damage, 1))
+    assert written(batches)[0] not in found and set(found) <= set(written(batches)) and found[-1] == written(batches)[-1]
+    assert result.ledger.unread > 0
+
+
+def test_the_tool_prints_no_batch_behind_its_own_end() -> None:
+    batches = [Batch([Rec(b"k", b"v")], 5, at) for at in range(2)]
+    lines = dump(batches, Style(deep=False)).splitlines(keepends=True)
+    died = [*lines[:-1], b'Exception in thread "main" java.lang.NullPointerException\n', lines[-1]]
+    assert "tool_messages" not in read(b"".join(died))[1].facts
+    assert "tool_messages" in read(b"".join(died[:-1]))[1].facts
+
+
+def test_a_record_is_not_the_first_of_a_batch_whose_line_contradicts_itself() -> None:
     """Without its first record line, which printed the base offset: the next may be in a header key of that one."""
     batches = [Batch([Rec(b"k", b"v"), Rec(b"k", b"v")], 5, 0), Batch([Rec(b"k", b"v")], 5, 2)]
-    text = dump(batches, Style()).replace(*damage, 1)
+    text = dump(batches, Style()).replace(b"count: 2", b"count: 3", 1)
     assert read(text)[1].facts["records"]["offset"].to_pylist()[0] == 0
     start = text.index(b"| offset: 0 ")
     _, result = read(text[:start] + text[text.index(b"| offset: 1 ") :])

@@ -15,7 +15,7 @@ SEEDS = range(0, 160, 40)
 MENDED = (1000526, 1002395, 1002673, 1004688, 1005212, 2005440, 2005502, 2012079, 3003616, 3024053, 3049474, 30003602, 30008746, 30031919)
 # What no reader can know: each kind that is tolerated, and seeds that show it.
 TOLERATED_SEEDS = {
-    "a fact from a header key, behind the last line of a log": (365, 11006449),
+    "a fact from a header key, behind the last line of a log": (365,),
     "a fact from a payload, in text that an honest tool prints": (
         40410,
         40808,
@@ -166,6 +166,11 @@ SEEDS_WITHOUT_A_FACT_FROM_A_PAYLOAD = (
     42001994,
     44015878,
     44052387,
+    11006449,
+    46010844,
+    46032823,
+    46051665,
+    46055280,
 )
 
 

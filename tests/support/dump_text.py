@@ -92,7 +92,7 @@ def _batch_line(batch: Batch, style: Style) -> bytes:
             f"offset: {batch.offset + count - 1} position: {batch.position} CreateTime: {stamp} size: {batch.size_bytes} "
             f"magic: {batch.magic} compresscodec: {codec} crc: 123 isvalid: true"
         ).encode()
-    last_sequence = -1 if batch.base_sequence < 0 else (batch.base_sequence + count - 1) % 2**31
+    last_sequence = -1 if batch.base_sequence < 0 else (batch.base_sequence + max(count, 1) - 1) % 2**31
     horizon = " deleteHorizonMs: OptionalLong.empty" if style.release >= "3.2" else ""
     return (
         f"baseOffset: {batch.offset} lastOffset: {batch.offset + max(count, 1) - 1} count: {count} baseSequence: {batch.base_sequence} "
