@@ -55,8 +55,10 @@ def score() -> ModuleType:
 
 
 def truth_of(path: Path) -> dict[str, object]:
-    """What is true of an input, less the brokers' answers about partitions of which the input holds no dump."""
+    """What is true of an input, less what is true of another one of that day (`dumps`: before a broker came back and cut its log, so that
+    all replicas here agree), and less the brokers' answers about partitions of which the input holds no dump."""
     truth = json.loads((CORPUS / "truth" / f"{path.name}.json").read_text())
+    truth["expected_findings"] = [wanted for wanted in truth["expected_findings"] if "dumps" not in wanted]
     for oracle in truth["oracles"].values():
         if isinstance(oracle, dict) and "partitions" in oracle:
             oracle["partitions"] = [p for p in oracle["partitions"] if any(path.rglob(f"{p['topic']}-{p['partition']}/*.log*"))]

@@ -37,6 +37,7 @@ _PAGES = (
     "visibility.committed_hidden",
     "sidecars.txnindex_missing",
     "sidecars.txnindex_extra_or_wrong",
+    "replicas.replica_divergence",
     "replicas.crc_invalid",
     "replicas.offset_non_monotonic",
     "replicas.offset_hole",

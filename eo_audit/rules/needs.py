@@ -58,6 +58,10 @@ REASONS: Mapping[str, Reason] = {
         "offsets are missing in {places}, and nothing says whether the cleaner works there",
         "Add the cleaner-offset-checkpoint of the broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
     ),
+    "cleaner_unknown": Reason(
+        "nothing says whether the cleaner works on {places}, and each replica is cleaned alone",
+        "Add the cleaner-offset-checkpoint of each broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
+    ),
     "ambiguous": Reason(
         "text of the dumps of {places} can be read in more than one way, so none is believed",
         "Dump {places} again without --print-data-log (collect-dumps.sh without --payloads): then no payload can look like the tool's "
@@ -240,6 +244,12 @@ def _index(log: "Log", _context: "Context") -> str | None:
     return "index_not_dumped" if lacks else None
 
 
+def _cleaner(log: "Log", context: "Context") -> str | None:
+    replicas = context.replicas(log)
+    told = all(not one.numbers.flag("compacted") or one.numbers.maybe("uncleaned_from") is not None for one in replicas)
+    return None if len(replicas) == 1 or told else "cleaner_unknown"
+
+
 def _dumped(_log: "Log", _context: "Context") -> str | None:
     """Partitions of which nothing was dumped have no log: the verdict adds them."""
     return None
@@ -268,6 +278,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "matched": _matched,
     "index": _index,
     "dumped": _dumped,
+    "cleaner": _cleaner,
     "payload": _payload,
 }
 NEEDS = frozenset(_NEEDS)

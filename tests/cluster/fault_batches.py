@@ -143,8 +143,9 @@ def lost_index_entry(scene: Scene, rng: random.Random) -> Planted | None:
 
 
 def fork(scene: Scene, rng: random.Random) -> Planted | None:
-    """Two replicas have other records at the same offsets. No rule compares replicas yet: R01 is asked for once the catalogue has it."""
-    found = [(log, w) for log in scene.world.data_logs for w in log.writes if len(scene.copies(log.place)) > 1 and w.producer_id < 0]
+    """Two replicas have other records at the same offsets."""
+    logs = [log for log in scene.world.data_logs if len(scene.copies(log.place)) > 1 and not log.compacted]
+    found = [(log, w) for log in logs for w in log.writes if w.producer_id < 0]
     chosen = pick(rng, [(log, w) for log, w in found if scene.is_seen(log.place, w)])
     if chosen is None:
         return None

@@ -11,7 +11,6 @@ from tests.cluster.properties import Case, check
 from tests.cluster.shape import draw
 
 SEEDS = range(1_000, 1_150)
-NOT_IN_THE_CATALOGUE = {"fork"}
 
 
 def test_the_fault_is_found_and_nothing_beside_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -19,5 +18,5 @@ def test_the_fault_is_found_and_nothing_beside_it(spark: SparkSession, tmp_path:
     cases = [Case(draw(seed, features=SURE_FEATURES, dumps=SURE_DUMPS), names[seed % len(names)]) for seed in SEEDS]
     results = check(spark, [*cases, *held(healthy=False)], tmp_path)
     asked = Counter(result.case.fault for result in results if result.truth and result.truth.demands)
-    assert set(FAULTS) - set(asked) <= NOT_IN_THE_CATALOGUE | {"late_write_merged"}, "not planted where they can be decided"
+    assert set(FAULTS) - set(asked) <= {"late_write_merged"}, "not planted where they can be decided"
     assert {result.case.name: result.wrong for result in results if result.wrong} == {}

@@ -1,0 +1,67 @@
+"""R01 replica-divergence: two replicas of a partition hold different batches at one offset.
+
+Proves: What a consumer gets at these offsets depends on the broker it asks: records that one replica has were lost on the other.
+
+Bad history: Broker 1 has one batch at offsets 2 to 4, broker 2 another one, and both say that it was replicated.
+
+Legal look-alike: The end of a dead leader's log, above the high watermark, which it cuts off when it comes back; a follower that lags;
+replicas of a compacted topic, each cleaned alone; other segment boundaries.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.replicas.comparison import FOUND, differences
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.words import count, offsets
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context, Log
+
+RULE = Rule(
+    code="R01",
+    slug="replica-divergence",
+    severity="critical",
+    reads=("producer_history", "visibility"),
+    subject="replica",
+    # What stands behind a bad checksum is no history to compare.
+    needs=("order", "cleaner"),
+    find=differences,
+    by="",
+    found=FOUND,
+    cause=(
+        "an unclean leader election (unclean.leader.election.enable, or min.insync.replicas below 2 when the last replica in sync died), "
+        "KAFKA-18723 (a follower appended batches of a newer leader), or a disk fault"
+    ),
+    remedy=(
+        "Keep both logs first: copy this replica's directory, for nothing else has its records. List what only it holds at these offsets "
+        "(kafka-dump-log.sh --print-data-log) and publish again what is still wanted. Then stop this broker, delete the directory of this "
+        "partition and start it: it is fetched again from the leader. Safe while the other replica leads."
+    ),
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation:
+    """The first batch that differs speaks; where no broker says that it was replicated, it may be a dead leader's end."""
+    settled = any(example.row.flag("settled") for example in case.examples)
+    counts = context.logs.get(case.row.number("other_log"))
+    batches = f"{count(case.hits, 'batch', 'batches')} ({count(case.records, 'record')}) at {offsets(case.first, case.last)}"
+    message = f"{batches} of this replica{_of(case.log)} {'is' if case.hits == 1 else 'are'} not what the replica{_of(counts)} has there"
+    details = {
+        "batches": case.hits,
+        "other_broker": counts.broker if counts else None,
+        "leader_epoch": case.log.leader_epoch if case.log else None,
+        "other_leader_epoch": counts.leader_epoch if counts else None,
+    }
+    if settled:
+        return Explanation(f"{message}: one history of the partition became two", details=details)
+    return Explanation(
+        f"{message}, and nothing shows that it was ever replicated: a leader that comes back cuts it off",
+        severity="info",
+        cause="a leader that died before its followers had fetched the end of its log (KIP-101), or the causes of a divergence",
+        remedy="Nothing, if no client was told that these records are written (acks=0 or 1, or a producer that saw an error).",
+        details=details,
+    )
+
+
+def _of(log: "Log | None") -> str:
+    return "" if log is None or log.broker is None else f" (broker {log.broker})"
