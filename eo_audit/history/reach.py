@@ -48,7 +48,7 @@ def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
     )
 
 
-def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: DataFrame, cut_logs: DataFrame) -> DataFrame:
     """Per producer id: how far its story in the coordinator's log is known.
 
     The end of the log may be missing though the text ends as it should: a snapshot tells how far the log went.
@@ -57,6 +57,7 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
         coordinator_history: the table.
         replica_logs: the table.
         clusters: the table.
+        cut_logs: what `cut_logs.cut_logs` returns.
 
     Returns:
         cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, the epochs of the leaders whose
@@ -68,9 +69,9 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     # Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
     entry = "struct(batch_timestamp_ms AS at_ms, partition_leader_epoch AS epoch, entry_offset)"
     bound = f"IF(previous_offset IS NULL AND NOT head_known, {entry}, NULL)"
-    to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true))"
+    to_the_end = "bool_and(tail_known AND coalesce(tail_intact, true) AND NOT is_cut)"
     of_log = f"max(struct({', '.join(_OF_LOG)}, stopped_with))"
-    entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
+    entries = _with_cuts(coordinator_history, cut_logs)
     # The clock of an older leader, or of one that was set back, may show a later time than the log's last entry.
     newest = entries.groupBy("coordinator_log_id").agg(
         F.expr("max(partition_leader_epoch) AS newest_epoch"),
@@ -105,7 +106,14 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     )
 
 
-def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
+def _with_cuts(coordinator_history: DataFrame, cut_logs: DataFrame) -> DataFrame:
+    entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
+    return entries.join(F.broadcast(cut_logs), "coordinator_log_id", "left").selectExpr(
+        "* EXCEPT (is_cut)", "coalesce(is_cut, false) AS is_cut"
+    )
+
+
+def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: DataFrame, cut_logs: DataFrame) -> DataFrame:
     """Per cluster: whether its coordinator logs were dumped from the first entry to the last, so that a producer without entries has no
     transaction, and until when that is so.
 
@@ -115,8 +123,13 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
         cluster, whole, whole_until_ms, whole_stopped_with (brokers that stopped when all coordinator logs had ended as they were dumped),
         only_cleaned (nothing is missing but what the cleaner took: it leaves the newest entry of each id).
     """
-    contiguous = coordinator_history.groupBy("cluster").agg(
-        F.expr("bool_and(log_contiguous AND tail_known) AS contiguous"), F.expr("bool_and(tail_known) AS to_the_end")
+    contiguous = (
+        _with_cuts(coordinator_history, cut_logs)
+        .groupBy("cluster")
+        .agg(
+            F.expr("bool_and(log_contiguous AND tail_known AND NOT is_cut) AS contiguous"),
+            F.expr("bool_and(tail_known AND NOT is_cut) AS to_the_end"),
+        )
     )
     logs = coordinator_logs(replica_logs, clusters)
     of_broker = logs.groupBy("cluster", "coordinator_broker").agg(F.max("told_until_ms").alias("until_ms"))

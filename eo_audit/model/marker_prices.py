@@ -18,6 +18,7 @@ from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
 MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
 MISSING_TOO = 0.01  # and that of the next one neither: a stretch of a log is lost as one
+MISSING_ALONE = 0.4  # the same, where one leader wrote on both sides, and nothing of its log is missing: each was lost for itself
 CONTRADICTION = 1.0  # a marker of the other type
 EXTRA = 2.0  # a marker that ends data and that no coordinator sent: rarer than any clock that was set
 EXTRA_BY_TOOL = 1.2  # the same, as `kafka-transactions.sh abort` writes it: an operator's hand is no fault of Kafka's
@@ -249,11 +250,12 @@ def _offset(one: Witness) -> int:
     return one.offset
 
 
-def missing(count: int, producer: Producer, behind: int | None, *, after_hole: bool = False) -> float:
-    """What it costs that so many transactions in a row lack their markers, behind an offset: of the marker before, or of their data."""
+def missing(count: int, producer: Producer, behind: int | None, *, after_hole: bool = False, alone: bool = False) -> float:
+    """What it costs that so many transactions in a row lack their markers, behind an offset: of the marker before, or of their data.
+    `alone`: no stretch of the log can have been lost there."""
     cleaned = (behind or 0) < producer.cleaned_below
     first = UNSEEN if after_hole else MISSING_CLEANED if cleaned else MISSING
-    return first + MISSING_TOO * (count - 1) if count else 0.0
+    return first + (MISSING_ALONE if alone and not cleaned and not after_hole else MISSING_TOO) * (count - 1) if count else 0.0
 
 
 def price_of(marker: Marker, one: Decided) -> float | None:

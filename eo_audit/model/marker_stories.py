@@ -189,7 +189,10 @@ def _continued(
                 price += missing(len(lacking), producer, None) + UNSEEN * min(at - len(lacking), 1)
             else:
                 lacking = [] if marker.after_hole else list(lost)
-                price += MISSING * at if passed else missing(len(lost), producer, story.last_offset, after_hole=marker.after_hole)
+                # A leader that comes later cuts the log where its own began (KIP-101).
+                alone = last is not None and last.leader_epoch == marker.leader_epoch
+                behind = story.last_offset
+                price += MISSING * at if passed else missing(len(lost), producer, behind, after_hole=marker.after_hole, alone=alone)
             if by_hand and lacking:
                 price += _by_hand_too(story, producer.decided[lacking[0]])
             if cap is None or story.cost + price <= cap:

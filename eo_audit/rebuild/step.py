@@ -17,6 +17,7 @@ from eo_audit.history.clock_offsets import clock_offsets
 from eo_audit.history.clusters import clusters
 from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.coverage import coverage
+from eo_audit.history.cut_logs import cut_logs
 from eo_audit.history.edges import producer_edges
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
@@ -153,11 +154,14 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     """Markers beside decisions first: they tell the clocks, and the clocks tell how far each log's dump reaches."""
     known = {"replica_logs": frame.logs, "clusters": frame.clusters}
     # How far each dump reaches, before anything is called missing: files of a broker at work are copied one after another.
-    story = reach(coordinator, frame.logs, frame.clusters)
+    cut = warehouse.materialise(
+        cut_logs(producers.rows, instances, coordinator_history=coordinator, replica_logs=frame.logs),
+    )
+    story = reach(coordinator, frame.logs, frame.clusters, cut)
     matched = match_markers(producers.rows, producers.spans, instances, reach=story, keep=warehouse.materialise, **known)
     matched = warehouse.materialise(matched)
     clocks = warehouse.overwrite("clock_offsets", clock_offsets(matched))
-    whole = whole_logs(coordinator, frame.logs, frame.clusters)
+    whole = whole_logs(coordinator, frame.logs, frame.clusters, cut)
     events = judged_events(producers.rows, producers.spans, matched, reach=story, whole_logs=whole, clock_offsets=clocks, **known)
     events = warehouse.materialise(events)
     warehouse.overwrite("open_transactions", open_transactions(events))

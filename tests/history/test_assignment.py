@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from eo_audit.history.assignment import judged_events
 from eo_audit.history.clock_offsets import clock_offsets
 from eo_audit.history.coordinator import coordinator_history
+from eo_audit.history.cut_logs import cut_logs
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.marker_match import match_markers
@@ -171,6 +172,13 @@ STORIES = [
         "100 Ongoing e0 [A]\n150 PrepareCommit e0 [A]\n160 CompleteCommit e0",
         "0 data e0 @95\n1 COMMIT e0 @155\n2 data e1 @300\n3 COMMIT e1 @400",
         {0: (1, *GENUINE), 1: "closing", 2: (None, *UNKNOWN), 3: "unknown"},
+    ),
+    Story(
+        "the text of the coordinator's log ends between two records, though its broker had been stopped: a third COMMIT tells",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155\n3 COMMIT e0 @255\n4 data e0 @300\n5 COMMIT e0 @355\n6 data e0 @400",
+        {0: (1, *GENUINE), 1: "closing", 2: (2, *GENUINE), 3: "closing", 4: (None, *UNKNOWN), 5: "unknown", 6: (None, *UNKNOWN)},
+        {1: ("covered", "closing"), 2: ("covered", "closing")},
     ),
     Story(
         "the head of the coordinator log was compacted away",
@@ -521,8 +529,18 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def matched(rows: DataFrame, instances: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
-    story = reach(history, replica_logs, clusters)
+def story_told(
+    rows: DataFrame, instances: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame
+) -> dict[str, DataFrame]:
+    cut = cut_logs(rows, instances, coordinator_history=history, replica_logs=replica_logs).localCheckpoint()
+    return {"reach": reach(history, replica_logs, clusters, cut), "whole_logs": whole_logs(history, replica_logs, clusters, cut)}
+
+
+@pytest.fixture(scope="module")
+def matched(
+    rows: DataFrame, instances: DataFrame, story_told: dict[str, DataFrame], replica_logs: DataFrame, clusters: DataFrame
+) -> DataFrame:
+    story = story_told["reach"]
     return match_markers(
         rows, transaction_spans(rows), instances, reach=story, replica_logs=replica_logs, clusters=clusters
     ).localCheckpoint()
@@ -535,11 +553,15 @@ def clocks(matched: DataFrame) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def events(
-    rows: DataFrame, matched: DataFrame, clocks: DataFrame, history: DataFrame, replica_logs: DataFrame, clusters: DataFrame
+    rows: DataFrame,
+    matched: DataFrame,
+    clocks: DataFrame,
+    story_told: dict[str, DataFrame],
+    replica_logs: DataFrame,
+    clusters: DataFrame,
 ) -> DataFrame:
     known = {"replica_logs": replica_logs, "clusters": clusters}
-    told = {"reach": reach(history, replica_logs, clusters), "whole_logs": whole_logs(history, replica_logs, clusters)}
-    return judged_events(rows, transaction_spans(rows), matched, clock_offsets=clocks, **told, **known).localCheckpoint()
+    return judged_events(rows, transaction_spans(rows), matched, clock_offsets=clocks, **story_told, **known).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
@@ -594,14 +616,14 @@ def partitions(
     events: DataFrame,
     *,
     matched: DataFrame,
-    history: DataFrame,
+    story_told: dict[str, DataFrame],
     replica_logs: DataFrame,
     clocks: DataFrame,
     clusters: DataFrame,
 ) -> dict[str, Row]:
     covered = table(spark, "coverage", [])
     logs = {"replica_logs": replica_logs, "clock_offsets": clocks, "clusters": clusters}
-    told = {"matched": matched, "reach": reach(history, replica_logs, clusters), "coverage": covered}
+    told = {"matched": matched, "reach": story_told["reach"], "coverage": covered}
     found = instance_partitions(instances, assigned, events=events, **told, **logs)
     rows = found.where(f"topic = '{TOPIC}'").collect()
     here = [row for row in rows if row.partition == PARTITION or row.replica_log_id is None]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Producer, Witness, align
-from eo_audit.model.marker_prices import STEP_OF_LEADERS, may_be_newer
+from eo_audit.model.marker_prices import STEP_OF_LEADERS, may_be_newer, missing
 from eo_audit.model.marker_stories import stories_of
 
 PERIOD_MS = 200
@@ -184,6 +184,15 @@ def test_the_cleaner_takes_no_marker_behind_what_it_has_cleaned(cleaned_below: i
     producer = Producer(markers, decided("CCCC"), newer_markers=False, newer_decided=False, cleaned_below=cleaned_below)
     cheapest = stories_of(producer, Clock(), 2_000)[0]
     assert (cheapest.lost, cheapest.cost) == ((2,), pytest.approx(price))
+
+
+def test_five_markers_are_lost_as_one_only_where_a_later_leader_may_have_cut_the_log() -> None:
+    # The coordinator's clock was set by 2.5 s behind its first decision; or five transactions lack theirs, five markers are younger.
+    decisions = [replace(one, decided_ms=one.decided_ms + 2_700, until_ms=(one.until_ms or 0) + 2_700) for one in decided("CCCCCCC")]
+    markers = at_times((0, "C", 5), *((10 * at, "C", 205 + 200 * at) for at in range(1, 7)))
+    producer = Producer(markers, [*decided("C"), *decisions[1:]])
+    assert [match.decided for match in stories_of(producer, Clock(), 2_000)[0].matches()] == list(range(7))
+    assert [missing(5, producer, None, alone=alone) for alone in (True, False)] == pytest.approx([2.6, 1.04])
 
 
 def test_a_clock_that_two_producers_saw_set_is_paid_once() -> None:
