@@ -121,8 +121,8 @@ class Cursors:
             more = np.where(length == 8, more, 0)
             value = np.where(length == 8, value * _TENS[more] + np.where(more > 0, low, 0), value)
             length = length + more
-        # Java prints no zeros before a number, and no -0.
-        self.ok &= (length == 1) | ((words & _U64(0xFF)) != _U64(ord("0")))
+        # Java prints no zeros before a number, and no -0: here a zero, and a byte of the upper nibble that digits have behind it.
+        self.ok &= (words & _U64(0xF0FF)) != _U64(0x3030)
         if negative is not None:
             self.ok &= ~negative | (value > 0)
         # Sixteen digits fill both words, and more may follow that nobody saw.
