@@ -39,6 +39,13 @@ RULE = Rule(
     ),
 )
 
+_WITHOUT_MAJORITY = (
+    "Keep both logs first: copy both directories. These logs do not tell which of the two counts; kafka-topics.sh --describe names the "
+    "leader, and a dump of a third replica would decide. List what only the other one holds at these offsets (kafka-dump-log.sh "
+    "--print-data-log) and publish again what is still wanted. Then stop that broker, delete the directory of this partition and start "
+    "it: it is fetched again from the leader."
+)
+
 
 def explain(case: Case, context: "Context") -> Explanation:
     """The first batch that differs speaks; where no broker says that it was replicated, it may be a dead leader's end."""
@@ -53,7 +60,11 @@ def explain(case: Case, context: "Context") -> Explanation:
         "other_leader_epoch": counts.leader_epoch if counts else None,
     }
     if settled:
-        return Explanation(f"{message}: one history of the partition became two", details=details)
+        # Without a newer leader or a third replica a faulty disk may be either's.
+        outvoted = all(example.row.flag("outvoted") for example in case.examples)
+        return Explanation(
+            f"{message}: one history of the partition became two", remedy=None if outvoted else _WITHOUT_MAJORITY, details=details
+        )
     return Explanation(
         f"{message}, and nothing shows that it was ever replicated: a leader that comes back cuts it off",
         severity="info",
