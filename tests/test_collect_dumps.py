@@ -423,6 +423,17 @@ def test_a_segment_that_rolls_meanwhile_is_not_listed(log_dir: Path, tool: Path,
     assert (tmp_path / "out/broker-1/listing.txt").read_bytes() == (RECORDED / "broker-1/listing.txt").read_bytes()
 
 
+def test_a_segment_that_grows_meanwhile_is_listed_as_large_as_it_was(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Its text may show more than that, and never less."""
+    segment = log_dir / "orders-1/00000000000000000000.log"
+    (tmp_path / "calls.hook").write_text(f"pathlib.Path({str(segment)!r}).open('ab').write(b'x' * 100)")
+    size = segment.stat().st_size
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == 0, done.stderr
+    assert segment.stat().st_size > size
+    assert (tmp_path / "out/broker-1/listing.txt").read_bytes() == (RECORDED / "broker-1/listing.txt").read_bytes()
+
+
 def cron_line(tmp_path: Path, config: Path) -> str:
     """The line of docs/operate.md as cron gives it to the shell, with places of this test."""
     line = next(line for line in (ROOT / "docs" / "operate.md").read_text().splitlines() if line.startswith("15 3 * * *"))

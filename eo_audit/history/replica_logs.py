@@ -37,7 +37,7 @@ COMPACTED_INTERNAL = ("__transaction_state", "__consumer_offsets", "__share_grou
 _KEY = ("cluster", "broker", "replica_log_id", "topic", "partition")
 _WAS_DUMPED = "kind = 'log' AND coalesce(dir_kind, 'normal') = 'normal' AND replica_log_id IS NOT NULL"
 _IS_LOG = f"{_WAS_DUMPED} AND superseded_by IS NULL"
-_SEGMENT = "struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder)"
+_SEGMENT = "struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position)"
 # Every running broker keeps these three; cleaner-offset-checkpoint is what is asked about, so it proves nothing here.
 _CHECKPOINT_FILE = r"(?:\\A|/)(?:replication|recovery-point|log-start)-offset-checkpoint[^/]*\\z"
 _OF_SECTION = {
@@ -73,6 +73,7 @@ _OF_LISTED_FILE = {
     "listed": "file_bytes IS NOT NULL",
     "listed_at_ms": "listing_at_ms",
     "listed_log": f"IF({_IS_LISTED_LOG} AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
+    "listed_size": f"IF({_IS_LISTED_LOG} AND file_bytes IS NOT NULL, struct({_LISTED_BASE} AS base_offset, file_bytes), NULL)",
     "dump_time": f"IF({_IS_LISTED_LOG} AND dumped_at_ms IS NOT NULL, struct({_LISTED_BASE} AS base_offset, {_NOTED} AS noted), NULL)",
     "listed_snapshot": f"IF(file_name LIKE '%.snapshot' AND file_bytes IS NOT NULL, {_LISTED_BASE}, NULL)",
     # An index of no bytes has no entry to miss.
@@ -103,6 +104,7 @@ _GATHERED = {
     "listed_logs": "collect_set(listed_log)",
     "listed_indexes": "collect_set(listed_index)",
     "listed_snapshots": "collect_set(listed_snapshot)",
+    "listed_sizes": "collect_set(listed_size)",
     "dump_times": "collect_set(dump_time)",
     "said": "collect_list(said)",
 }
@@ -144,6 +146,10 @@ _NOT_LISTED = f"NOT exists(listed_logs, base -> base >= coalesce(s.end, s.base_o
 _UNORDERED = f"NOT compacted AND {_MISSING_BEFORE_NEXT} AND newest IS NULL AND {_NOT_LISTED} AND coalesce({_MEET}, false)"
 _EACH_NEXT = "array_compact(transform(read, (s, i) -> IF({which}, {next}.base_offset, NULL)))"
 _NOTED_LAST = "array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.noted))"
+# collect-dumps.sh, which notes its times, lists the size of a log's newest segment right before its dump: a text that shows less was cut,
+# also where it was cut between two lines. A listing that was made by hand may be younger than the dump.
+_LISTED_LAST = "array_max(transform(filter(listed_sizes, l -> l.base_offset = array_max(bases)), l -> l.file_bytes))"
+_SHORT = f"{_NOTED_LAST} IS NOT NULL AND {_LISTED_LAST} > coalesce(try_element_at(read, -1).end_position, 0L)"
 _DUMPED_AT = f"{_NOTED_LAST}.dumped_at_ms"
 # An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what was dumped
 # shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
@@ -192,9 +198,10 @@ _STEPS = (
             nullif(least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs), first_offset), first_offset))""",
         # A snapshot or a listed segment beyond the end of the dump tells of a tail, too; not one that was taken after the files were
         # listed, which may be younger than the dump of the log.
-        "tail_intact": """coalesce(try_element_at(read, -1).tail_intact, false)
+        "tail_intact": f"""coalesce(try_element_at(read, -1).tail_intact, false)
             AND NOT coalesce(snapshot.offset > leo AND (NOT listed OR array_contains(listed_snapshots, snapshot.offset)), false)
             AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)
+            AND NOT coalesce({_SHORT}, false)
             AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false)""",
         "unknown_indexes": """array_sort(array_except(
             CASE WHEN listed THEN array_intersect(bases, listed_indexes)

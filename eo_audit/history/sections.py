@@ -30,6 +30,7 @@ _EXTENTS = {
     "cleaned": f"bool_or({_INTACT} AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL))",
     "first_leader_epoch": f"min(IF({_INTACT} AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL))",
     "last_leader_epoch": f"max(IF({_INTACT} AND partition_leader_epoch >= 0, partition_leader_epoch, NULL))",
+    "end_position": "max(position + size_bytes)",
     "incomplete_from": "min(IF(records_seen < count, base_offset, NULL))",
 }
 _OF_LOG = "kind IN ('log', 'snapshot', 'txnindex')"

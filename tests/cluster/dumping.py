@@ -89,7 +89,8 @@ def _copies_of_coordinators(plan: Plan, world: World) -> None:
 
 def _cut_coordinators(plan: Plan, world: World) -> None:
     rng = world.shape.stream("cut")
-    plan.listing = plan.checkpoints = False
+    # The script, which notes its times, writes a listing, too.
+    plan.listing, plan.checkpoints = plan.listing and plan.times, False
     lost_ms = rng.randrange(10, 20_000)
     for number, copy in enumerate(plan.copies):
         if copy.place[0] == COORDINATOR:
@@ -207,7 +208,7 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
         into = folder / f"broker-{copy.broker}"
         name = printing.name_of(state)
         (into / name).mkdir(parents=True, exist_ok=True)
-        listed = state_of(world, plan, Copy(copy.place, copy.broker, min(plan.listed_at, copy.moment)), lost_index)
+        listed = state_of(world, plan, Copy(copy.place, copy.broker, _listed_at(world, plan, copy)), lost_index)
         _write_log(world, plan, into, state)
         if plan.sidecars:
             late = (world.shape.has("late_sidecars") or plan.times) and not plan.stopped
@@ -226,6 +227,14 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
             _write_checkpoints(world, plan, into, broker)
     if plan.dumped_at is not None:
         (folder / "manifest.yaml").write_text(_manifest(world, plan, folder.name))
+
+
+def _listed_at(world: World, plan: Plan, copy: Copy) -> int:
+    """When the files of a log were listed: the script does so at the time that it notes, right before their dump."""
+    if not plan.times:
+        return min(plan.listed_at, copy.moment)
+    whole = copy.moment + copy.lost_ms
+    return whole - world.clocks[copy.broker].read(whole) % 1_000
 
 
 def _snapshots(plan: Plan, state: State) -> dict[int, dict[int, Producer]]:

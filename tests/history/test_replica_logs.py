@@ -85,6 +85,17 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         {"missing_head_from": None, "log_start": 5, "whole": True},
     ),
     "the listing has a newer segment": (LOG, [], listed(f"{SEGMENT}.log", f"{23:020}.log"), {}, {"tail_intact": False}),
+    "a text that shows less than was listed at the time of its dump": (
+        [section(last=22, end_position=90)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},
+        {"tail_intact": False, "whole": False},
+    ),
+    "a log that went on behind its listing": (
+        [section(last=22, end_position=120)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},
+        {"tail_intact": True, "whole": True},
+    ),
+    "a listing of which nobody knows when it was made may be younger than the dump": (
+        [section(last=22, end_position=90)], [], listed(f"{SEGMENT}.log", size=100), {}, {"tail_intact": True},
+    ),
     "a snapshot beyond the end": ([*LOG, section("snapshot", 30)], [], [], {}, {"tail_intact": False, "snapshot_offset": 30}),
     "a cut dump": ([section(last=22, tail_intact=False)], [], [], {}, {"tail_intact": False}),
     "no high watermark beyond the end of the log": (
