@@ -68,7 +68,8 @@ PREAMBLE = _as_printed(
 DUMPING = re.compile(rb"Dumping (?![^\r\n\0]*Dumping )([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
 
 CONTROL = _as_printed(
-    rb" (?:endTxnMarker: (?P<marker>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})"
+    # A coordinator's epoch is its leader epoch; only an operator may give another one (`kafka-transactions.sh abort --coordinator-epoch`).
+    rb" (?:endTxnMarker: (?P<marker>COMMIT(?! coordinatorEpoch: -)|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})"
     rb"|(?P<name>SnapshotHeader|SnapshotFooter|KRaftVersion|KRaftVoters|LeaderChange):? \{[^\n]*\}"
     rb"|controlType: (?P<type>\w{1,40})\(-?\d{1,10}\))\r?(?=\n|\Z)"
 )

@@ -279,5 +279,6 @@ def _markers(text: Octets, close: Ints, possible: Bits, dialect: Dialect, end: I
         line.literal(b" coordinatorEpoch: ")
         epoch[some] = line.number(digits=10, bits=31, signed=True)
         line.literal(dialect.line_end)
-        end[some], marks[some] = line.at, line.ok
+        # No coordinator has an epoch below 0, and nobody else commits (`dialects.CONTROL`).
+        end[some], marks[some] = line.at, line.ok & ((marker[some] > 0) | (epoch[some] >= 0))
     return marks, marker, epoch

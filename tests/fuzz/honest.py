@@ -104,9 +104,13 @@ class _Print:
         if element is None:
             return None
         if element.table == "tool_messages":
-            dies = _STACK.fullmatch(self.text, at, element.end)
-            return element.end if dies and (element.end == self.end or _SECTION.match(self.text, element.end)) else None
+            return self._death(element)
         return self._batch(element) if element.table == "batches" else None
+
+    def _death(self, element: Element) -> int | None:
+        """Where the message ends with which the tool died."""
+        dies = _STACK.fullmatch(self.text, element.start, element.end)
+        return element.end if dies and (element.end == self.end or _SECTION.match(self.text, element.end)) else None
 
     def _batch(self, element: Element) -> int | None:
         row = element.row
@@ -147,6 +151,8 @@ class _Print:
         used, before = 0, -1
         for _ in range(owed):
             record = self.at.get(at)
+            if record is not None and record.table == "tool_messages":  # between two records as well as between two batches
+                return self._death(record)
             if record is None or record.table != "records" or not self._is_next(record.row, row, before):
                 return None
             size = self._record(record, row)

@@ -27,6 +27,8 @@ TOLERATED_SEEDS = {
         11012985,
         11014448,
         11019062,
+        47009172,
+        47012817,
     ),
     "a fact from a payload, behind damage in the last batch of a log": (12002181,),
     "a path from a payload, in the head of a text": (11015061, 11016331, 11016680),
@@ -171,6 +173,7 @@ SEEDS_WITHOUT_A_FACT_FROM_A_PAYLOAD = (
     46032823,
     46051665,
     46055280,
+    47005649,
 )
 
 
