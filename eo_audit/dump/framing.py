@@ -25,7 +25,7 @@ HEADERS_SEARCHED = 1 << 16  # bytes looked through for header keys
 LONGEST_MESSAGE = 1 << 13  # bytes of a line that the tool or the JVM prints beside the data
 _OWN = re.compile(rb"\n(?=\| offset: |baseOffset: |offset: )")
 _FRAME = b"\tat "
-_DEATH = b'Exception in thread "main" '
+_DEATH = b'Exception in thread "'  # of the JVM's own handler: the tool has one thread, and that has ended
 BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORDBATCH_OVERHEAD
 
 

@@ -15,7 +15,6 @@ from eo_audit.dump.messages import Message, detail_of
 _MOST_LINES = 200  # of messages between two batches
 _MOST_EMPTY = 4  # sections in a row without a batch that are looked at
 _LONGEST_MESSAGE = 1 << 12
-_UNCAUGHT = 'Exception in thread "'  # of the JVM's own handler: the tool has one thread, and that has ended
 _DUMPING = b"\nDumping "
 _LONGEST_BEGINNING = len("\nbaseOffset: ")
 _OWN = re.compile(rb"\n(?=\| offset: |baseOffset: |offset: |Dumping )")
@@ -63,8 +62,6 @@ def is_contradicted(window: Window, behind: int, message: Message, position: int
     if window.text.startswith(b"Dumping ", at):
         return not starts_section(window, at)
     # What is thrown ends a dump: a log goes on behind it only where a logging library wrote it down, and then whole.
-    if message.text.startswith(_UNCAUGHT):
-        return True
     window.structural(at)
     line = batch_line(window.text, at)
     return line is None or line.position != position

@@ -108,9 +108,7 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
 
 def _with_cuts(coordinator_history: DataFrame, cut_logs: DataFrame) -> DataFrame:
     entries = coordinator_history.withColumnRenamed("replica_log_id", "coordinator_log_id")
-    return entries.join(F.broadcast(cut_logs), "coordinator_log_id", "left").selectExpr(
-        "* EXCEPT (is_cut)", "coalesce(is_cut, false) AS is_cut"
-    )
+    return entries.join(F.broadcast(cut_logs), "coordinator_log_id", "left").fillna(False, ["is_cut"])
 
 
 def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: DataFrame, cut_logs: DataFrame) -> DataFrame:

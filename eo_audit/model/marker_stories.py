@@ -143,10 +143,10 @@ def _is_by_hand(marker: Marker) -> bool:
     return marker.by_tool and marker.closes
 
 
-def _by_hand_too(story: Story, missing: Decided) -> float:
+def _by_hand_too(story: Story, lost: Decided) -> float:
     """What it costs that an operator ended a transaction that the coordinator aborts besides, whose marker is in no dump."""
     passed_over = story.told is not None and story.told[1].decided is None
-    return BY_HAND_TOO if passed_over and missing.decision == "ABORT" else 0.0
+    return BY_HAND_TOO if passed_over and lost.decision == "ABORT" else 0.0
 
 
 def _may_own(one: Decided, epoch: int | None) -> bool:

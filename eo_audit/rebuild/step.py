@@ -154,9 +154,7 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     """Markers beside decisions first: they tell the clocks, and the clocks tell how far each log's dump reaches."""
     known = {"replica_logs": frame.logs, "clusters": frame.clusters}
     # How far each dump reaches, before anything is called missing: files of a broker at work are copied one after another.
-    cut = warehouse.materialise(
-        cut_logs(producers.rows, instances, coordinator_history=coordinator, replica_logs=frame.logs),
-    )
+    cut = warehouse.materialise(cut_logs(producers.rows, instances, coordinator_history=coordinator, replica_logs=frame.logs))
     story = reach(coordinator, frame.logs, frame.clusters, cut)
     matched = match_markers(producers.rows, producers.spans, instances, reach=story, keep=warehouse.materialise, **known)
     matched = warehouse.materialise(matched)
