@@ -48,6 +48,7 @@ LOOSE = 0.05  # for each marker that is held to be of another time than as many 
 MOST_LOOSE = 0.5  # and for as many as there may be
 NOTHING = 0.1  # no pair at all, though there is a marker and a transaction
 NOTHING_OF_MANY = 1.0  # the same, where there are several of both
+ALL_NEWER = 0.6  # all transactions are held to be older than the log, and all markers younger than what the coordinator still tells of
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
 FAR_MS = 60_000  # so far a clock of which nothing is known may be off: healthy clusters were seen with clocks 30 s apart
@@ -290,7 +291,7 @@ def may_be_newer(marker: Marker, producer: Producer, clock: Clock) -> bool:
     if None not in (marker.coordinator_epoch, producer.told_until_epoch) and marker.coordinator_epoch < producer.told_until_epoch:  # type: ignore[operator]
         return False
     added = None if producer.running else marker.opened_at
-    return marker.offset >= clock.told_up_to and (added is None or added >= clock.surely_told_up_to)
+    return (marker.offset if added is None else added) >= clock.surely_told_up_to
 
 
 def looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> bool:

@@ -24,6 +24,7 @@ from eo_audit.model.marker_clocks import (
 )
 from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
+    ALL_NEWER,
     APART,
     BY_HAND_TOO,
     CONTRADICTION,
@@ -172,6 +173,9 @@ def _continued(
     """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions. `by_hand`: the
     marker before it may be an operator's."""
     yield _passed_over(story, marker, producer, clock, skew_ms)
+    if story.told is None and producer.older_decided and _begins_behind(marker, producer, clock, skew_ms):
+        skipped = ALL_NEWER + UNSEEN
+        yield _passed_over(replace(story, cost=skipped, following=len(producer.decided)), marker, producer, clock, skew_ms)
     if marker.odd and story.following < len(producer.decided):
         yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
@@ -200,6 +204,13 @@ def _continued(
                 yield from _matched(without, price, marker, producer, at, clock, skew_ms)
 
 
+def _begins_behind(marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> bool:
+    """Whether a log that has lost its head may begin where a coordinator's log ends, that has lost its end."""
+    decided = producer.decided
+    may_be = bool(decided) and producer.newer_markers and may_be_newer(marker, producer, clock) and clock.is_older(decided[-1])
+    return may_be and looks_younger(marker, decided[-1], clock, skew_ms) and not is_before(marker, decided[-1])
+
+
 def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -> Iterable[int]:
     """The transactions that a marker may end: the next ones, and those that time points at behind a long hole."""
     decided = producer.decided
@@ -221,7 +232,8 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
     price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
     strained = story.strained
     decided = producer.decided
-    if story.last is None and producer.older_markers and not (decided and _is_younger_than_known(marker, decided[0], clock)):
+    none_yet = story.last is None and (story.following < len(decided) or not decided)
+    if none_yet and producer.older_markers and not (decided and _is_younger_than_known(marker, decided[0], clock)):
         price = UNSEEN if story.told is None else 0.0
         strained = strained or (bool(decided) and looks_younger(marker, decided[0], clock, skew_ms))
     elif story.following >= len(decided) and producer.newer_markers and may_be_newer(marker, producer, clock):

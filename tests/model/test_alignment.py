@@ -242,6 +242,16 @@ def test_that_nothing_overlaps_is_strange_and_no_fault() -> None:
     assert [(match.decided, match.legal) for match in matches] == [(None, True)] * 4
 
 
+def test_one_time_far_off_does_not_join_logs_that_may_not_overlap() -> None:
+    """The partition's log has lost its head and the coordinator's its end, which tells of no transaction of the second one's epoch."""
+    ends, late = {"older_decided": True, "newer_markers": True, "newer_decided": True}, {"ahead_ms": 8_000}
+    lone = Producer([marker(3, "C", **late)], decided("CCCC")[3:], older_markers=True, open_from=40, open_epoch=0, **ends)
+    begun = Producer([marker(at, "C", **late, epoch=1) for at in (1, 2)], decided("CCCCC")[4:], **ends)
+    told = align({1: lone, 2: begun}, skew_ms=2000)
+    assert [match.doubtful for match in told[1].matches] == [True]
+    assert [(match.decided, match.legal) for match in told[2].matches] == [(None, True), (None, True)]
+
+
 def test_a_long_log_whose_clock_lies_half_a_minute_apart_is_told_though_its_head_is_gone() -> None:
     # Of 1,200 transactions the coordinator's log tells the last 1,100, the data log has the last 300 markers: nothing but order and one
     # distance of the clocks tells which. More starts cost the same than stories are kept.
