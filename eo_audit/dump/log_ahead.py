@@ -55,11 +55,17 @@ def read_group(window: Window, start: int, line: BatchLine, profile: Profile) ->
     claim = _other_claim(window, group, profile) if spare < MIN_FORGED else None
     if spare < MIN_FORGED and claim is None:
         return group
-    if profile.by_lines and any(record.ending.printed and record.ending.proof is not Proof.LINE for record in group.records):
-        profile = replace(profile, by_lines=False)  # as the section is read behind this batch
     reach = _reach(window, group, spare) if claim is None else claim
-    broken = broken_before(window, group.end, group.next_position, profile, reach)
+    broken = broken_before(window, group.end, group.next_position, _learned(profile, group), reach)
     return group if broken is None else _doubtful(group, broken)
+
+
+def _learned(profile: Profile, group: Group) -> Profile:
+    """How the section is read behind a batch that has records: a later one that has none has lost them."""
+    endings = [record.ending for record in group.records]
+    by_lines = profile.by_lines and not any(ending.printed and ending.proof is not Proof.LINE for ending in endings)
+    shown = next((ending.printed for ending in endings if ending.printed is not None), None)
+    return replace(profile, deep=True, printed=shown if profile.printed is None else profile.printed, by_lines=by_lines)
 
 
 def broken_before(window: Window, at: int, position: int, profile: Profile, reach: int) -> int | None:

@@ -4,15 +4,18 @@ A damaged text that is, as it stands, the print of an honest log tells nobody th
 
 - printed again from nothing but the numbers of its facts and the bytes of its keys, payloads and header keys, without a byte left over;
 - a log that brokers write: each batch at the position where the one before ends, offsets that grow, as many records as the batch says,
-  with the sequences and offsets that follow from the batch line, in no more bytes than it has;
+  with the sequences and offsets that follow from the batch line, in no more bytes than it has; keys and payloads of the sizes that are
+  printed, or all through a decoder of somebody's own, which prints what it likes;
 - the whole of a section, or all of it from a line on that is the tool's own, to its end or for as far as the reader looks ahead.
 """
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
 from eo_audit.dump.log_ahead import HIDDEN
+from eo_audit.dump.log_sections import UNKNOWN_DECODER
 from eo_audit.dump.parse import RangeResult
 from tests.fuzz.mutants import TOOL, Mutant
 from tests.support.dump_text import varint
@@ -45,7 +48,8 @@ def is_honest(made: Mutant, result: RangeResult, at: int) -> bool:
     elements = _elements(result)
     # What stands before a line of the tool's own says nothing of what stands behind it, and may be what was damaged.
     own = [one.start for one in elements if stretch[0] < one.start <= at and one.table == "batches" and made.origins[one.start] == TOOL]
-    return any(_Print(made.text, elements, stretch[1]).holds(begin) for begin in (stretch[0], *own[-_ANCHORS:]))
+    decoded = {row["byte_offset"] for row in _rows(result, "dump_sections") if row["decoder"] == UNKNOWN_DECODER}
+    return any(_Print(made.text, elements, stretch[1], decoded).holds(begin) for begin in (stretch[0], *own[-_ANCHORS:]))
 
 
 def _stretch(made: Mutant, result: RangeResult, at: int) -> tuple[int, int] | None:
@@ -78,8 +82,9 @@ def _elements(result: RangeResult) -> list[Element]:
 class _Print:
     """Prints the facts of a stretch of text again, from its first byte to its last."""
 
-    def __init__(self, text: bytes, elements: list[Element], end: int) -> None:
-        self.text, self.end = text, end
+    def __init__(self, text: bytes, elements: list[Element], end: int, decoded: Container[int]) -> None:
+        self.text, self.end, self.decoded = text, end, decoded
+        self.is_decoded = False
         self.at: dict[int, Element] = {element.start: element for element in elements}
         self.position: int | None = None
         self.offset: int | None = None
@@ -99,6 +104,7 @@ class _Print:
         """Where the element at a byte ends; None where it is not honest."""
         if found := _SECTION.match(self.text, at):
             self.position, self.offset, self.deep, self.printed = 0, None, None, None
+            self.is_decoded = at in self.decoded
             return found.end()
         element = self.at.get(at)
         if element is None:
@@ -209,7 +215,8 @@ class _Print:
 
     def _stands_for(self, text: bytes, size: int) -> bool:
         """Is a text what so many bytes print? U+FFFD stands for one to three of them; `?` for up to four, where nothing shows UTF-8."""
-        return len(text) - 2 * text.count(b"\xef\xbf\xbd") <= size <= len(text) + (3 * text.count(b"?") if self.ascii else 0)
+        fits = len(text) - 2 * text.count(b"\xef\xbf\xbd") <= size <= len(text) + (3 * text.count(b"?") if self.ascii else 0)
+        return self.is_decoded or fits
 
 
 def _batch_lines(row: Row) -> set[bytes]:

@@ -29,6 +29,7 @@ TOLERATED_SEEDS = {
         11019062,
         47009172,
         47012817,
+        47040496,
     ),
     "a fact from a payload, behind damage in the last batch of a log": (12002181,),
     "a path from a payload, in the head of a text": (11015061, 11016331, 11016680),
@@ -174,6 +175,7 @@ SEEDS_WITHOUT_A_FACT_FROM_A_PAYLOAD = (
     46051665,
     46055280,
     47005649,
+    47007380,
 )
 
 
