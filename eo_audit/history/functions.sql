@@ -25,3 +25,13 @@ CREATE OR REPLACE TEMPORARY FUNCTION index_event(
 ) RETURNS STRUCT<at: BIGINT, marker_offset: BIGINT, clears: BOOLEAN, until: BIGINT, is_found: BOOLEAN, is_found_unbounded: BOOLEAN,
     unsure_until: BIGINT> RETURN
 struct(at, marker_offset, clears, until, is_found, is_found_unbounded, unsure_until);
+
+-- Whether brokers keep a topic for themselves. Their own topics have records with the broker's time.
+CREATE OR REPLACE TEMPORARY FUNCTION is_internal(topic STRING) RETURNS BOOLEAN RETURN
+coalesce(
+    topic IN ('__transaction_state', '__consumer_offsets', '__cluster_metadata', '__share_group_state', '__remote_log_metadata'), false
+);
+
+-- What a manifest says under a name; null where it says nothing.
+CREATE OR REPLACE TEMPORARY FUNCTION said(manifest ARRAY<STRUCT<name: STRING, value: STRING>>, wanted STRING) RETURNS STRING RETURN
+try_element_at(filter(manifest, entry -> entry.name = wanted), 1).value;

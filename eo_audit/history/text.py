@@ -11,6 +11,8 @@ from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 
+from eo_audit.store.schemas import schema
+
 _FOLDER = Path(__file__).parent
 # A step begins with its name at the start of a line, the end of a text with its only SELECT there.
 _STEP = re.compile(r"^(\w+) AS \($", re.MULTILINE)
@@ -19,20 +21,25 @@ _KNOWN: set[int] = set()  # sessions that know the functions, by the id of their
 _LEARNING = Lock()
 
 
-def run(history: str, *, step: str | None = None, **inputs: DataFrame) -> DataFrame:
+def run(history: str, *, step: str | None = None, **inputs: DataFrame | int | float | str) -> DataFrame:
     """The rows of a history, or of one of its steps.
 
     Args:
         history: name of the text.
         step: one of `steps(history)`; the whole text without it.
-        inputs: the frames that the text names.
+        inputs: the frames that the text names, and the numbers and words that it takes from the law.
 
     Raises:
         KeyError: the history has no such step.
     """
-    session = next(iter(inputs.values())).sparkSession
+    session = next(frame for frame in inputs.values() if isinstance(frame, DataFrame)).sparkSession
     _teach(session)
     return session.sql(_text(history) if step is None else _up_to(history, step), **inputs)
+
+
+def no_rows(session: SparkSession, table: str) -> DataFrame:
+    """A table of which there are no rows, for an input that nobody has."""
+    return session.createDataFrame([], schema(table).spark())
 
 
 def steps(history: str) -> tuple[str, ...]:
