@@ -35,3 +35,49 @@ coalesce(
 -- What a manifest says under a name; null where it says nothing.
 CREATE OR REPLACE TEMPORARY FUNCTION said(manifest ARRAY<STRUCT<name: STRING, value: STRING>>, wanted STRING) RETURNS STRING RETURN
 try_element_at(filter(manifest, entry -> entry.name = wanted), 1).value;
+
+-- What is missing before a batch: null, compacted, removed, hole.
+CREATE OR REPLACE TEMPORARY FUNCTION gap_before(
+    previous_last_offset BIGINT, base_offset BIGINT, segment_base_offset BIGINT, base_unknown BOOLEAN, cleaned_below BIGINT,
+    behind_removal BOOLEAN
+) RETURNS STRING RETURN
+CASE
+    WHEN base_unknown OR NOT coalesce(base_offset > previous_last_offset + 1, false) THEN NULL
+    WHEN base_offset <= cleaned_below THEN 'compacted'
+    WHEN behind_removal AND base_offset = segment_base_offset THEN 'removed'
+    ELSE 'hole'
+END;
+
+-- Whether a batch stands where it cannot: at or below the one before it, ended before it starts, or below its segment. A segment's name is
+-- the lowest offset it can hold: a batch below it was written into another file.
+CREATE OR REPLACE TEMPORARY FUNCTION is_disorder(
+    previous_last_offset BIGINT, base_offset BIGINT, last_offset BIGINT, segment_base_offset BIGINT
+) RETURNS BOOLEAN RETURN
+coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset;
+
+-- By how many circles a base sequence is ahead of the batch before it; 0 when there is none before, null without sequences. Sequences run
+-- from 0 to 2^31 - 1 = 2147483647 and begin again (`model.sequences`); what is less than half a circle ahead has gone on, else it has come
+-- back.
+CREATE OR REPLACE TEMPORARY FUNCTION cycle_step(before_base BIGINT, before_last BIGINT, base BIGINT) RETURNS BIGINT RETURN
+CASE
+    WHEN base IS NULL THEN NULL
+    WHEN before_last IS NULL THEN 0L
+    ELSE
+        IF(before_last < before_base, 1L, 0L)
+        + shiftright(
+            before_last + 1
+            + pmod(base - before_last - 1, 2147483648L)
+            - IF(pmod(base - before_last - 1, 2147483648L) < 1073741824L, 0L, 2147483648L)
+            - base,
+            31
+        )
+END;
+
+-- What lies between an earlier row at an offset and this one.
+CREATE OR REPLACE TEMPORARY FUNCTION seen_since(earlier_offset BIGINT, hole_at BIGINT, cleaned_at BIGINT) RETURNS STRING RETURN
+CASE
+    WHEN earlier_offset IS NULL THEN 'not_observed'
+    WHEN hole_at > earlier_offset THEN 'hole'
+    WHEN cleaned_at > earlier_offset THEN 'compacted'
+    ELSE 'observed'
+END;

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from eo_audit.store.schemas import schema
 
@@ -21,13 +21,13 @@ _KNOWN: set[int] = set()  # sessions that know the functions, by the id of their
 _LEARNING = Lock()
 
 
-def run(history: str, *, step: str | None = None, **inputs: DataFrame | int | float | str) -> DataFrame:
+def run(history: str, *, step: str | None = None, **inputs: DataFrame | Column | int | float | str) -> DataFrame:
     """The rows of a history, or of one of its steps.
 
     Args:
         history: name of the text.
         step: one of `steps(history)`; the whole text without it.
-        inputs: the frames that the text names, and the numbers and words that it takes from the law.
+        inputs: the frames that the text names, and the columns, numbers and words that it is told.
 
     Raises:
         KeyError: the history has no such step.
