@@ -5,6 +5,8 @@ Each text is a chain of named steps, from top to bottom, ended by the columns of
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -19,6 +21,15 @@ _STEP = re.compile(r"^(\w+) AS \($", re.MULTILINE)
 _END = re.compile(r"^SELECT\b", re.MULTILINE)
 _KNOWN: set[int] = set()  # sessions that know the functions, by the id of their Java object
 _LEARNING = Lock()
+_looked_for: list[tuple[str, str]] = []
+
+
+class Seen(Exception):
+    """The step that somebody looks for: raised where its history would be made."""
+
+    def __init__(self, rows: DataFrame) -> None:
+        """The rows of the step."""
+        self.rows = rows
 
 
 def run(history: str, *, step: str | None = None, **inputs: DataFrame | Column | int | float | str) -> DataFrame:
@@ -34,7 +45,32 @@ def run(history: str, *, step: str | None = None, **inputs: DataFrame | Column |
     """
     session = next(frame for frame in inputs.values() if isinstance(frame, DataFrame)).sparkSession
     _teach(session)
+    for wanted in _looked_for:
+        if wanted[0] == history:
+            raise Seen(session.sql(_up_to(*wanted), **inputs))
     return session.sql(_text(history) if step is None else _up_to(history, step), **inputs)
+
+
+@contextmanager
+def looking_for(history: str, step: str) -> Iterator[None]:
+    """Meanwhile `run` raises `Seen` with the rows of a step, where the history would be made; whatever thread makes it.
+
+    Raises:
+        KeyError: there is no such history, or it has no such step.
+    """
+    if not (_FOLDER / f"{history}.sql").is_file():
+        raise KeyError(f"there is no history {history}")
+    _up_to(history, step)
+    _looked_for.append((history, step))
+    try:
+        yield
+    finally:
+        _looked_for.clear()
+
+
+def histories() -> tuple[str, ...]:
+    """All histories that are texts, in order of their names."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.sql") if path.stem != "functions"))
 
 
 def no_rows(session: SparkSession, table: str) -> DataFrame:
