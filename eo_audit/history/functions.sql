@@ -25,3 +25,7 @@ CREATE OR REPLACE TEMPORARY FUNCTION index_event(
 ) RETURNS STRUCT<at: BIGINT, marker_offset: BIGINT, clears: BOOLEAN, until: BIGINT, is_found: BOOLEAN, is_found_unbounded: BOOLEAN,
     unsure_until: BIGINT> RETURN
 struct(at, marker_offset, clears, until, is_found, is_found_unbounded, unsure_until);
+
+-- What a manifest says under a name; null where it says nothing.
+CREATE OR REPLACE TEMPORARY FUNCTION said(manifest ARRAY<STRUCT<name: STRING, value: STRING>>, wanted STRING) RETURNS STRING RETURN
+try_element_at(filter(manifest, entry -> entry.name = wanted), 1).value;

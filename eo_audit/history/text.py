@@ -11,6 +11,9 @@ from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 
+# A tuple of words stands behind `IN`.
+Input = DataFrame | int | float | str | tuple[str, ...] | None
+
 _FOLDER = Path(__file__).parent
 # A step begins with its name at the start of a line, the end of a text with its only SELECT there.
 _STEP = re.compile(r"^(\w+) AS \($", re.MULTILINE)
@@ -19,25 +22,42 @@ _KNOWN: set[int] = set()  # sessions that know the functions, by the id of their
 _LEARNING = Lock()
 
 
-def run(history: str, *, step: str | None = None, **inputs: DataFrame) -> DataFrame:
+def run(history: str, *, step: str | None = None, **inputs: Input) -> DataFrame:
     """The rows of a history, or of one of its steps.
 
     Args:
         history: name of the text.
         step: one of `steps(history)`; the whole text without it.
-        inputs: the frames that the text names.
+        inputs: the frames that the text names, and the numbers and words that it takes from the law.
 
     Raises:
         KeyError: the history has no such step.
     """
-    session = next(iter(inputs.values())).sparkSession
+    session = next(frame for frame in inputs.values() if isinstance(frame, DataFrame)).sparkSession
     _teach(session)
-    return session.sql(_text(history) if step is None else _up_to(history, step), **inputs)
+    known = {name: _input(value) for name, value in inputs.items()}
+    return session.sql(_text(history) if step is None else _up_to(history, step), **known)
 
 
 def steps(history: str) -> tuple[str, ...]:
     """The named steps of a history, from top to bottom."""
     return tuple(_STEP.findall(_text(history)))
+
+
+class _Raw:
+    """SQL that the text takes as it is: Spark puts words in quotes, and all else in as `str` shows it."""
+
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+
+    def __str__(self) -> str:
+        return self._sql
+
+
+def _input(value: Input) -> object:
+    if value is None:
+        return _Raw("NULL")
+    return _Raw("(" + ", ".join(f"'{word}'" for word in value) + ")") if isinstance(value, tuple) else value
 
 
 @cache
