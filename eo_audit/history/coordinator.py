@@ -19,36 +19,35 @@ def coordinator_history(coordinator_entries: DataFrame, section_status: DataFram
     Returns:
         Rows of the table `coordinator_history`.
     """
-    known = {"coordinator_entries": coordinator_entries, "section_status": section_status, "clusters": clusters}
-    return run("coordinator_history", **known, **_words(), **_numbers())
-
-
-def _words() -> dict[str, tuple[str, ...]]:
-    """The tables of `model.states` as lists of words."""
-    known = {
-        "known_states": (*law.KNOWN, law.TOMBSTONE),
-        "transient_states": law.TRANSIENT,
-        "run_states": law.CONTINUES_RUN,
-        "expirable_states": law.EXPIRABLE,
-        "continuing_steps": _pairs(law.CONTINUES_RUN),
-        "legal_steps": [f"{protocol}>{pair}" for protocol, table in law.VALID_PREVIOUS.items() for pair in _pairs(table)],
-        "epoch_steps": _by_protocol({name: range(most + 1) for name, most in law.LARGEST_EPOCH_STEP.items()}),
-        "epoch_steps_of_commit": _by_protocol(law.COMMIT_EPOCH_STEPS),
-        "epoch_steps_most_of_commit": _by_protocol({name: range(max(steps) + 1) for name, steps in law.COMMIT_EPOCH_STEPS.items()}),
-        **{f"ghosts_{condition}": _ghosts(condition) for condition in ("any", "restarted", "same_payload", "forgotten")},
-    }
-    return {name: tuple(sorted(words)) for name, words in known.items()}
-
-
-def _numbers() -> dict[str, int]:
     major, minor = law.FENCE_JUMPS_BELOW
-    return {
-        "largest_epoch_step": max(law.LARGEST_EPOCH_STEP.values()),
-        "ghosts_in_sight": law.GHOSTS_IN_SIGHT,
-        "expires_after_ms": law.EXPIRES_AFTER_MS,
-        "fence_jumps_below_major": major,
-        "fence_jumps_below_minor": minor,
-    }
+    return run(
+        "coordinator_history",
+        coordinator_entries=coordinator_entries,
+        section_status=section_status,
+        clusters=clusters,
+        known_states=_words((*law.KNOWN, law.TOMBSTONE)),
+        transient_states=_words(law.TRANSIENT),
+        run_states=_words(law.CONTINUES_RUN),
+        expirable_states=_words(law.EXPIRABLE),
+        continuing_steps=_words(_pairs(law.CONTINUES_RUN)),
+        legal_steps=_words(f"{protocol}>{pair}" for protocol, table in law.VALID_PREVIOUS.items() for pair in _pairs(table)),
+        epoch_steps=_up_to(law.LARGEST_EPOCH_STEP),
+        epoch_steps_of_commit=_by_protocol(law.COMMIT_EPOCH_STEPS),
+        epoch_steps_most_of_commit=_up_to({name: max(steps) for name, steps in law.COMMIT_EPOCH_STEPS.items()}),
+        ghosts_any=_ghosts("any"),
+        ghosts_restarted=_ghosts("restarted"),
+        ghosts_same_payload=_ghosts("same_payload"),
+        ghosts_forgotten=_ghosts("forgotten"),
+        largest_epoch_step=max(law.LARGEST_EPOCH_STEP.values()),
+        ghosts_in_sight=law.GHOSTS_IN_SIGHT,
+        expires_after_ms=law.EXPIRES_AFTER_MS,
+        fence_jumps_below_major=major,
+        fence_jumps_below_minor=minor,
+    )
+
+
+def _words(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(words))
 
 
 def _pairs(table: Mapping[str, Iterable[str]]) -> list[str]:
@@ -56,15 +55,19 @@ def _pairs(table: Mapping[str, Iterable[str]]) -> list[str]:
     return [f"{before}>{after}" for after, all_before in table.items() for before in all_before]
 
 
-def _by_protocol(steps: Mapping[str, Iterable[int]]) -> list[str]:
-    return [f"{protocol}>{raised}" for protocol, all_raised in steps.items() for raised in all_raised]
+def _by_protocol(steps: Mapping[str, Iterable[int]]) -> tuple[str, ...]:
+    return _words(f"{protocol}>{raised}" for protocol, all_raised in steps.items() for raised in all_raised)
 
 
-def _ghosts(condition: str) -> list[str]:
-    return [
+def _up_to(most: Mapping[str, int]) -> tuple[str, ...]:
+    return _by_protocol({protocol: range(largest + 1) for protocol, largest in most.items()})
+
+
+def _ghosts(condition: str) -> tuple[str, ...]:
+    return _words(
         f"{ghost.previous}>{ghost.current}>{protocol}>{raised}"
         for ghost in law.GHOSTS
         for protocol in ghost.protocols
         for raised in ghost.epoch_steps
         if ghost.condition == condition
-    ]
+    )

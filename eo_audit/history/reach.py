@@ -64,5 +64,5 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
         cluster, whole, whole_until_ms, whole_stopped_with (brokers that stopped when all coordinator logs had ended as they were dumped),
         only_cleaned (nothing is missing but what the cleaner took: it leaves the newest entry of each id).
     """
-    known = {"coordinator_logs": coordinator_logs(replica_logs, clusters), "clusters": clusters, "cut_logs": cut_logs}
-    return run("whole_logs", coordinator_history=coordinator_history, **known)
+    logs = coordinator_logs(replica_logs, clusters)
+    return run("whole_logs", coordinator_history=coordinator_history, coordinator_logs=logs, clusters=clusters, cut_logs=cut_logs)

@@ -36,7 +36,7 @@ def run(history: str, *, step: str | None = None, **inputs: Input) -> DataFrame:
     session = next(frame for frame in inputs.values() if isinstance(frame, DataFrame)).sparkSession
     _teach(session)
     known = {name: _input(value) for name, value in inputs.items()}
-    return session.sql(_text(history) if step is None else _up_to(history, step), **known)
+    return session.sql(_text(history) if step is None else _up_to(history, step), None, **known)
 
 
 def steps(history: str) -> tuple[str, ...]:
