@@ -15,8 +15,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from eo_audit.store.schemas import schema
 
+# A tuple of words stands behind `IN`.
+Input = DataFrame | Column | int | float | str | tuple[str, ...] | None
+
 _FOLDER = Path(__file__).parent
-# A step begins with its name at the start of a line, the end of a text with its only SELECT there.
+# A step begins with its name at the start of a line, the end of a text with the first SELECT there.
 _STEP = re.compile(r"^(\w+) AS \($", re.MULTILINE)
 _END = re.compile(r"^SELECT\b", re.MULTILINE)
 _KNOWN: set[int] = set()  # sessions that know the functions, by the id of their Java object
@@ -32,7 +35,7 @@ class Seen(Exception):
         self.rows = rows
 
 
-def run(history: str, *, step: str | None = None, **inputs: DataFrame | Column | int | float | str) -> DataFrame:
+def run(history: str, *, step: str | None = None, **inputs: Input) -> DataFrame:
     """The rows of a history, or of one of its steps.
 
     Args:
@@ -45,10 +48,11 @@ def run(history: str, *, step: str | None = None, **inputs: DataFrame | Column |
     """
     session = next(frame for frame in inputs.values() if isinstance(frame, DataFrame)).sparkSession
     _teach(session)
+    known = {name: _input(value) for name, value in inputs.items()}
     for wanted in _looked_for:
         if wanted[0] == history:
-            raise Seen(session.sql(_up_to(*wanted), **inputs))
-    return session.sql(_text(history) if step is None else _up_to(history, step), **inputs)
+            raise Seen(session.sql(_up_to(*wanted), None, **known))
+    return session.sql(_text(history) if step is None else _up_to(history, step), None, **known)
 
 
 @contextmanager
@@ -83,6 +87,22 @@ def steps(history: str) -> tuple[str, ...]:
     return tuple(_STEP.findall(_text(history)))
 
 
+class _Raw:
+    """SQL that the text takes as it is: Spark puts words in quotes, and all else in as `str` shows it."""
+
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+
+    def __str__(self) -> str:
+        return self._sql
+
+
+def _input(value: Input) -> object:
+    if value is None:
+        return _Raw("NULL")
+    return _Raw("(" + ", ".join(f"'{word}'" for word in value) + ")") if isinstance(value, tuple) else value
+
+
 @cache
 def _text(name: str) -> str:
     return (_FOLDER / f"{name}.sql").read_text(encoding="utf-8")
@@ -91,9 +111,8 @@ def _text(name: str) -> str:
 def _up_to(history: str, step: str) -> str:
     if step not in steps(history):
         raise KeyError(f"{history} has no step {step}; it has {', '.join(steps(history))}")
-    text = _text(history)
-    end = list(_END.finditer(text))[-1].start()
-    return f"{text[:end]}SELECT * FROM {step}"
+    before, *_ = _END.split(_text(history), maxsplit=1)
+    return f"{before}SELECT * FROM {step}"
 
 
 def _teach(session: SparkSession) -> None:
