@@ -19,18 +19,18 @@ _KNOWN: set[int] = set()  # sessions that know the functions, by the id of their
 _LEARNING = Lock()
 
 
-def run(history: str, *, step: str | None = None, **inputs: DataFrame) -> DataFrame:
+def run(history: str, *, step: str | None = None, **inputs: DataFrame | float | str) -> DataFrame:
     """The rows of a history, or of one of its steps.
 
     Args:
         history: name of the text.
         step: one of `steps(history)`; the whole text without it.
-        inputs: the frames that the text names.
+        inputs: what the text names: frames, and numbers and strings that stand in it as literals.
 
     Raises:
         KeyError: the history has no such step.
     """
-    session = next(iter(inputs.values())).sparkSession
+    session = next(one for one in inputs.values() if isinstance(one, DataFrame)).sparkSession
     _teach(session)
     return session.sql(_text(history) if step is None else _up_to(history, step), **inputs)
 
