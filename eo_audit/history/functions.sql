@@ -59,3 +59,23 @@ CREATE OR REPLACE TEMPORARY FUNCTION may_be_its_marker(
 coalesce(decision = marker_type AND marker_epoch = epoch, false)
     AND coalesce(coordinator_epoch >= prepare_leader_epoch, true)
     AND coalesce(coordinator_epoch <= complete_leader_epoch, true);
+
+-- How far two clocks surely lie apart, of which pairs tell a least and a most: while 0 lies between the bounds the clocks may be one; else
+-- the bound next to 0 is the distance that is proved.
+CREATE OR REPLACE TEMPORARY FUNCTION proved_distance(least DOUBLE, most DOUBLE) RETURNS DOUBLE RETURN
+CASE WHEN least <= 0 AND most >= 0 THEN 0 WHEN abs(least) < abs(most) THEN least ELSE most END;
+
+-- Whether a marker ends the instance that it was matched with: others repeat it, or are nobody's.
+CREATE OR REPLACE TEMPORARY FUNCTION ends_instance(match STRING) RETURNS BOOLEAN RETURN
+coalesce(match IN ('closing', 'contradictory'), false);
+
+-- Whether anybody will end what is open behind the last marker of a producer; decisions are those of the instances that may own it.
+CREATE OR REPLACE TEMPORARY FUNCTION open_fate(is_ambiguous BOOLEAN, known_to_the_end BOOLEAN, decisions ARRAY<STRING>)
+RETURNS STRING RETURN
+CASE
+    WHEN is_ambiguous THEN 'unknown'
+    WHEN exists(decisions, decision -> decision IS NULL) THEN 'running'
+    WHEN size(decisions) > 0 THEN 'decided'
+    WHEN known_to_the_end THEN 'nobody'
+    ELSE 'unknown'
+END;

@@ -16,25 +16,6 @@ from eo_audit.history.doubtful_markers import aligned
 from eo_audit.history.text import run
 from eo_audit.model.alignment import DRIFT, ROUNDING_MS
 
-INSTANCE_TYPE = """struct<first_entry_offset: bigint, instance_id: string, protocol: string, data_epoch: int, marker_epoch: int,
-    decision: string, start_ms: bigint, decided_at_ms: bigint, until_ms: bigint, prepare_leader_epoch: int, complete_leader_epoch: int,
-    decided_at_offset: bigint, complete_offset: bigint>"""
-MARKER_TYPE = """struct<type: string, epoch: int, coordinator_epoch: int, at_ms: bigint, closes: boolean, data_epoch: int,
-    leader_epoch: int, after_hole: boolean, opened_at: bigint>"""
-# Lines of one dumped-at.txt stand in the order of dumping, whatever the clock did meanwhile. Of two files the times tell, which are one
-# broker's, in whole seconds. A log that holds something younger than its own dump, or than the later one, shows that the clock was set back
-# between them.
-NOTED_MS = 1_000
-_OF_ONE_LIST = "coalesce(noted_at.section_id = coordinator_noted_at.section_id, false)"
-_STEADY_CLOCK = f"""coalesce(newest_broker_clock_ms <= dumped_at_ms + {NOTED_MS}, true)
-    AND coalesce(coordinator_latest_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true)"""
-DUMPED_BEFORE = f"""IF({_OF_ONE_LIST}, noted_at < coordinator_noted_at,
-    coalesce(broker <=> coordinator_broker AND coordinator_dumped_at_ms >= dumped_at_ms AND {_STEADY_CLOCK}
-        AND coalesce(newest_broker_clock_ms <= coordinator_dumped_at_ms + {NOTED_MS}, true), false))"""
-DUMPED_AFTER = f"""IF({_OF_ONE_LIST}, noted_at > coordinator_noted_at,
-    coalesce(broker <=> coordinator_broker AND dumped_at_ms > coordinator_dumped_at_ms AND {_STEADY_CLOCK}
-        AND coalesce(coordinator_latest_ms <= dumped_at_ms + {NOTED_MS}, true), false))"""
-
 
 def match_markers(
     rows: DataFrame,

@@ -86,7 +86,7 @@ still_open AS (
 ),
 -- Logs, clusters and what is open are few rows beside the markers: broadcast, so that only markers and instances are shuffled.
 told AS (
-    SELECT /*+ BROADCAST(logs), BROADCAST(unended) */
+    SELECT /*+ BROADCAST(logs, unended) */
         events.replica_log_id, events.producer_id, logs.cluster, events.kind, events.epoch, events.place, events.own, events.marker,
         -- A marker is sent when PrepareX is replicated (`TransactionCoordinator.endTransaction`): what is not decided yet waits for none.
         events.kind = 0 AND events.own.decision IS NOT NULL AND events.own.decided_at_ms IS NOT NULL AS is_decided,
