@@ -77,7 +77,7 @@ counted AS (
 ),
 
 marked AS (
-    -- So many pairs tell of the end of a log.
+    -- 64 pairs tell of the end of a log.
     SELECT *, place <= 64 AND tells AND sets_behind = 0 AS is_newest FROM counted
 ),
 summed AS (

@@ -95,7 +95,8 @@ located AS (
     LEFT JOIN {clock_offsets} clocks
         ON clocks.replica_log_id = events.replica_log_id AND clocks.coordinator_log_id = reach.coordinator_log_id
 ),
--- How far the log's clock is before the coordinator's, how exactly that is known, and how far clocks may lie apart of which nothing is
+-- ahead_ms: how far the log's clock is before the coordinator's, tolerance_ms: how exactly that is known. unsure_ms and unheard_ms are 0
+-- where pairs tell of both newest leaders' clocks, to within skew_ms; else the second is as far as clocks may lie apart of which nothing is
 -- known.
 clocked AS (
     SELECT
