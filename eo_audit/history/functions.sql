@@ -81,3 +81,57 @@ CASE
     WHEN cleaned_at > earlier_offset THEN 'compacted'
     ELSE 'observed'
 END;
+
+-- Brokers are stopped one after another, and a copy that stopped first lacks what was written later (KIP-101). That two logs ended at one
+-- moment is told by their broker, or by a broker's own copy of the coordinator's log that ends where the copy which tells of it does. What
+-- has no broker's name is one broker's.
+CREATE OR REPLACE TEMPORARY FUNCTION stopped_together(clean_end BOOLEAN, broker INT, stopped_with ARRAY<INT>) RETURNS BOOLEAN RETURN
+coalesce(clean_end AND array_contains(stopped_with, coalesce(broker, -1)), false);
+
+-- Which was dumped first, a log or the coordinator's: 'log', 'coordinator' or 'unknown'. Lines of one dumped-at.txt stand in the order of
+-- dumping, whatever the clock did meanwhile. Of two files the times tell, which are one broker's, in whole seconds. A log that holds
+-- something younger than its own dump, or than the later one, shows that the clock was set back between them.
+CREATE OR REPLACE TEMPORARY FUNCTION dumped_first(
+    noted_at STRUCT<section_id: BIGINT, byte_offset: BIGINT>, coordinator_noted_at STRUCT<section_id: BIGINT, byte_offset: BIGINT>,
+    broker INT, coordinator_broker INT, dumped_at_ms BIGINT, coordinator_dumped_at_ms BIGINT, latest_ms BIGINT, coordinator_latest_ms BIGINT
+) RETURNS STRING RETURN
+CASE
+    WHEN noted_at.section_id = coordinator_noted_at.section_id
+        THEN CASE WHEN noted_at < coordinator_noted_at THEN 'log' WHEN noted_at > coordinator_noted_at THEN 'coordinator' ELSE 'unknown' END
+    WHEN NOT (broker <=> coordinator_broker) THEN 'unknown'
+    WHEN latest_ms > dumped_at_ms + 1000 OR coordinator_latest_ms > coordinator_dumped_at_ms + 1000 THEN 'unknown'
+    WHEN coordinator_dumped_at_ms >= dumped_at_ms AND coalesce(latest_ms <= coordinator_dumped_at_ms + 1000, true) THEN 'log'
+    WHEN dumped_at_ms > coordinator_dumped_at_ms AND coalesce(coordinator_latest_ms <= dumped_at_ms + 1000, true) THEN 'coordinator'
+    ELSE 'unknown'
+END;
+
+-- Whether a marker may be the one of an instance. Its coordinator epoch lies between the leader epochs of PrepareX and CompleteX: both are
+-- one counter, `EndTransactionMarker.coordinatorEpoch` is the leader epoch of the `__transaction_state` partition, which the batches of
+-- PrepareX and CompleteX print as partitionLeaderEpoch.
+CREATE OR REPLACE TEMPORARY FUNCTION may_be_its_marker(
+    marker_type STRING, epoch INT, coordinator_epoch INT, decision STRING, marker_epoch INT, prepare_leader_epoch INT,
+    complete_leader_epoch INT
+) RETURNS BOOLEAN RETURN
+coalesce(decision = marker_type AND marker_epoch = epoch, false)
+    AND coalesce(coordinator_epoch >= prepare_leader_epoch, true)
+    AND coalesce(coordinator_epoch <= complete_leader_epoch, true);
+
+-- How far two clocks surely lie apart, of which pairs tell a least and a most: while 0 lies between the bounds the clocks may be one; else
+-- the bound next to 0 is the distance that is proved.
+CREATE OR REPLACE TEMPORARY FUNCTION proved_distance(least DOUBLE, most DOUBLE) RETURNS DOUBLE RETURN
+CASE WHEN least <= 0 AND most >= 0 THEN 0 WHEN abs(least) < abs(most) THEN least ELSE most END;
+
+-- Whether a marker ends the instance that it was matched with: others repeat it, or are nobody's.
+CREATE OR REPLACE TEMPORARY FUNCTION ends_instance(match STRING) RETURNS BOOLEAN RETURN
+coalesce(match IN ('closing', 'contradictory'), false);
+
+-- Whether anybody will end what is open behind the last marker of a producer; decisions are those of the instances that may own it.
+CREATE OR REPLACE TEMPORARY FUNCTION open_fate(is_ambiguous BOOLEAN, known_to_the_end BOOLEAN, decisions ARRAY<STRING>)
+RETURNS STRING RETURN
+CASE
+    WHEN is_ambiguous THEN 'unknown'
+    WHEN exists(decisions, decision -> decision IS NULL) THEN 'running'
+    WHEN size(decisions) > 0 THEN 'decided'
+    WHEN known_to_the_end THEN 'nobody'
+    ELSE 'unknown'
+END;
