@@ -260,13 +260,21 @@ def run_command(arguments: Sequence[str]) -> int:
         complain("interrupted; results of earlier runs are as they were")  # by a command that only reads
         return INTERRUPTED
     except Exception as error:
-        refused = of_machine(error) or (f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else None)
+        refused = of_machine(error) or _how_java_ended()
+        if refused is None and isinstance(error, OSError) and error.filename:
+            refused = f"{error.strerror}: {error.filename}"
         if refused is not None:
             complain(f"{refused}; {_what_stands(error)}: run it again when that is mended")
             return WarehouseError.exit_code
         complain(f"crashed: {type(error).__name__}: {error}")
         complain(f"at {_own_frames(error)}; this is a bug; {_what_stands(error)}")
         return CRASH
+
+
+def _how_java_ended() -> str | None:
+    """What became of Java, if this command has started one."""
+    session = sys.modules.get("eo_audit.store.session")
+    return None if session is None else session.how_java_ended()
 
 
 def _own_frames(error: Exception) -> str:

@@ -29,7 +29,7 @@ class Config:
 
     mode: str = "local"
     master: str = "local[*]"
-    small_input_bytes: int = 64 * MIB
+    small_input_bytes: int = 16 * MIB
     medium_input_bytes: int = 2048 * MIB
     range_bytes: int = 64 * MIB
     ingest_here_bytes: int = 0

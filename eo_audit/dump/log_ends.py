@@ -119,7 +119,9 @@ def _printed(window: Window, marks: Marks, line: RecordLine, rules: Rules, form:
         if found.proof is Proof.LOSSY and not window.ends_line(found.end):
             window.overshoot = True  # the tool ends every line: this one was cut, and no length says how much is missing
             continue
-        yield found
+        # Where `?` stands for what ASCII lacks, nothing else is printed as it is.
+        if not found.ascii_lossy or all(window.text[begin:end].isascii() for begin, end in spans):
+            yield found
 
 
 def _few(marks: Marks, line: RecordLine, form: Form, at: Ints, parts: Ints, texts: Ints) -> Iterator[Path]:

@@ -63,7 +63,7 @@ from eo_audit.model.marker_prices import (
     missing,
     price_of,
 )
-from eo_audit.model.marker_story import Story, apart_at_ends, evenly_told, led_by_others, step_of_leaders
+from eo_audit.model.marker_story import Story, apart_at_ends, denied_up_to, evenly_told, led_by_others, step_of_leaders
 
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
 FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than the cheapest one: one clock that was set
@@ -307,7 +307,7 @@ def _matched(
         paid = told_with(change + (AGAINST_WITNESSES if seen and not agreed else 0.0), agreed or here)
         yield replace(paid, by_leaders=story.by_leaders + change, steps=story.steps if step is None else (*story.steps, step))
     elif jump:
-        step = Step(story.last.offset, marker.offset, here.least - before.most, here.most - before.least)
+        step = Step(denied_up_to(story, marker, here), marker.offset, here.least - before.most, here.most - before.least)
         cost = _price_of_step(story, step, marker, producer, at, clock)
         yield replace(told_with(cost, here), steps=(*story.steps, replace(step, paid=cost)))
 

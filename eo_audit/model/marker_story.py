@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from eo_audit.model.marker_clocks import Decided, Distance, Marker, leaders_of
+from eo_audit.model.marker_clocks import Decided, Distance, Marker, distance_of, gap, leaders_of
 from eo_audit.model.marker_prices import STEP, Match, Step
 
 
@@ -61,6 +61,17 @@ def apart_at_ends(story: Story, left: int) -> int:
     behind = next((at for at, one in enumerate(reversed(told)) if one is not None), 0)
     skipped = (told[first] or 0) if first < len(told) else 0
     return max(min(first, left) - 1, min(skipped, behind) - 1, 0)
+
+
+def denied_up_to(story: Story, marker: Marker, here: Distance) -> int:
+    """The offset of the last pair that the distance at a marker denies: behind it the clock was set. A marker that waited long fits both
+    distances, and does not tell on which side of it that was."""
+    told: Story | None = story
+    while told is not None and told.last is not None and told.last_decided is not None:
+        if told.last.leader_epoch != marker.leader_epoch or gap(distance_of(told.last, told.last_decided), here):
+            return told.last.offset
+        told = told.told[0] if told.told is not None else None
+    return -1 if story.last is None else story.last.offset
 
 
 def step_of_leaders(story: Story, marker: Marker, one: Decided, here: Distance) -> Step | None:

@@ -6,6 +6,7 @@ start costs seconds, and only classes of the class path can enter an archive of 
 Under spark-submit the cluster's own settings are left alone.
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -35,6 +36,10 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 OLDEST_JAVA = 17
+# Else a thread of Spark dies alone, of those that hand tasks out, and the job waits for ever.
+_ENDS_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+_WITHOUT_MEMORY = 3  # with which Java then ends
+ENDS_WITHIN_SECONDS = 2.0
 _WRITE_ARCHIVE = "EO_AUDIT_WRITE_CLASS_ARCHIVE"
 
 
@@ -105,7 +110,9 @@ def _local_settings(config: Config, profile: Profile, notice: Callable[[str], ob
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")])),
         # Shuffles and spills hold rows of the dumps: in a folder of this run that goes with it, not in the temporary folder of all.
         "spark.local.dir": str(own_folder()),
-        "spark.driver.extraJavaOptions": " ".join(filter(None, [profile.java_options, _scratch_options(), _archive_options()])),
+        "spark.driver.extraJavaOptions": " ".join(
+            filter(None, [profile.java_options, _ENDS_WITHOUT_MEMORY, _scratch_options(), _archive_options()])
+        ),
         "spark.sql.session.timeZone": "UTC",
         **DELTA,
         **_delta_jars(notice),
@@ -156,6 +163,21 @@ def _gateway(conf: SparkConf, log: IO[bytes]):  # type: ignore[no-untyped-def]
         log.seek(0)
         said = log.read().decode(errors="replace").strip().splitlines()
         raise ConfigurationError(f"Java did not start: {said[-1] if said else error}") from error
+
+
+def how_java_ended() -> str | None:
+    """Why there is no Java any more, in a few words; None while it runs, or was never started."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    # Its connections end a moment before it does.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(ENDS_WITHIN_SECONDS)
+    if process.returncode is None:
+        return None
+    if process.returncode == _WITHOUT_MEMORY:
+        return "Java ran out of memory: give it more (driver_memory in a configuration file, --config)"
+    return f"Java ended with {process.returncode}" if process.returncode >= 0 else f"Java was ended by signal {-process.returncode}"
 
 
 def require_java() -> str:

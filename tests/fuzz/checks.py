@@ -26,6 +26,11 @@ _GENUINE = re.compile(
     rb"(?:baseO|o)ffset: [^\n]* position: (?P<position>\d+) [^\n]* size: (?P<size>\d+) magic: \d compresscodec: (?P<codec>\w+)"
 )
 _HEAD = re.compile(rb"(?:Dumping [^\r\n]*|(?:Log s|S)tarting offset: \d+)?\r?\n")
+# In the head of a text, before its first batch line, nothing shows a record whose payload it could be.
+_HEADS = {
+    "dump_sections": "a path from a payload, in the head of a text",
+    "tool_messages": "a message from a payload, in the head of a text",
+}
 OWNERS = ("batches", "records", "producer_snapshots", "aborted_transactions", "tool_messages", "unread_spans")
 SAID = ("dump_sections", "batches", "records", "tool_messages", "producer_snapshots", "aborted_transactions")
 
@@ -126,8 +131,8 @@ def _invented(made: Mutant, result: RangeResult, *, size_known: bool) -> Iterato
             yield Fault("a fact from a header key, behind the last line of a log", where)
         elif made.undamaged:
             yield Fault("a fact from a payload", where)
-        elif name == "dump_sections" and all(_is_head(made, start) for start in at):
-            yield Fault("a path from a payload, in the head of a text", where)
+        elif name in _HEADS and all(_is_head(made, start) for start in at):
+            yield Fault(_HEADS[name], where)
         elif result.ledger.unread and not any(_goes_on(made, start) for start in at):
             # A log at whose end no size is known ends, behind damage, where its last batch line says: whoever printed that.
             yield Fault("a fact from a payload, behind damage in the last batch of a log", where)

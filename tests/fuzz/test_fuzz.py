@@ -33,6 +33,7 @@ TOLERATED_SEEDS = {
     ),
     "a fact from a payload, behind damage in the last batch of a log": (12002181,),
     "a path from a payload, in the head of a text": (11015061, 11016331, 11016680),
+    "a message from a payload, in the head of a text": (48040506,),
 }
 # Seeds that had a fact from a payload, behind damage or behind the end of a segment.
 SEEDS_WITHOUT_A_FACT_FROM_A_PAYLOAD = (
@@ -176,6 +177,7 @@ SEEDS_WITHOUT_A_FACT_FROM_A_PAYLOAD = (
     46055280,
     47005649,
     47007380,
+    48019492,
 )
 
 

@@ -384,6 +384,23 @@ def test_what_a_kill_leaves_in_the_temporary_folder_goes(tmp_path: Path) -> None
     assert not Path(live).exists()
 
 
+@pytest.mark.own_java
+def test_java_without_memory_ends_and_is_told(tmp_path: Path) -> None:
+    """A thread that dies alone of those that hand out Spark's tasks would leave the run waiting for ever."""
+    greedy = """
+        import sys
+        from eo_audit import cli
+        from eo_audit.rebuild import step
+        step.rebuild_histories = lambda warehouse, **_: warehouse.session()._jvm.java.nio.ByteBuffer.allocate(2**31 - 64)
+        sys.exit(cli.run_command(["run", *sys.argv[1:]]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(greedy), str(CLEAN), "--out", str(tmp_path / "out")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert ended.returncode == WarehouseError.exit_code
+    assert "Java ran out of memory: give it more (driver_memory in a configuration file, --config)" in ended.stderr
+    assert "crashed" not in ended.stderr and not (tmp_path / "out" / "verdict.json").exists()
+
+
 def test_every_table_has_its_upkeep(tmp_path: Path) -> None:
     ingest(tmp_path, CLEAN)
     for name in table_names("facts"):

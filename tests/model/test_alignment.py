@@ -207,6 +207,15 @@ def test_a_clock_that_two_producers_saw_set_is_paid_once() -> None:
     assert not any(match.doubtful for each in told_of.values() for match in each.matches)
 
 
+def test_a_marker_that_waited_does_not_tell_on_which_side_of_it_the_clock_was_set() -> None:
+    decisions = decided("CCCC")
+    waited = [decisions[0], decisions[1], replace(decisions[2], until_ms=decisions[2].decided_ms + 4_000), decisions[3]]
+    markers = [marker(at, "C", ahead_ms=0 if at < 2 else 2_500) for at in range(4)]
+    (story, *_) = stories_of(Producer(markers, waited, newer_markers=False, newer_decided=False), Clock(), 2_000)
+    assert [match.decided for match in story.matches()] == [0, 1, 2, 3]
+    assert [(step.after, step.up_to) for step in story.steps] == [(10, 30)]
+
+
 def test_a_clock_that_was_set_there_and_back_around_one_marker_is_one_odd_moment() -> None:
     # Both brokers' clocks were set by 2.5 s, one transaction apart. The other story, a marker lost and one from nowhere, needs two faults.
     kinds = "CCCCC"
