@@ -32,7 +32,7 @@ def run(history: str, *, step: str | None = None, **inputs: DataFrame | float | 
     """
     session = next(one for one in inputs.values() if isinstance(one, DataFrame)).sparkSession
     _teach(session)
-    return session.sql(_text(history) if step is None else _up_to(history, step), **inputs)
+    return session.sql(_text(history) if step is None else _up_to(history, step), None, **inputs)
 
 
 def steps(history: str) -> tuple[str, ...]:
