@@ -54,7 +54,17 @@ def judged_events(
         allow, marker_role and marker_instance of markers;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
-    told = {"matched": matched, "reach": reach, "whole_logs": whole_logs}
-    known = {"clock_offsets": clock_offsets, "replica_logs": replica_logs, "clusters": clusters}
-    numbers = {"open_end": OPEN_END, "rounding_ms": ROUNDING_MS, "far_ms": FAR_MS}
-    return run("judged_events", rows=rows, spans=spans, **told, **known, **numbers)
+    return run(
+        "judged_events",
+        rows=rows,
+        spans=spans,
+        matched=matched,
+        reach=reach,
+        whole_logs=whole_logs,
+        clock_offsets=clock_offsets,
+        replica_logs=replica_logs,
+        clusters=clusters,
+        open_end=OPEN_END,
+        rounding_ms=ROUNDING_MS,
+        far_ms=FAR_MS,
+    )

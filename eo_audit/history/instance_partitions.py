@@ -38,6 +38,16 @@ def instance_partitions(
     Returns:
         Rows of the table `instance_partitions`.
     """
-    told = {"events": events, "matched": matched, "reach": reach, "coordinator_logs": coordinator_logs(replica_logs, clusters)}
-    known = {"coverage": coverage, "replica_logs": replica_logs, "clock_offsets": clock_offsets, "clusters": clusters}
-    return run("instance_partitions", instances=instances, rows=rows, **told, **known)
+    return run(
+        "instance_partitions",
+        instances=instances,
+        rows=rows,
+        events=events,
+        matched=matched,
+        reach=reach,
+        coordinator_logs=coordinator_logs(replica_logs, clusters),
+        coverage=coverage,
+        replica_logs=replica_logs,
+        clock_offsets=clock_offsets,
+        clusters=clusters,
+    )

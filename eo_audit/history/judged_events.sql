@@ -184,7 +184,7 @@ with_candidates AS (
 
 -- Clusters in which a coordinator wrote markers of producers that the coordinator's log does not know.
 strangers AS (
-    SELECT DISTINCT sent.cluster, true AS has_strangers
+    SELECT sent.cluster, true AS has_strangers
     FROM {matched} sent
     LEFT ANTI JOIN {reach} reach ON reach.cluster = sent.cluster AND reach.producer_id = sent.producer_id
     WHERE sent.kind = 2
@@ -193,6 +193,7 @@ strangers AS (
             sent.marker.type = 'COMMIT'
             OR coalesce(sent.marker.closes AND sent.marker.epoch - sent.marker.data_epoch BETWEEN 1 AND 2, false)
         )
+    GROUP BY sent.cluster
 ),
 coordinators AS (
     SELECT whole_logs.*, strangers.has_strangers, coalesce(strangers.has_strangers, false) AS other_coordinator

@@ -45,8 +45,17 @@ def match_markers(
         way), legal (and nothing is wrong in any of them), lost_among (of an instance: at least one of so many of the producer lacks its
         marker in this log, and nothing tells which).
     """
-    known = {"reach": reach, "replica_logs": replica_logs, "clusters": clusters}
-    paired = run("paired_markers", rows=rows, spans=spans, instances=instances, **known, rounding_ms=ROUNDING_MS, drift=DRIFT)
+    paired = run(
+        "paired_markers",
+        rows=rows,
+        spans=spans,
+        instances=instances,
+        reach=reach,
+        replica_logs=replica_logs,
+        clusters=clusters,
+        rounding_ms=ROUNDING_MS,
+        drift=DRIFT,
+    )
     # Kept, because three plans read the rows: which logs are doubtful, what the law is asked about, and where its answers are joined.
     paired = keep(paired)
     return run("matched_markers", paired=paired, answers=aligned(paired))
