@@ -260,9 +260,8 @@ def run_command(arguments: Sequence[str]) -> int:
         complain("interrupted; results of earlier runs are as they were")  # by a command that only reads
         return INTERRUPTED
     except Exception as error:
-        refused = of_machine(error) or _how_java_ended()
-        if refused is None and isinstance(error, OSError) and error.filename:
-            refused = f"{error.strerror}: {error.filename}"
+        refused = of_machine(error) or (f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else None)
+        refused = refused or _how_java_ended()  # last: it waits a moment for Java's end
         if refused is not None:
             complain(f"{refused}; {_what_stands(error)}: run it again when that is mended")
             return WarehouseError.exit_code

@@ -39,7 +39,7 @@ OLDEST_JAVA = 17
 # Else a thread of Spark dies alone, of those that hand tasks out, and the job waits for ever.
 _ENDS_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 _WITHOUT_MEMORY = 3  # with which Java then ends
-ENDS_WITHIN_SECONDS = 2.0
+_ENDS_WITHIN_SECONDS = 2.0
 _WRITE_ARCHIVE = "EO_AUDIT_WRITE_CLASS_ARCHIVE"
 
 
@@ -172,7 +172,7 @@ def how_java_ended() -> str | None:
         return None
     # Its connections end a moment before it does.
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(ENDS_WITHIN_SECONDS)
+        process.wait(_ENDS_WITHIN_SECONDS)
     if process.returncode is None:
         return None
     if process.returncode == _WITHOUT_MEMORY:
