@@ -26,5 +26,11 @@ def aborted_index(
         visibility: the table.
         section_status: the table, for the index sections that are read.
     """
-    known = {"visibility": visibility, "section_status": section_status}
-    return run("aborted_index", rows=rows, spans=spans, aborted_transactions=aborted_transactions, **known)
+    return run(
+        "aborted_index",
+        rows=rows,
+        spans=spans,
+        aborted_transactions=aborted_transactions,
+        visibility=visibility,
+        section_status=section_status,
+    )

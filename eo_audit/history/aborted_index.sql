@@ -5,8 +5,8 @@
 -- aborted_transactions, visibility, section_status: the tables
 WITH
 
--- The entries of the index sections that are read, each with the highest lastStableOffset before it as `TransactionIndex.collectAbortedTxns`
--- walks: file by file, entry by entry.
+-- The entries of the index sections that are read, each with the highest lastStableOffset before it as
+-- `TransactionIndex.collectAbortedTxns` walks: file by file, entry by entry.
 entries AS (
     SELECT
         *,

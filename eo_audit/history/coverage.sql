@@ -25,8 +25,8 @@ logs AS (
     FROM {replica_logs}
 ),
 
--- One row per stretch without a hole, judged or not: `hole_at` is the newest hole so far, so it names the stretch; what lies behind the first
--- break is a stretch of its own.
+-- One row per stretch without a hole, judged or not: `hole_at` is the newest hole so far, so it names the stretch; what lies behind the
+-- first break is a stretch of its own.
 batches AS (
     SELECT
         *,

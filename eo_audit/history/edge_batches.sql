@@ -1,5 +1,5 @@
--- Batches of the epochs that edge_epochs keeps, which hold the first or the last records of theirs (each holds at least one), within blocks of
--- 2**block_bits offsets: what is at an edge of the whole is at an edge of its block, so a huge producer is many tasks.
+-- Batches of the epochs that edge_epochs keeps, which hold the first or the last records of theirs (each holds at least one), within blocks
+-- of 2**block_bits offsets: what is at an edge of the whole is at an edge of its block, so a huge producer is many tasks.
 --
 -- rows                      the table producer_history
 -- kept                      what edge_epochs returns

@@ -1,5 +1,5 @@
--- Totals of each producer id and epoch, for the first and the last epochs of each producer id, of topics that clients write. A producer that
--- starts an epoch with each transaction (transaction.version 2) has thousands: those at the ends stand for them.
+-- Totals of each producer id and epoch, for the first and the last epochs of each producer id, of topics that clients write. A producer
+-- that starts an epoch with each transaction (transaction.version 2) has thousands: those at the ends stand for them.
 --
 -- rows            the table producer_history
 -- replica_logs    the table

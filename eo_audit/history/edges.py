@@ -21,6 +21,12 @@ def producer_edges(rows: DataFrame, records: DataFrame, replica_logs: DataFrame,
         chunked: look for the edges in blocks of offsets first, so that a huge producer is many tasks. The rows are the same.
     """
     kept = run("edge_epochs", rows=rows, replica_logs=replica_logs, most=EDGE_EPOCHS)
-    most = {"records_of": EDGE_RECORDS, "of_nobody": EDGE_RECORDS_OF_NOBODY}
-    batches = run("edge_batches", rows=rows, kept=kept, block_bits=_BLOCK_BITS if chunked else _ONE_BLOCK, **most)
+    batches = run(
+        "edge_batches",
+        rows=rows,
+        kept=kept,
+        block_bits=_BLOCK_BITS if chunked else _ONE_BLOCK,
+        records_of=EDGE_RECORDS,
+        of_nobody=EDGE_RECORDS_OF_NOBODY,
+    )
     return run("producer_edges", kept=kept, batches=batches, records=records)

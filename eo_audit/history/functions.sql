@@ -14,7 +14,8 @@ CASE
     ELSE 'unknown'
 END;
 
--- Whether nothing is known of an offset because the index may be older than its log: it tells nothing of what stands behind its newest entry.
+-- Whether nothing is known of an offset because the index may be older than its log: it tells nothing of what stands behind its newest
+-- entry.
 CREATE OR REPLACE TEMPORARY FUNCTION may_be_behind_index(at BIGINT, newest_entry BIGINT, index_may_lag BOOLEAN)
 RETURNS BOOLEAN RETURN
 index_may_lag AND at > coalesce(newest_entry, -1L);

@@ -9,14 +9,6 @@ from pyspark.sql import DataFrame
 
 from eo_audit.history.text import run
 
-# Brokers are stopped one after another, and a copy that stopped first lacks what was written later (KIP-101). That two logs ended at one
-# moment is told by their broker, or by a broker's own copy of the coordinator's log that ends where the copy which tells of it does. What
-# has no broker's name is one broker's.
-_BROKER = "coalesce(broker, -1)"
-_TOGETHER = f"coalesce(clean_end AND array_contains({{brokers}}, {_BROKER}), false)"
-STOPPED_TOGETHER = _TOGETHER.format(brokers="stopped_with")  # a log, and the coordinator's log that tells of the producer
-STOPPED_WITH_ALL = _TOGETHER.format(brokers="whole_stopped_with")  # a log, and all of the coordinator's
-
 
 def coordinator_logs(replica_logs: DataFrame, clusters: DataFrame) -> DataFrame:
     """The logs of `__transaction_state`, each with the time up to which it tells all.

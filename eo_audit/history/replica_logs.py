@@ -14,8 +14,13 @@ def replica_logs(section_status: DataFrame, checkpoints: DataFrame, listed_files
         listed_files: the table; the same.
         manifest_entries: the table; the same.
     """
-    known = {"checkpoints": checkpoints, "listed_files": listed_files, "manifest_entries": manifest_entries}
-    return run("replica_logs", section_status=section_status, **known)
+    return run(
+        "replica_logs",
+        section_status=section_status,
+        checkpoints=checkpoints,
+        listed_files=listed_files,
+        manifest_entries=manifest_entries,
+    )
 
 
 def said(name: str) -> str:

@@ -22,7 +22,8 @@
 -- 7. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
 --    (`LeaderEpochFileCache`): its leader had lost what was there, or nothing had been written to the topic before.
 -- 8. The newest leader epoch of a log is that of its batches, or of an entry of its leader epoch cache: a leader makes one before it writes
---    (`Partition.makeLeader`). An entry that begins behind the end of the dump is of a log that went on, and says nothing of what was dumped.
+--    (`Partition.makeLeader`). An entry that begins behind the end of the dump is of a log that went on, and says nothing of what was
+--    dumped.
 --
 -- section_status    the table
 -- checkpoints, listed_files, manifest_entries: the tables; only rows of sections that are read count

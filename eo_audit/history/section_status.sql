@@ -131,8 +131,8 @@ SELECT
     section_id, dump_file_id, byte_offset,
     -- "Dumping ", the path, the line end
     coalesce(octet_length(dumped_path) + 9L, 0L) AS header_length,
-    path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder, end_reason,
-    supported,
+    path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder,
+    end_reason, supported,
     better.section_id AS superseded_by,
     CASE
         WHEN better IS NULL THEN NULL

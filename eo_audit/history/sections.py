@@ -20,5 +20,11 @@ def section_status(
         dump_sightings: the table; a file is of the newest dump in which its text was met. Without it, each was met once.
     """
     met = no_rows(dump_sections.sparkSession, "dump_sightings") if dump_sightings is None else dump_sightings
-    known = {"dump_files": dump_files, "dump_sightings": met, "batches": batches}
-    return run("section_status", dump_sections=dump_sections, **known, unsupported_dialect=UNSUPPORTED_DIALECT)
+    return run(
+        "section_status",
+        dump_sections=dump_sections,
+        dump_files=dump_files,
+        dump_sightings=met,
+        batches=batches,
+        unsupported_dialect=UNSUPPORTED_DIALECT,
+    )

@@ -35,8 +35,16 @@ def visibility(
         clusters: the table, for the audit's now.
         instances: transaction_instances; without rows nothing is known of transactions that no batch shows.
     """
-    known = {"replica_logs": replica_logs, "coverage": coverage, "clusters": clusters, "instances": instances}
-    return run("visibility", rows=rows, spans=spans, producer_snapshots=producer_snapshots, **known)
+    return run(
+        "visibility",
+        rows=rows,
+        spans=spans,
+        producer_snapshots=producer_snapshots,
+        replica_logs=replica_logs,
+        coverage=coverage,
+        clusters=clusters,
+        instances=instances,
+    )
 
 
 def mark_visibility(rows: DataFrame, visibility: DataFrame, aborted_transactions: DataFrame, *, section_status: DataFrame) -> DataFrame:
@@ -48,5 +56,6 @@ def mark_visibility(rows: DataFrame, visibility: DataFrame, aborted_transactions
         aborted_transactions: the table.
         section_status: the table, for the index sections that are read.
     """
-    known = {"aborted_transactions": aborted_transactions, "section_status": section_status}
-    return run("producer_history", rows=rows, visibility=visibility, **known)
+    return run(
+        "producer_history", rows=rows, visibility=visibility, aborted_transactions=aborted_transactions, section_status=section_status
+    )

@@ -1,5 +1,5 @@
--- Runs of offsets that exist in each replica log, with the readers that get them. A batch holds every offset of its range unless the cleaner
--- took some: then its record lines say which are left. Markers hold no records.
+-- Runs of offsets that exist in each replica log, with the readers that get them. A batch holds every offset of its range unless the
+-- cleaner took some: then its record lines say which are left. Markers hold no records.
 --
 -- Who gets a piece is a sum of bits, so that neighbours that the same readers get are found by comparing one number:
 --   1  read_committed, from the log start on
