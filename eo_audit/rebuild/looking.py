@@ -1,6 +1,5 @@
 """Any step of any history, with the tables of a finished rebuild as they are: for a notebook, or `eo-audit export HISTORY.STEP`."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ class _Finished(Warehouse):
         return self.read(name)
 
     def materialise(self, rows: "DataFrame") -> "DataFrame":
-        return rows.localCheckpoint()
+        return super().materialise(rows) if self.small else rows.persist()  # nothing is written where somebody only looks
 
 
 def step_of(name: str, out: Path, spark: "Callable[[], SparkSession]", *, small: bool) -> "DataFrame":
@@ -58,5 +57,7 @@ def step_of(name: str, out: Path, spark: "Callable[[], SparkSession]", *, small:
 
 def lines(rows: "DataFrame") -> Iterator[str]:
     """Rows as JSON objects, one a line, without line ends, in no order."""
-    for batch in rows.toArrow().to_batches(max_chunksize=2_000):
-        yield from (json.dumps(row, separators=(",", ":"), default=str) for row in batch.to_pylist())
+    # By Spark: Arrow refuses a null struct that has a field without nulls, as `lag(struct(...))` makes them.
+    told = rows.selectExpr("to_json(struct(*), map('ignoreNullFields', 'false')) AS line").toArrow()
+    for batch in told.to_batches(max_chunksize=2_000):
+        yield from batch.column(0).to_pylist()
