@@ -21,8 +21,3 @@ def replica_logs(section_status: DataFrame, checkpoints: DataFrame, listed_files
         listed_files=listed_files,
         manifest_entries=manifest_entries,
     )
-
-
-def said(name: str) -> str:
-    """SQL of the value that the column `manifest`, an array of (name, value), holds under a name; null when it holds none."""
-    return f"said(manifest, '{name}')"
