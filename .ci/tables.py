@@ -68,7 +68,8 @@ def page(schemas: Path) -> str:
         'results.frame("producer_history", producer_id=4007)   # a pandas frame in the order of the key; results.rows gives dictionaries',
         "```",
         "",
-        "`eo-audit export TABLE --out out` prints any of them as JSON lines. No table holds keys or values of records: their sizes, and "
+        "`eo-audit export TABLE --out out` prints any of them as JSON lines, `eo-audit export HISTORY.STEP` any step of a text in "
+        "`eo_audit/history/` that makes one. No table holds keys or values of records: their sizes, and "
         "keyed hashes of them.",
         "",
         "| question | table | look at |",

@@ -1,6 +1,7 @@
 """The commands that read results: nothing here writes tables. Nothing heavy is imported before it is needed."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -28,16 +29,31 @@ def show(
 
 
 def export(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as findings, batches or producer_history.")],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="Such as findings or producer_history; or a step of a history: visibility.shown.")
+    ],
     out: Out = Path("out"),
 ) -> None:
-    """Any table as JSON lines, in the order of its key, for jq and friends."""
-    from eo_audit.report.export import export as exported
+    """Any table as JSON lines, in the order of its key, for jq and friends. A step of a history is made anew, in no order."""
+    # Line by line: a table may be larger than memory, and `head` may have heard enough.
+    for line in _exported(table, out):
+        sys.stdout.write(line + "\n")
+
+
+def _exported(table: str, out: Path) -> Iterator[str]:
     from eo_audit.store.tables import Warehouse
 
-    # Line by line: a table may be larger than memory, and `head` may have heard enough.
-    for line in exported(table, Warehouse(out)):
-        sys.stdout.write(line + "\n")
+    if "." not in table:
+        from eo_audit.report.export import export as exported
+
+        return exported(table, Warehouse(out))
+    from eo_audit.config import load
+    from eo_audit.rebuild.looking import lines, step_of
+    from eo_audit.store.session import Starting
+
+    config = load()
+    text_bytes = Warehouse(out).text_bytes()
+    return lines(step_of(table, out, Starting(config, input_bytes=text_bytes), small=text_bytes <= config.small_input_bytes))
 
 
 def rules(

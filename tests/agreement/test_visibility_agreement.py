@@ -279,8 +279,9 @@ def compared(spark: SparkSession) -> tuple[list[Expected], dict[str, DataFrame]]
     decided = F.when(F.col("row_kind") == "data", F.expr(DECIDED))
     rows = producer_rows(ordered).withColumns(columns | {"instance_decision": decided}).localCheckpoint()
     spans = transaction_spans(rows).localCheckpoint()
-    clusters = table(spark, "clusters", [])
-    seen = visibility(rows, spans, facts["producer_snapshots"], replica_logs=known, coverage=covered, clusters=clusters).localCheckpoint()
+    empty = {name: table(spark, name, []) for name in ("clusters", "transaction_instances")}
+    others = {"clusters": empty["clusters"], "instances": empty["transaction_instances"]}
+    seen = visibility(rows, spans, facts["producer_snapshots"], replica_logs=known, coverage=covered, **others).localCheckpoint()
     marked = mark_visibility(rows, seen, facts["aborted_transactions"], section_status=sections).localCheckpoint()
     tables = {
         "visibility": seen,

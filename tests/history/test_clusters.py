@@ -4,9 +4,9 @@ import random
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
 
-from eo_audit.history.clusters import clusters, java_hash, partition_for
+from eo_audit.history.clusters import clusters
+from eo_audit.history.text import run
 from eo_audit.model import states
 from tests.support.rows import table
 
@@ -118,9 +118,13 @@ def test_ids_lie_where_java_puts_them(spark: SparkSession) -> None:
     shuffled = random.Random(7)
     letters = "aZ09 ~-_.\u00e9\u4e2d\u07ff\uffff\U0001f600\U00010000"
     texts = ["", "kafka-txn-0", "polygenelubricants", *("".join(shuffled.choices(letters, k=shuffled.randint(1, 30))) for _ in range(500))]
-    hashed = spark.createDataFrame([(text,) for text in texts], "text string").select(
-        "text", F.expr(java_hash("text")).alias("hash"), F.expr(partition_for("text", 50)).alias("partition")
-    )
-    assert {row.text: (row.hash, row.partition) for row in hashed.collect()} == {
+    rows = {
+        "replica_logs": [log(0, cluster="c")],
+        "coordinator_entries": [{"transactional_id": text, "replica_log_id": 0} for text in texts],
+    }
+    names = ("manifest_entries", "dump_files", "section_status", "replica_logs", "coordinator_entries")
+    frames = {name: table(spark, name, rows.get(name, [])) for name in names}
+    placed = run("clusters", step="placed", **frames, as_of_ms=None, default_partitions=50, nearly_all=0.9, skew_ms=0)
+    assert {row.transactional_id: (row.hash, row.by_default) for row in placed.collect()} == {
         text: (states.java_hash(text), states.partition_for(text, 50)) for text in texts
     }

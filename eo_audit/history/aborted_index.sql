@@ -1,0 +1,115 @@
+-- One row per aborted transaction of a log and per entry of its `.txnindex` files, joined where they are the same: what S02 and S03 judge.
+--
+-- rows                    producer_history up to span_id; only markers that close nothing are read
+-- spans                   transaction_spans
+-- aborted_transactions, visibility, section_status: the tables
+WITH
+
+-- The entries of the index sections that are read, each with the highest lastStableOffset before it as
+-- `TransactionIndex.collectAbortedTxns` walks: file by file, entry by entry.
+entries AS (
+    SELECT
+        *,
+        max(struct(last_stable_offset, last_offset)) OVER (
+            PARTITION BY replica_log_id
+            ORDER BY segment_base_offset, entry_index
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS highest
+    FROM {aborted_transactions}
+    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE kind = 'txnindex' AND is_read) USING (section_id)
+),
+entry_columns AS (
+    SELECT
+        replica_log_id, producer_id, last_offset AS marker_offset,
+        first_offset AS entry_first_offset,
+        last_stable_offset AS entry_last_stable_offset,
+        struct(section_id, byte_offset, length) AS entry_at,
+        -- The look-up ends there: entries behind it are in the file, and yet not found (`model.visibility.look_up_ends_before`).
+        IF(highest.last_stable_offset > first_offset, highest.last_offset, NULL) AS ends_at_offset,
+        IF(highest.last_stable_offset > first_offset, highest.last_stable_offset, NULL) AS ends_at_stable_offset
+    FROM entries
+),
+newest_entries AS (
+    SELECT replica_log_id, max(last_offset) AS newest_entry FROM entries GROUP BY replica_log_id
+),
+
+-- Markers that closed data, and so must have an entry if they are ABORTs; and those that closed nothing.
+markers AS (
+    SELECT
+        replica_log_id, producer_id, marker_offset, marker_type, judged,
+        first_offset AS span_first_offset, last_offset AS span_last_offset, records,
+        struct(marker_section_id AS section_id, marker_byte_offset AS byte_offset, marker_length AS length) AS marker_at
+    FROM {spans}
+    WHERE marker_offset IS NOT NULL
+    UNION ALL
+    SELECT
+        replica_log_id, producer_id, base_offset, marker_type, judged, NULL, NULL, NULL, struct(section_id, byte_offset, length)
+    FROM {rows}
+    WHERE row_kind = 'marker' AND span_id IS NULL
+),
+
+-- A full join: an entry without a marker is a fault (S03), as is a marker without an entry (S02).
+told AS (
+    SELECT *, least(entry_first_offset, span_first_offset) AS begins_at
+    FROM markers
+    FULL JOIN entry_columns USING (replica_log_id, producer_id, marker_offset)
+    WHERE entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)
+),
+known AS (
+    SELECT /*+ BROADCAST(log), BROADCAST(ends) */
+        told.*,
+        log.leo, log.unjudged_from, log.first_offset, log.holes,
+        coalesce(log.log_start, log.first_offset) AS log_start,
+        exists(
+            log.segments,
+            s -> array_contains(log.unknown_indexes, s.base_offset)
+                AND told.marker_offset >= s.base_offset AND told.marker_offset < s.end_offset
+        ) AS is_in_unknown_index,
+        may_be_behind_index(told.marker_offset, ends.newest_entry, log.index_may_lag) AS is_behind_index,
+        -- Compacted, and nobody knows how far: the cleaner may have been everywhere.
+        IF(log.compacted, coalesce(log.uncleaned_from, 9223372036854775807L), 0L) AS cleaned_below,
+        -- Nobody knows whether the cleaner works here, and the data that the ABORT ended is not in the log.
+        log.uncleaned_from IS NULL AND told.marker_type = 'ABORT' AND told.span_first_offset IS NULL AND told.entry_at IS NOT NULL
+            AS may_be_cleaned
+    FROM told
+    JOIN {visibility} log ON log.replica_log_id = told.replica_log_id
+    LEFT JOIN newest_entries ends ON ends.replica_log_id = told.replica_log_id
+),
+-- Why nothing can be said, were entry and marker not the same; null where it can.
+reasoned AS (
+    SELECT
+        *,
+        CASE
+            WHEN marker_at IS NOT NULL AND (NOT judged OR marker_type IS NULL) THEN 'uncovered'
+            WHEN marker_offset >= leo OR coalesce(marker_offset >= unjudged_from, false) THEN 'uncovered'
+            WHEN entry_at IS NULL AND (is_in_unknown_index OR is_behind_index) THEN 'index_not_dumped'
+            WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false) THEN 'below_start'
+            WHEN marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_first_offset = marker_offset THEN 'empty_abort'
+            WHEN exists(holes, h -> h.first_offset <= marker_offset AND h.last_offset >= begins_at) THEN 'hole'
+            WHEN begins_at < cleaned_below OR may_be_cleaned THEN 'compacted'
+        END AS why_not
+    FROM known
+),
+judged AS (
+    SELECT
+        *,
+        CASE
+            WHEN marker_type = 'ABORT' AND judged AND span_first_offset = entry_first_offset THEN 'match'
+            WHEN why_not IS NOT NULL THEN 'not_judged'
+            WHEN entry_at IS NULL THEN 'missing'
+            WHEN marker_at IS NULL THEN 'extra'
+            WHEN marker_type = 'COMMIT' THEN 'marker_is_commit'
+            ELSE 'wrong_first'
+        END AS state
+    FROM reasoned
+)
+
+SELECT
+    replica_log_id, producer_id, marker_offset, span_first_offset, span_last_offset, records,
+    entry_first_offset, entry_last_stable_offset, ends_at_offset, ends_at_stable_offset,
+    state,
+    IF(state = 'not_judged', why_not, NULL) AS reason,
+    coalesce(marker_at, entry_at).section_id AS section_id,
+    coalesce(marker_at, entry_at).byte_offset AS byte_offset,
+    coalesce(marker_at, entry_at).length AS length
+FROM judged

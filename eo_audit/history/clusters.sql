@@ -1,0 +1,160 @@
+-- What an audit must know of a cluster before it judges: its now, its versions and timeouts, what was dumped of its coordinator log.
+--
+-- manifest_entries, dump_files, section_status, replica_logs, coordinator_entries: the tables
+-- as_of_ms   the audit's now for every cluster, as the user gave it, or NULL
+-- default_partitions, nearly_all, skew_ms: numbers
+WITH
+
+-- The partition of an id: `Utils.abs(hashCode) % n`, where abs of the smallest integer is 0.
+ids AS (
+    -- An id has many entries, and its hash costs more than all else of them.
+    SELECT
+        replica_log_id,
+        transactional_id,
+        max(client_transaction_version) AS version,
+        -- Java's char is a UTF-16 code unit: a character outside the first plane counts as two.
+        hex(encode(transactional_id, 'UTF-16BE')) AS digits
+    FROM {coordinator_entries}
+    GROUP BY replica_log_id, transactional_id
+),
+hashed AS (
+    -- Java's `String.hashCode`: over UTF-16 code units, 32 bits with sign, as a long.
+    SELECT
+        *,
+        aggregate(
+            transform(
+                slice(sequence(0, length(digits) DIV 4), 1, length(digits) DIV 4),
+                i -> CAST(conv(substring(digits, 4 * i + 1, 4), 16, 10) AS BIGINT)
+            ),
+            0L,
+            (h, unit) -> pmod(h * 31 + unit, 4294967296L),
+            h -> IF(h < 2147483648, h, h - 4294967296L)
+        ) AS hash
+    FROM ids
+),
+positive AS (
+    SELECT *, IF(hash = -2147483648, 0L, abs(hash)) AS positive FROM hashed
+),
+places AS (
+    SELECT cluster, replica_log_id, partition, max(partition) OVER (PARTITION BY cluster) + 1 AS counted
+    FROM {replica_logs}
+    WHERE topic = '__transaction_state' AND supported
+),
+placed AS (
+    SELECT /*+ BROADCAST(places) */
+        places.cluster,
+        positive.transactional_id,
+        positive.hash,
+        positive.version,
+        mod(positive.positive, {default_partitions}) AS by_default,
+        mod(positive.positive, places.counted) = places.partition AS fits_counted,
+        mod(positive.positive, {default_partitions}) = places.partition AS fits_default
+    FROM positive
+    JOIN places ON places.replica_log_id = positive.replica_log_id
+),
+
+told AS (
+    SELECT
+        cluster,
+        -- Else it is the time of one file.
+        IF(NOT dumped_at_source <=> 'dumped-at', dumped_at_ms, NULL) AS dumped_at_ms,
+        NULL AS said, NULL AS newest_broker_clock_ms, NULL AS covered, NULL AS whole, NULL AS version, NULL AS fits_counted,
+        NULL AS fits_default
+    FROM {dump_files}
+    UNION ALL
+    SELECT entries.cluster, NULL, struct(entries.name, entries.value), NULL, NULL, NULL, NULL, NULL, NULL
+    FROM {manifest_entries} entries
+    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE kind = 'manifest' AND is_read) read
+        ON read.section_id = entries.section_id
+    UNION ALL
+    SELECT
+        cluster, NULL, NULL, newest_broker_clock_ms,
+        IF(topic = '__transaction_state' AND supported, partition, NULL),
+        IF(topic = '__transaction_state' AND supported AND whole AND decoded, partition, NULL),
+        NULL, NULL, NULL
+    FROM {replica_logs}
+    UNION ALL
+    SELECT cluster, NULL, NULL, NULL, NULL, NULL, version, fits_counted, fits_default FROM placed
+),
+gathered AS (
+    SELECT
+        cluster,
+        CAST({as_of_ms} AS BIGINT) AS asked_ms,
+        max(dumped_at_ms) AS dumped_at_ms,
+        collect_list(said) AS manifest,
+        max(newest_broker_clock_ms) AS newest_broker_clock_ms,
+        array_sort(collect_set(covered)) AS covered,
+        collect_set(whole) AS whole,
+        max(version) AS newest_version,
+        {nearly_all} * count(fits_default) AS enough,
+        count_if(fits_counted) AS fit_counted,
+        count_if(fits_default) AS fit_default
+    FROM told
+    GROUP BY cluster
+),
+read AS (
+    SELECT
+        *,
+        said(manifest, 'kafka_version') AS kafka_version,
+        try_cast(said(manifest, 'transaction_version') AS INT) AS told_version,
+        try_cast(said(manifest, 'transaction_state_partitions') AS INT) AS told_partitions,
+        try_cast(said(manifest, 'consumer_offsets_partitions') AS INT) AS offsets_partitions,
+        try_cast(said(manifest, 'broker_config.transactional.id.expiration.ms') AS BIGINT) AS told_id_expiration_ms,
+        try_cast(said(manifest, 'broker_config.producer.id.expiration.ms') AS BIGINT) AS told_producer_expiration_ms,
+        try_cast(said(manifest, 'broker_config.transaction.max.timeout.ms') AS BIGINT) AS told_max_timeout_ms,
+        try_cast(
+            said(manifest, 'broker_config.transaction.abort.timed.out.transaction.cleanup.interval.ms') AS BIGINT
+        ) AS told_scan_interval_ms
+    FROM gathered
+),
+counted AS (
+    SELECT
+        *,
+        -- Kafka's default first: where few ids were seen they may fit a smaller number by chance.
+        CASE
+            WHEN enough = 0 THEN NULL
+            WHEN array_max(covered) < {default_partitions} AND fit_default >= enough THEN {default_partitions}
+            WHEN fit_counted >= enough THEN array_max(covered) + 1
+        END AS inferred,
+        coalesce(told_id_expiration_ms, 604800000L) AS transactional_id_expiration_ms,
+        try_cast(get(split(kafka_version, '\\.'), 0) AS INT) * 100 + try_cast(get(split(kafka_version, '\\.'), 1) AS INT) AS release,
+        -- No rule knows another now.
+        coalesce(asked_ms, dumped_at_ms, newest_broker_clock_ms) AS as_of_ms
+    FROM read
+),
+known AS (
+    SELECT
+        *,
+        coalesce(told_partitions, inferred) AS coordinator_partitions
+    FROM counted
+)
+
+SELECT
+    cluster,
+    as_of_ms,
+    CASE
+        WHEN asked_ms IS NOT NULL THEN 'argument'
+        WHEN dumped_at_ms IS NOT NULL THEN 'manifest'
+        WHEN as_of_ms IS NOT NULL THEN 'newest_broker_clock'
+    END AS as_of_source,
+    dumped_at_ms,
+    kafka_version,
+    coalesce(told_version, IF(newest_version >= 2, 2, NULL)) AS transaction_version,
+    coordinator_partitions,
+    CASE WHEN told_partitions IS NOT NULL THEN 'manifest' WHEN inferred IS NOT NULL THEN 'inferred' END AS coordinator_partitions_source,
+    covered AS coordinator_partitions_covered,
+    -- Only a log that is complete proves by its silence that no coordinator knows of a transaction.
+    coalesce(
+        coordinator_partitions > 0 AND size(array_except(sequence(0, coordinator_partitions - 1), whole)) = 0, false
+    ) AS coordinator_complete,
+    offsets_partitions,
+    coalesce(told_max_timeout_ms, 900000L) AS max_transaction_timeout_ms,
+    -- Before 3.4 producer ids lived as long as transactional ids.
+    coalesce(
+        told_producer_expiration_ms, IF(release < 304, transactional_id_expiration_ms, 86400000L)
+    ) AS producer_id_expiration_ms,
+    transactional_id_expiration_ms,
+    -- Up to 2.4 the coordinator looked for timeouts each minute, since then every ten seconds.
+    coalesce(told_scan_interval_ms, IF(release <= 204, 60000L, 10000L)) AS abort_scan_interval_ms,
+    CAST({skew_ms} AS BIGINT) AS skew_ms
+FROM known

@@ -1,0 +1,303 @@
+-- Which offsets of each replica log the dumps show, and what breaks them: runs of offsets with their state, each with the line where it was
+-- seen.
+--
+-- A stretch of batches without a hole is one `covered` row, up to the first bad checksum or offset disorder; behind that nothing is judged.
+-- Offsets missing where the cleaner has been are legal and do not end a stretch. A gap is a hole only in a topic that is known not to be
+-- compacted: in any other the cleaner of this broker, or of the one it was copied from, may have made it, and it is `unexplained`. So it is
+-- where the text before the batch was not understood: the offsets may stand there. Where a listing shows the segment, only the dump lacks
+-- it. Offsets that stand later in the log are out of order, and not missing. What the broker deleted between two dumps was `not_observed`,
+-- and is no hole: what an older dump showed below it stays as it was seen then. Where nothing says which of two dumps is newer, what is
+-- missing between them may have been deleted so, or be lost: it is `unordered`, and nothing is concluded across it.
+--
+-- ordered                              what `in_log_order` returns
+-- section_status, replica_logs         the tables
+-- unread_spans                         the table
+WITH
+
+logs AS (
+    SELECT
+        replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, missing_segments, unordered_before, listed,
+        tail_intact AS log_tail_intact,
+        array_max(segments.base_offset) AS newest_segment,
+        -- Where the cleaner works it may have gone on between the copy of its checkpoint and the dump.
+        uncleaned_from IS NOT NULL
+            AND NOT coalesce(compacted OR coalesce(contains(cleanup_policy, 'compact'), false), false) AS never_cleaned
+    FROM {replica_logs}
+),
+
+-- One row per stretch without a hole, judged or not: `hole_at` is the newest hole so far, so it names the stretch; what lies behind the
+-- first break is a stretch of its own.
+batches AS (
+    SELECT
+        *,
+        struct(section_id, byte_offset, length) AS at,
+        coalesce(gap = 'compacted', false) AS is_cleaned,
+        -- Behind the first break nothing is judged, holes neither.
+        coalesce(gap IN ('hole', 'removed') AND (judged OR disorder OR crc_invalid), false) OR disorder OR crc_invalid AS is_odd
+    FROM {ordered}
+),
+stretches AS (
+    SELECT
+        replica_log_id, hole_at, judged,
+        min(base_offset) AS first,
+        max(last_offset) AS last,
+        min_by(at, position_in_log) AS at,
+        min(IF(is_cleaned, previous_last_offset + 1, NULL)) AS cleaned_first,
+        max(IF(is_cleaned, base_offset - 1, NULL)) AS cleaned_last,
+        coalesce(sum(IF(is_cleaned, base_offset - previous_last_offset - 1, NULL)), 0L) AS cleaned,
+        min_by(at, IF(is_cleaned, position_in_log, NULL)) AS cleaned_at,
+        count_if(count_short) AS short,
+        min(IF(count_short, base_offset, NULL)) AS short_first,
+        max(IF(count_short, last_offset, NULL)) AS short_last,
+        min_by(at, IF(count_short, position_in_log, NULL)) AS short_at,
+        collect_list(IF(
+            is_odd, struct(previous_last_offset, base_offset, last_offset, gap, disorder, crc_invalid, at), NULL
+        )) AS odd
+    FROM batches
+    GROUP BY replica_log_id, hole_at, judged
+),
+placed AS (
+    SELECT /*+ BROADCAST(log) */
+        stretch.*,
+        log.* EXCEPT (replica_log_id),
+        -- Stretches behind the first break, and what of a hole none of them holds.
+        array_sort(collect_list(IF(stretch.judged, NULL, struct(stretch.first, stretch.last))) OVER (PARTITION BY stretch.replica_log_id))
+            AS later
+    FROM stretches stretch
+    JOIN logs log ON log.replica_log_id = stretch.replica_log_id
+),
+-- Each odd batch with the hole before it, without the stretches that stand later in the log: of what is left nobody has seen anything.
+looked_at AS (
+    SELECT
+        *,
+        transform(
+            odd,
+            one -> struct(
+                one.previous_last_offset, one.base_offset, one.last_offset, one.gap, one.disorder, one.crc_invalid, one.at,
+                format_string('%d is followed by %d', one.previous_last_offset, one.base_offset) AS missing,
+                get(filter(missing_segments, base -> base BETWEEN one.previous_last_offset + 1 AND one.base_offset - 1), 0) AS listed_base,
+                array_contains(unordered_before, one.base_offset) AS is_unordered,
+                aggregate(
+                    filter(later, s -> s.last > one.previous_last_offset AND s.first < one.base_offset),
+                    struct(
+                        one.previous_last_offset + 1 AS next,
+                        CAST(array() AS ARRAY<STRUCT<first: BIGINT, last: BIGINT>>) AS parts
+                    ),
+                    (so_far, s) -> struct(
+                        greatest(so_far.next, s.last + 1) AS next,
+                        IF(
+                            s.first > so_far.next,
+                            concat(so_far.parts, array(struct(so_far.next AS first, s.first - 1 AS last))),
+                            so_far.parts
+                        ) AS parts
+                    ),
+                    so_far -> IF(
+                        so_far.next < one.base_offset,
+                        concat(so_far.parts, array(struct(so_far.next AS first, one.base_offset - 1 AS last))),
+                        so_far.parts
+                    )
+                ) AS missed
+            )
+        ) AS odd_batches,
+        -- With a listing that does not tell, a second one would not either.
+        concat(
+            'nothing says which of two dumps is newer: dumped_at in the manifest.yaml of each',
+            IF(listed, '', ', or a listing.txt or log-start-offset-checkpoint of the newer one'),
+            ' would tell'
+        ) AS what_would_tell
+    FROM placed
+),
+-- A stretch becomes all its rows at once: nothing is read twice.
+parts_of_stretches AS (
+    SELECT
+        replica_log_id, cluster, broker, topic, partition,
+        concat(
+            array(struct(
+                first AS first_offset, last AS last_offset,
+                IF(judged, 'covered', 'not_judged') AS state,
+                IF(judged, NULL, 'behind a bad checksum or an offset disorder') AS reason,
+                at
+            )),
+            IF(
+                cleaned > 0,
+                array(struct(
+                    cleaned_first AS first_offset, cleaned_last AS last_offset, 'compacted' AS state,
+                    format_string('%d offsets removed by the cleaner', cleaned) AS reason, cleaned_at AS at
+                )),
+                array()
+            ),
+            IF(
+                short > 0,
+                array(struct(
+                    short_first AS first_offset, short_last AS last_offset, 'count_short' AS state,
+                    format_string('%d batches hold fewer records than offsets, in a log that was not compacted there', short) AS reason,
+                    short_at AS at
+                )),
+                array()
+            ),
+            flatten(transform(
+                odd_batches,
+                one -> concat(
+                    IF(
+                        one.gap = 'hole',
+                        transform(
+                            one.missed,
+                            missed -> struct(
+                                missed.first AS first_offset, missed.last AS last_offset,
+                                CASE
+                                    WHEN one.listed_base IS NOT NULL THEN 'segment_missing'
+                                    WHEN never_cleaned THEN 'hole'
+                                    ELSE 'unexplained'
+                                END AS state,
+                                IF(
+                                    one.listed_base IS NOT NULL,
+                                    format_string('segment %d is listed, and was not dumped', one.listed_base),
+                                    one.missing
+                                ) AS reason,
+                                one.at AS at
+                            )
+                        ),
+                        array()
+                    ),
+                    IF(
+                        one.gap = 'removed',
+                        array(struct(
+                            one.previous_last_offset + 1 AS first_offset, one.base_offset - 1 AS last_offset,
+                            IF(one.is_unordered, 'unordered', 'not_observed') AS state,
+                            IF(one.is_unordered, what_would_tell, 'the broker deleted these segments between two dumps') AS reason,
+                            one.at AS at
+                        )),
+                        array()
+                    ),
+                    IF(
+                        one.disorder,
+                        array(struct(
+                            one.base_offset AS first_offset, one.last_offset AS last_offset, 'disorder' AS state,
+                            IF(
+                                one.previous_last_offset >= one.base_offset,
+                                one.missing,
+                                'it ends before it starts, or lies below its segment'
+                            ) AS reason,
+                            one.at AS at
+                        )),
+                        array()
+                    ),
+                    IF(
+                        one.crc_invalid,
+                        array(struct(
+                            one.base_offset AS first_offset, one.last_offset AS last_offset, 'crc_invalid' AS state,
+                            'isvalid: false' AS reason, one.at AS at
+                        )),
+                        array()
+                    )
+                )
+            ))
+        ) AS parts
+    FROM looked_at
+),
+of_batches AS (
+    SELECT
+        * EXCEPT (at), at.section_id AS section_id, at.byte_offset AS byte_offset, at.length AS length,
+        IF(state IN ('hole', 'unexplained'), at.byte_offset, NULL) AS unread_end
+    FROM (SELECT replica_log_id, cluster, broker, topic, partition, inline(parts) FROM parts_of_stretches)
+),
+-- What is missing before a batch line with unread text right before it is unexplained, and no hole.
+explained AS (
+    SELECT
+        part.replica_log_id, part.cluster, part.broker, part.topic, part.partition, part.first_offset, part.last_offset,
+        IF(unread.section_id IS NOT NULL AND part.state = 'hole', 'unexplained', part.state) AS state,
+        coalesce(concat('unread text: ', unread.reason), part.reason) AS reason,
+        part.section_id, part.byte_offset, part.length
+    FROM of_batches part
+    LEFT JOIN {unread_spans} unread
+        ON unread.section_id = part.section_id AND unread.byte_offset + unread.length = part.unread_end
+),
+
+-- The sections with text behind their last batch line that can be read in more than one way.
+ambiguous AS (
+    SELECT section_id, max(byte_offset) AS doubt_at FROM {unread_spans} WHERE reason = 'ambiguous' GROUP BY section_id
+),
+last_batches AS (
+    SELECT /*+ BROADCAST(doubt) */ batch.section_id, max(batch.byte_offset) AS last_at
+    FROM {ordered} batch
+    JOIN ambiguous doubt ON doubt.section_id = batch.section_id
+    GROUP BY batch.section_id
+),
+doubtful AS (
+    SELECT doubt.section_id
+    FROM ambiguous doubt
+    LEFT JOIN last_batches last ON last.section_id = doubt.section_id
+    WHERE doubt.doubt_at > coalesce(last.last_at, -1L)
+),
+sections AS (
+    SELECT /*+ BROADCAST(doubt), BROADCAST(log) */
+        log.*,
+        section.segment_base_offset,
+        section.last_offset AS section_end,
+        section.segment_base_offset = log.newest_segment AS is_newest,
+        coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset) AS end,
+        struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
+        doubt.section_id IS NOT NULL AS is_doubtful,
+        section.is_read, section.tail_intact, section.end_reason, section.deep, section.supported, section.superseded_by, section.dir_kind
+    FROM {section_status} section
+    JOIN logs log ON log.replica_log_id = section.replica_log_id
+    LEFT JOIN doubtful doubt ON doubt.section_id = section.section_id
+    WHERE section.kind = 'log'
+),
+parts_of_sections AS (
+    SELECT
+        replica_log_id, cluster, broker, topic, partition,
+        concat(
+            IF(
+                is_read AND segment_base_offset = first_offset AND missing_head_from IS NOT NULL,
+                array(struct(
+                    missing_head_from AS first_offset, first_offset - 1 AS last_offset, 'head_missing' AS state,
+                    'older segments were not dumped' AS reason, at
+                )),
+                array()
+            ),
+            IF(
+                is_read AND (is_doubtful OR NOT (tail_intact AND (log_tail_intact OR NOT is_newest))),
+                array(struct(
+                    end AS first_offset,
+                    -- The log reached its high watermark, however early the dump of it ends.
+                    greatest(end, section_end, IF(is_newest, hw - 1, NULL)) AS last_offset,
+                    'truncated' AS state,
+                    CASE
+                        WHEN is_doubtful THEN 'unread text: ambiguous'
+                        WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more'
+                        WHEN end_reason = 'exception' THEN 'the dump tool failed here'
+                        ELSE 'the dump ends here, the segment does not'
+                    END AS reason,
+                    at
+                )),
+                array()
+            ),
+            IF(
+                is_read AND section_end IS NOT NULL AND NOT deep,
+                array(struct(
+                    segment_base_offset AS first_offset, section_end AS last_offset, 'shallow' AS state,
+                    'printed without --deep-iteration' AS reason, at
+                )),
+                array()
+            ),
+            IF(
+                NOT supported AND superseded_by IS NULL AND coalesce(dir_kind, 'normal') = 'normal',
+                array(struct(
+                    segment_base_offset AS first_offset, segment_base_offset AS last_offset, 'not_supported' AS state,
+                    'printed by a kafka-dump-log older than 2.2' AS reason, at
+                )),
+                array()
+            )
+        ) AS parts
+    FROM sections
+),
+of_sections AS (
+    SELECT
+        * EXCEPT (at), at.section_id AS section_id, at.byte_offset AS byte_offset, at.length AS length
+    FROM (SELECT replica_log_id, cluster, broker, topic, partition, inline(parts) FROM parts_of_sections)
+)
+
+SELECT * FROM explained
+UNION ALL
+SELECT * FROM of_sections

@@ -1,0 +1,40 @@
+-- The logs of `__transaction_state` that lack decisions behind their end.
+--
+-- rows                  what `sequences.producer_rows` returns
+-- instances             transaction_instances
+-- coordinator_history   the table
+-- logs                  replica_log_id, cluster, topic and partition of the table replica_logs
+WITH
+
+ended AS (
+    -- A marker that ends no data may repeat the one before it.
+    SELECT replica_log_id, producer_id, count(1) AS markers, count_if(marker_type = 'COMMIT') AS commits
+    FROM {rows}
+    WHERE row_kind = 'marker' AND judged AND in_open_transaction
+    GROUP BY ALL
+),
+listed AS (
+    SELECT cluster, producer_id, decision, explode(partitions) AS place FROM {instances} WHERE decision IS NOT NULL
+),
+decided AS (
+    SELECT logs.replica_log_id, listed.producer_id, count(1) AS decisions, count_if(listed.decision = 'COMMIT') AS commits
+    FROM listed
+    JOIN {logs} logs
+        ON logs.cluster = listed.cluster AND logs.topic = listed.place.topic AND logs.partition = listed.place.partition
+    GROUP BY ALL
+),
+told AS (
+    -- Decisions that the cleaner took from the head of the log are missing, too.
+    SELECT cluster, producer_id, max_by(replica_log_id, entry_offset) AS coordinator_log_id
+    FROM {coordinator_history}
+    WHERE producer_id IS NOT NULL
+    GROUP BY ALL
+    HAVING bool_and(head_known OR previous_offset IS NOT NULL)
+)
+
+SELECT DISTINCT told.coordinator_log_id, true AS is_cut
+FROM ended
+JOIN {logs} logs ON logs.replica_log_id = ended.replica_log_id
+JOIN told ON told.cluster = logs.cluster AND told.producer_id = ended.producer_id
+LEFT JOIN decided ON decided.replica_log_id = ended.replica_log_id AND decided.producer_id = ended.producer_id
+WHERE ended.markers > coalesce(decided.decisions, 0) AND ended.commits > coalesce(decided.commits, 0)

@@ -1,0 +1,138 @@
+-- Sentences that several histories share. Temporary functions of the session.
+
+-- What was decided about a data or plain row: the coordinator's word on its instance, else the marker that closes its span.
+-- believed: whether that marker is really the one.
+CREATE OR REPLACE TEMPORARY FUNCTION truth(
+    row_kind STRING, is_transactional BOOLEAN, instance_decision STRING, believed BOOLEAN, span_outcome STRING
+) RETURNS STRING RETURN
+CASE
+    WHEN row_kind NOT IN ('data', 'plain') THEN NULL
+    WHEN NOT coalesce(is_transactional, false) THEN 'plain'
+    WHEN instance_decision = 'COMMIT' THEN 'committed'
+    WHEN instance_decision = 'ABORT' THEN 'aborted'
+    WHEN believed THEN coalesce(span_outcome, 'unknown')
+    ELSE 'unknown'
+END;
+
+-- Whether nothing is known of an offset because the index may be older than its log: it tells nothing of what stands behind its newest
+-- entry.
+CREATE OR REPLACE TEMPORARY FUNCTION may_be_behind_index(at BIGINT, newest_entry BIGINT, index_may_lag BOOLEAN)
+RETURNS BOOLEAN RETURN
+index_may_lag AND at > coalesce(newest_entry, -1L);
+
+-- What happens at an offset to a producer of a log, for the look-up of its aborted transactions.
+CREATE OR REPLACE TEMPORARY FUNCTION index_event(
+    at BIGINT, marker_offset BIGINT, clears BOOLEAN, until BIGINT, is_found BOOLEAN, is_found_unbounded BOOLEAN, unsure_until BIGINT
+) RETURNS STRUCT<at: BIGINT, marker_offset: BIGINT, clears: BOOLEAN, until: BIGINT, is_found: BOOLEAN, is_found_unbounded: BOOLEAN,
+    unsure_until: BIGINT> RETURN
+struct(at, marker_offset, clears, until, is_found, is_found_unbounded, unsure_until);
+
+-- Whether brokers keep a topic for themselves. Their own topics have records with the broker's time.
+CREATE OR REPLACE TEMPORARY FUNCTION is_internal(topic STRING) RETURNS BOOLEAN RETURN
+coalesce(
+    topic IN ('__transaction_state', '__consumer_offsets', '__cluster_metadata', '__share_group_state', '__remote_log_metadata'), false
+);
+
+-- What a manifest says under a name; null where it says nothing.
+CREATE OR REPLACE TEMPORARY FUNCTION said(manifest ARRAY<STRUCT<name: STRING, value: STRING>>, wanted STRING) RETURNS STRING RETURN
+try_element_at(filter(manifest, entry -> entry.name = wanted), 1).value;
+
+-- What is missing before a batch: null, compacted, removed, hole.
+CREATE OR REPLACE TEMPORARY FUNCTION gap_before(
+    previous_last_offset BIGINT, base_offset BIGINT, segment_base_offset BIGINT, base_unknown BOOLEAN, cleaned_below BIGINT,
+    behind_removal BOOLEAN
+) RETURNS STRING RETURN
+CASE
+    WHEN base_unknown OR NOT coalesce(base_offset > previous_last_offset + 1, false) THEN NULL
+    WHEN base_offset <= cleaned_below THEN 'compacted'
+    WHEN behind_removal AND base_offset = segment_base_offset THEN 'removed'
+    ELSE 'hole'
+END;
+
+-- Whether a batch stands where it cannot: at or below the one before it, ended before it starts, or below its segment. A segment's name is
+-- the lowest offset it can hold: a batch below it was written into another file.
+CREATE OR REPLACE TEMPORARY FUNCTION is_disorder(
+    previous_last_offset BIGINT, base_offset BIGINT, last_offset BIGINT, segment_base_offset BIGINT
+) RETURNS BOOLEAN RETURN
+coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offset, false) OR last_offset < base_offset;
+
+-- By how many circles a base sequence is ahead of the batch before it; 0 when there is none before, null without sequences. Sequences run
+-- from 0 to 2^31 - 1 = 2147483647 and begin again (`model.sequences`); what is less than half a circle ahead has gone on, else it has come
+-- back.
+CREATE OR REPLACE TEMPORARY FUNCTION cycle_step(before_base BIGINT, before_last BIGINT, base BIGINT) RETURNS BIGINT RETURN
+CASE
+    WHEN base IS NULL THEN NULL
+    WHEN before_last IS NULL THEN 0L
+    ELSE
+        IF(before_last < before_base, 1L, 0L)
+        + shiftright(
+            before_last + 1
+            + pmod(base - before_last - 1, 2147483648L)
+            - IF(pmod(base - before_last - 1, 2147483648L) < 1073741824L, 0L, 2147483648L)
+            - base,
+            31
+        )
+END;
+
+-- What lies between an earlier row at an offset and this one.
+CREATE OR REPLACE TEMPORARY FUNCTION seen_since(earlier_offset BIGINT, hole_at BIGINT, cleaned_at BIGINT) RETURNS STRING RETURN
+CASE
+    WHEN earlier_offset IS NULL THEN 'not_observed'
+    WHEN hole_at > earlier_offset THEN 'hole'
+    WHEN cleaned_at > earlier_offset THEN 'compacted'
+    ELSE 'observed'
+END;
+
+-- Brokers are stopped one after another, and a copy that stopped first lacks what was written later (KIP-101). That two logs ended at one
+-- moment is told by their broker, or by a broker's own copy of the coordinator's log that ends where the copy which tells of it does. What
+-- has no broker's name is one broker's.
+CREATE OR REPLACE TEMPORARY FUNCTION stopped_together(clean_end BOOLEAN, broker INT, stopped_with ARRAY<INT>) RETURNS BOOLEAN RETURN
+coalesce(clean_end AND array_contains(stopped_with, coalesce(broker, -1)), false);
+
+-- Which was dumped first, a log or the coordinator's: 'log', 'coordinator' or 'unknown'. Lines of one dumped-at.txt stand in the order of
+-- dumping, whatever the clock did meanwhile. Of two files the times tell, which are one broker's, in whole seconds. A log that holds
+-- something younger than its own dump, or than the later one, shows that the clock was set back between them.
+CREATE OR REPLACE TEMPORARY FUNCTION dumped_first(
+    noted_at STRUCT<section_id: BIGINT, byte_offset: BIGINT>, coordinator_noted_at STRUCT<section_id: BIGINT, byte_offset: BIGINT>,
+    broker INT, coordinator_broker INT, dumped_at_ms BIGINT, coordinator_dumped_at_ms BIGINT, latest_ms BIGINT, coordinator_latest_ms BIGINT
+) RETURNS STRING RETURN
+CASE
+    WHEN noted_at.section_id = coordinator_noted_at.section_id
+        THEN CASE WHEN noted_at < coordinator_noted_at THEN 'log' WHEN noted_at > coordinator_noted_at THEN 'coordinator' ELSE 'unknown' END
+    WHEN NOT (broker <=> coordinator_broker) THEN 'unknown'
+    WHEN latest_ms > dumped_at_ms + 1000 OR coordinator_latest_ms > coordinator_dumped_at_ms + 1000 THEN 'unknown'
+    WHEN coordinator_dumped_at_ms >= dumped_at_ms AND coalesce(latest_ms <= coordinator_dumped_at_ms + 1000, true) THEN 'log'
+    WHEN dumped_at_ms > coordinator_dumped_at_ms AND coalesce(coordinator_latest_ms <= dumped_at_ms + 1000, true) THEN 'coordinator'
+    ELSE 'unknown'
+END;
+
+-- Whether a marker may be the one of an instance. Its coordinator epoch lies between the leader epochs of PrepareX and CompleteX: both are
+-- one counter, `EndTransactionMarker.coordinatorEpoch` is the leader epoch of the `__transaction_state` partition, which the batches of
+-- PrepareX and CompleteX print as partitionLeaderEpoch.
+CREATE OR REPLACE TEMPORARY FUNCTION may_be_its_marker(
+    marker_type STRING, epoch INT, coordinator_epoch INT, decision STRING, marker_epoch INT, prepare_leader_epoch INT,
+    complete_leader_epoch INT
+) RETURNS BOOLEAN RETURN
+coalesce(decision = marker_type AND marker_epoch = epoch, false)
+    AND coalesce(coordinator_epoch >= prepare_leader_epoch, true)
+    AND coalesce(coordinator_epoch <= complete_leader_epoch, true);
+
+-- How far two clocks surely lie apart, of which pairs tell a least and a most: while 0 lies between the bounds the clocks may be one; else
+-- the bound next to 0 is the distance that is proved.
+CREATE OR REPLACE TEMPORARY FUNCTION proved_distance(least DOUBLE, most DOUBLE) RETURNS DOUBLE RETURN
+CASE WHEN least <= 0 AND most >= 0 THEN 0 WHEN abs(least) < abs(most) THEN least ELSE most END;
+
+-- Whether a marker ends the instance that it was matched with: others repeat it, or are nobody's.
+CREATE OR REPLACE TEMPORARY FUNCTION ends_instance(match STRING) RETURNS BOOLEAN RETURN
+coalesce(match IN ('closing', 'contradictory'), false);
+
+-- Whether anybody will end what is open behind the last marker of a producer; decisions are those of the instances that may own it.
+CREATE OR REPLACE TEMPORARY FUNCTION open_fate(is_ambiguous BOOLEAN, known_to_the_end BOOLEAN, decisions ARRAY<STRING>)
+RETURNS STRING RETURN
+CASE
+    WHEN is_ambiguous THEN 'unknown'
+    WHEN exists(decisions, decision -> decision IS NULL) THEN 'running'
+    WHEN size(decisions) > 0 THEN 'decided'
+    WHEN known_to_the_end THEN 'nobody'
+    ELSE 'unknown'
+END;

@@ -1,0 +1,51 @@
+-- What each chunk of a log inherits from the chunks before it, one row a chunk. The chunks are summed up as if each were a log of its own;
+-- then each chunk's first batch is held against the end of the one before.
+--
+-- alone    the batches of each chunk, judged as if nothing stood before it: step `judged` of ordered_batches
+WITH
+
+chunks AS (
+    SELECT
+        replica_log_id, chunk,
+        min_by(
+            struct(base_offset, last_offset, segment_base_offset, cleaned_below, base_unknown, behind_removal), position_in_log
+        ) AS first,
+        max_by(last_offset, position_in_log) AS last_offset_inside,
+        max_by(broken, position_in_log) AS broken_inside,
+        max_by(hole_at, position_in_log) AS hole_at_inside,
+        max_by(cleaned_at, position_in_log) AS cleaned_at_inside
+    FROM {alone}
+    GROUP BY replica_log_id, chunk
+),
+followed AS (
+    SELECT *, lag(last_offset_inside) OVER (PARTITION BY replica_log_id ORDER BY chunk) AS previous_last_offset
+    FROM chunks
+),
+checked AS (
+    SELECT
+        *,
+        gap_before(
+            previous_last_offset, first.base_offset, first.segment_base_offset, first.base_unknown, first.cleaned_below,
+            first.behind_removal
+        ) AS gap,
+        is_disorder(previous_last_offset, first.base_offset, first.last_offset, first.segment_base_offset) AS disorder
+    FROM followed
+),
+told AS (
+    SELECT
+        *,
+        broken_inside OR disorder AS broken,
+        coalesce(hole_at_inside, IF(gap IN ('hole', 'removed'), first.base_offset, NULL)) AS hole_at,
+        coalesce(cleaned_at_inside, IF(gap = 'compacted', first.base_offset, NULL)) AS cleaned_at
+    FROM checked
+)
+
+SELECT
+    replica_log_id,
+    chunk,
+    previous_last_offset AS last_offset,
+    max(broken) OVER earlier AS broken,
+    last(hole_at, true) OVER earlier AS hole_at,
+    last(cleaned_at, true) OVER earlier AS cleaned_at
+FROM told
+WINDOW earlier AS (PARTITION BY replica_log_id ORDER BY chunk ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)

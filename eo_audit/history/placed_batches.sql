@@ -1,0 +1,48 @@
+-- Batches of the sections that are read, each with its place in its replica log.
+--
+-- Order is where the text stands: segments by base offset, batches by byte offset. Of several dumps of one segment only the one that
+-- replica_logs names is read. A position is the number of the section within its log, then the byte offset within the section: 44 bits are
+-- room for 16 TiB of text.
+--
+-- batches, replica_logs    the tables
+-- chunk_bits               a log is cut where 2**chunk_bits bytes of a section's text are full
+WITH
+
+sections AS (
+    SELECT
+        -- The group coordinator gives every offset batch sequence 0, and entries of `__transaction_state` have no producer id at all.
+        NOT is_internal AS sequenced,
+        -- A compacted log of which nobody knows how far the cleaner came may have been cleaned everywhere.
+        IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), NULL) AS cleaned_below,
+        removed_before,
+        posexplode(segments) AS (section_number, segment)
+    FROM {replica_logs}
+),
+read_sections AS (
+    SELECT
+        segment.section_id AS section_id,
+        segment.base_offset AS segment_base_offset,
+        CAST(section_number AS BIGINT) AS section_number,
+        sequenced,
+        cleaned_below,
+        size(filter(removed_before, base -> base <= segment.base_offset)) AS era,
+        array_contains(removed_before, segment.base_offset) AS behind_removal,
+        exists(removed_before, base -> base > segment.base_offset) AS removed_behind
+    FROM sections
+),
+placed AS (
+    SELECT /*+ BROADCAST(section) */
+        batch.section_id, batch.byte_offset, batch.length, batch.replica_log_id, batch.base_offset, batch.last_offset, batch.count,
+        batch.base_sequence, batch.last_sequence, batch.producer_id, batch.producer_epoch, batch.partition_leader_epoch,
+        batch.is_transactional, batch.is_control, batch.marker_type, batch.coordinator_epoch, batch.timestamp_type, batch.max_timestamp_ms,
+        batch.crc, batch.crc_valid,
+        section.* EXCEPT (section_id, section_number),
+        -- A shallow dump prints only the last offset of a compressed batch of magic 0 or 1.
+        coalesce(batch.magic < 2 AND batch.codec <> 'none' AND coalesce(batch.records_seen, 0) = 0, false) AS base_unknown,
+        shiftleft(section.section_number, 44) + batch.byte_offset AS position_in_log
+    FROM {batches} batch
+    JOIN read_sections section ON section.section_id = batch.section_id
+)
+
+SELECT *, shiftright(position_in_log, {chunk_bits}) AS chunk
+FROM placed

@@ -1,0 +1,68 @@
+-- How far the story of each producer id in the coordinator's log is known. The end of the log may be missing though the text ends as it
+-- should: a snapshot tells how far the log went.
+--
+-- coordinator_history   the table
+-- coordinator_logs      what `reach.coordinator_logs` returns: a row for each replica of a partition of `__transaction_state`, 50 by
+--                       default (transaction.state.log.num.partitions)
+-- cut_logs              what `cut_logs.cut_logs` returns
+WITH
+
+entries AS (
+    SELECT /*+ BROADCAST(cuts) */
+        entries.* EXCEPT (replica_log_id),
+        entries.replica_log_id AS coordinator_log_id,
+        coalesce(cuts.is_cut, false) AS is_cut
+    FROM {coordinator_history} entries
+    LEFT JOIN {cut_logs} cuts ON cuts.coordinator_log_id = entries.replica_log_id
+),
+newest AS (
+    SELECT
+        coordinator_log_id,
+        max(partition_leader_epoch) AS newest_epoch,
+        max_by(batch_timestamp_ms, entry_offset) AS newest_at_ms,
+        -- The clock of an older leader, or of one that was set back, may show a later time than the log's last entry.
+        max(struct(partition_leader_epoch AS epoch, batch_timestamp_ms AS at_ms)).at_ms AS latest_ms
+    FROM entries
+    GROUP BY coordinator_log_id
+),
+told AS (
+    SELECT /*+ BROADCAST(logs), BROADCAST(newest) */
+        entries.cluster,
+        entries.producer_id,
+        -- Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
+        max(IF(
+            entries.previous_offset IS NULL AND NOT entries.head_known,
+            struct(entries.batch_timestamp_ms AS at_ms, entries.partition_leader_epoch AS epoch, entries.entry_offset),
+            NULL
+        )) AS known_from,
+        max(newest.newest_epoch) AS known_until_epoch,
+        bool_and(entries.tail_known AND coalesce(logs.tail_intact, true) AND NOT entries.is_cut) AS to_the_end,
+        max_by(entries.batch_timestamp_ms, entries.entry_offset) AS newest_ms,
+        min(greatest(newest.newest_at_ms, logs.dumped_ms)) AS told_until_ms,
+        max(newest.latest_ms) AS coordinator_latest_ms,
+        max(struct(
+            entries.coordinator_log_id, logs.coordinator_broker, logs.coordinator_dumped_at_ms, logs.coordinator_noted_at, logs.stopped_with
+        )) AS log
+    FROM entries
+    LEFT JOIN {coordinator_logs} logs ON logs.coordinator_log_id = entries.coordinator_log_id
+    LEFT JOIN newest ON newest.coordinator_log_id = entries.coordinator_log_id
+    WHERE entries.producer_id IS NOT NULL
+    GROUP BY entries.cluster, entries.producer_id
+)
+
+SELECT
+    cluster,
+    producer_id,
+    true AS has_story,
+    known_from.at_ms AS known_from_ms,
+    known_from.epoch AS known_from_epoch,
+    known_from.entry_offset AS known_from_offset,
+    known_until_epoch,
+    coordinator_latest_ms,
+    IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms,
+    log.coordinator_log_id AS coordinator_log_id,
+    log.coordinator_broker AS coordinator_broker,
+    IF(to_the_end, log.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms,
+    IF(to_the_end, log.coordinator_noted_at, NULL) AS coordinator_noted_at,
+    IF(to_the_end, log.stopped_with, NULL) AS stopped_with
+FROM told

@@ -1,0 +1,355 @@
+-- What is known of each replica log beside its batches: segments, log start, high watermark, cleaning, which sidecars were dumped. One row
+-- per replica log with at least one log section, read or of an unsupported dialect.
+--
+-- 1. log_start = max(checkpoint row if there is one, lowest segment base of the newest dump, or of its listing): a checkpoint without a row
+--    for the log does not say 0. Older dumps may hold segments that retention has deleted since. Offsets missing between two segments below
+--    that start were lost by nobody: the broker deletes from the head on (`UnifiedLog.deleteOldSegments`), and the log begins behind them.
+--    Where a listing as new still shows an older segment, they are missing from the dumps. Where nothing says which of two dumps is newer,
+--    and neither has segments on both sides of what is missing, retention may have deleted it or it may be lost: `unordered_before`. Then
+--    nobody knows where the log starts. Two dumps in one folder without a time look like one: what is missing within is missing.
+-- 2. HW = checkpoint row, not beyond the log end offset where the dump shows it: no broker keeps one there; without a row, the log end
+--    offset. For `__transaction_state` a high watermark or recovery point beyond the end says that the dump stops before the log does:
+--    nothing else shows a cut between two records, and what an id lacks there must not be held against it. In other logs it may be a lost
+--    marker (T05).
+-- 3. Cleaning: a row of the cleaner's checkpoint; a cleaner that is off; other checkpoints of the broker without such a row mean "never",
+--    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
+-- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
+--    index of the broker were dumped.
+-- 5. A snapshot of the producers at the log end offset: the broker had been stopped. It takes none of an empty log
+--    (`ProducerStateManager.takeSnapshot`), whose end is known by the other logs of its broker, if all of them ended so.
+-- 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
+--    shows that there are none.
+-- 7. A topic begins with leader epoch 0. A log that begins at offset 0 with a later one was begun anew under a later leader
+--    (`LeaderEpochFileCache`): its leader had lost what was there, or nothing had been written to the topic before.
+-- 8. The newest leader epoch of a log is that of its batches, or of an entry of its leader epoch cache: a leader makes one before it writes
+--    (`Partition.makeLeader`). An entry that begins behind the end of the dump is of a log that went on, and says nothing of what was
+--    dumped.
+--
+-- section_status    the table
+-- checkpoints, listed_files, manifest_entries: the tables; only rows of sections that are read count
+WITH
+
+read_sections AS (
+    SELECT section_id, dumped_at_ms FROM {section_status} WHERE is_read
+),
+of_sections AS (
+    SELECT
+        *,
+        kind = 'log' AND coalesce(dir_kind, 'normal') = 'normal' AND replica_log_id IS NOT NULL AS was_dumped,
+        is_read AND kind = 'log' AS is_segment
+    FROM {section_status}
+),
+-- `LogFileUtils.filenamePrefixFromOffset`: twenty digits. `LocalLog` names directories so that are being deleted, copied to another disk,
+-- or were found without an owner.
+of_listed_files AS (
+    SELECT /*+ BROADCAST(read) */
+        file.*,
+        read.dumped_at_ms AS listing_at_ms,
+        try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})\\.(?:log|txnindex)\\z', 1) AS BIGINT) AS base_offset,
+        file.file_name LIKE '%.log' AS is_log,
+        file.file_bytes IS NOT NULL AS is_listed
+    FROM {listed_files} file
+    JOIN read_sections read ON read.section_id = file.section_id
+    WHERE file.replica_log_id IS NOT NULL AND NOT file.folder RLIKE '-(?:delete|future|stray)\\z'
+),
+
+-- Facts of all kinds in one frame, each with columns of its own: one shuffle gathers what is said of a log.
+facts AS (
+    SELECT
+        cluster, broker, replica_log_id, topic, partition,
+        named_struct(
+            'is_log', was_dumped AND superseded_by IS NULL,
+            'dumped', IF(was_dumped, struct(dumped_at_ms, dump_set, segment_base_offset AS base_offset), NULL),
+            'segment', IF(
+                is_segment,
+                struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position),
+                NULL
+            ),
+            'index_base', IF(is_read AND kind = 'txnindex', segment_base_offset, NULL),
+            'snapshot', IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL),
+            -- Every running broker keeps these three; cleaner-offset-checkpoint is what is asked about, so it proves nothing here.
+            'has_checkpoints', is_read AND kind = 'checkpoint'
+                AND path RLIKE '(?:\\A|/)(?:replication|recovery-point|log-start)-offset-checkpoint[^/]*\\z',
+            'newest_broker_clock', IF(
+                is_segment AND newest_broker_clock_ms IS NOT NULL, struct(segment_base_offset, newest_broker_clock_ms AS at_ms), NULL
+            ),
+            'shows_cleaning', is_segment AND shows_cleaning,
+            'first_leader_epoch', IF(is_segment, first_leader_epoch, NULL),
+            'last_leader_epoch', IF(is_segment, last_leader_epoch, NULL)
+        ) AS section,
+        NULL AS checkpoint,
+        NULL AS file,
+        NULL AS said
+    FROM of_sections
+    UNION ALL
+    SELECT /*+ BROADCAST(read) */
+        entry.cluster, entry.broker, entry.replica_log_id, entry.topic, entry.partition, NULL,
+        struct(entry.checkpoint_kind AS kind, entry.offset, entry.leader_epoch),
+        NULL,
+        NULL
+    FROM {checkpoints} entry
+    JOIN read_sections read ON read.section_id = entry.section_id
+    UNION ALL
+    SELECT
+        cluster, broker, replica_log_id, topic, partition, NULL, NULL,
+        named_struct(
+            'is_listed', is_listed,
+            'listed_at_ms', listing_at_ms,
+            'log', IF(is_log AND is_listed, base_offset, NULL),
+            'size', IF(is_log AND is_listed, struct(base_offset, file_bytes), NULL),
+            'dump_time', IF(
+                is_log AND dumped_at_ms IS NOT NULL,
+                struct(base_offset, struct(dumped_at_ms, section_id, byte_offset) AS noted),
+                NULL
+            ),
+            'snapshot', IF(file_name LIKE '%.snapshot' AND is_listed, base_offset, NULL),
+            -- An index of no bytes has no entry to miss.
+            'index', IF(file_name LIKE '%.txnindex' AND file_bytes > 0, base_offset, NULL)
+        ),
+        NULL
+    FROM of_listed_files
+    UNION ALL
+    SELECT /*+ BROADCAST(read) */
+        entry.cluster, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        struct(entry.name, entry.value)
+    FROM {manifest_entries} entry
+    JOIN read_sections read ON read.section_id = entry.section_id
+),
+
+-- Everything said of one log in one row; what is said of no log (a broker's checkpoint files) in one row of the broker.
+gathered AS (
+    SELECT
+        cluster, broker, replica_log_id,
+        max(topic) AS topic,
+        max(partition) AS partition,
+        coalesce(bool_or(section.is_log), false) AS is_log,
+        array_sort(collect_list(section.segment)) AS read,
+        collect_list(section.dumped) AS dumped,
+        collect_set(section.index_base) AS indexes,
+        max(section.snapshot) AS snapshot,
+        coalesce(bool_or(section.has_checkpoints), false) AS has_checkpoints,
+        max(section.newest_broker_clock).at_ms AS newest_broker_clock_ms,
+        coalesce(bool_or(section.shows_cleaning), false) AS shows_cleaning,
+        max(IF(checkpoint.kind = 'log-start-offset', checkpoint.offset, NULL)) AS start_row,
+        max(IF(checkpoint.kind = 'replication-offset', checkpoint.offset, NULL)) AS hw_row,
+        max(IF(checkpoint.kind = 'recovery-point-offset', checkpoint.offset, NULL)) AS recovery_row,
+        max(IF(checkpoint.kind = 'cleaner-offset', checkpoint.offset, NULL)) AS cleaner_row,
+        min(IF(checkpoint.kind = 'leader-epoch', checkpoint.offset, NULL)) AS epoch_start,
+        least(
+            min(section.first_leader_epoch),
+            min(IF(checkpoint.kind = 'leader-epoch' AND checkpoint.offset = 0, checkpoint.leader_epoch, NULL))
+        ) AS first_leader_epoch,
+        max(section.last_leader_epoch) AS batch_leader_epoch,
+        collect_set(IF(checkpoint.kind = 'leader-epoch', struct(checkpoint.offset, checkpoint.leader_epoch), NULL)) AS epoch_rows,
+        coalesce(bool_or(file.is_listed), false) AS listed,
+        max(file.listed_at_ms) AS listed_at_ms,
+        collect_set(file.log) AS listed_logs,
+        collect_set(file.index) AS listed_indexes,
+        collect_set(file.snapshot) AS listed_snapshots,
+        collect_set(file.size) AS listed_sizes,
+        collect_set(file.dump_time) AS dump_times,
+        collect_list(said) AS said
+    FROM facts
+    GROUP BY cluster, broker, replica_log_id
+),
+of_cluster AS (
+    SELECT
+        *,
+        array_contains(collect_set(IF(has_checkpoints, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))
+            AS broker_has_checkpoints,
+        array_contains(collect_set(IF(size(indexes) > 0, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))
+            AS broker_has_index,
+        flatten(collect_list(said) OVER cluster_rows) AS manifest
+    FROM gathered
+    WINDOW cluster_rows AS (PARTITION BY cluster)
+),
+logs AS (
+    SELECT
+        *,
+        transform(read, s -> s.base_offset) AS bases,
+        -- A segment without a batch still says that the log had reached its base.
+        coalesce(greatest(array_max(transform(read, s -> s.end)), array_max(transform(read, s -> s.base_offset))), 0L) AS leo,
+        size(read) > 0 AS supported,
+        coalesce(said(manifest, 'broker_config.log.cleaner.enable') = 'false', false) AS cleaner_is_off,
+        coalesce(
+            exists(manifest, e -> e.name = concat('topics.', topic) OR startswith(e.name, concat('topics.', topic, '.'))), false
+        ) AS is_mentioned,
+        is_internal(topic) AS is_internal,
+        -- Of the newest dump of a log: when, which, its lowest segment. Files of which nobody knows when they were dumped may be of any.
+        IF(exists(dumped, d -> d.dumped_at_ms IS NULL), NULL, array_max(dumped)) AS newest
+    FROM of_cluster
+    WHERE is_log
+),
+configured AS (
+    SELECT
+        *,
+        coalesce(
+            said(manifest, concat('topics.', topic, '.cleanup.policy')),
+            -- Brokers create them compacted, whatever log.cleanup.policy says (`AutoTopicCreationManager`).
+            IF(topic IN ('__transaction_state', '__consumer_offsets', '__share_group_state'), 'compact', NULL),
+            IF(is_mentioned, coalesce(said(manifest, 'broker_config.log.cleanup.policy'), 'delete'), NULL)
+        ) AS cleanup_policy,
+        IF(
+            supported,
+            greatest(batch_leader_epoch, array_max(transform(filter(epoch_rows, e -> e.offset <= leo), e -> e.leader_epoch))),
+            NULL
+        ) AS last_leader_epoch,
+        transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -> d.base_offset) AS dumped_then,
+        coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false) AS is_listed_then,
+        array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.noted)) AS noted,
+        array_max(transform(filter(listed_sizes, l -> l.base_offset = array_max(bases)), l -> l.file_bytes)) AS listed_bytes
+    FROM logs
+),
+cleaned AS (
+    SELECT
+        *,
+        CASE
+            WHEN cleaner_row IS NOT NULL THEN true
+            WHEN cleaner_is_off OR (broker_has_checkpoints AND NOT shows_cleaning) THEN false
+            ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning)
+        END AS compacted,
+        IF(
+            is_listed_then,
+            array_min(listed_logs),
+            -- A dump of a few segments, brought later, does not show the others gone: the newest segment of all is in a whole one.
+            greatest(array_min(listed_logs), IF(array_max(dumped_then) >= array_max(bases), array_min(dumped_then), NULL))
+        ) AS head
+    FROM configured
+),
+-- What the broker deleted before a segment, and what may be deleted or lost there.
+gaps AS (
+    SELECT
+        *,
+        transform(
+            read,
+            (s, i) -> struct(
+                get(bases, i + 1) AS next,
+                coalesce(
+                    NOT compacted
+                    AND coalesce(s.end, s.base_offset) < get(bases, i + 1)
+                    AND coalesce(greatest(start_row, head) >= get(bases, i + 1), false),
+                    false
+                ) AS is_removed,
+                coalesce(
+                    NOT compacted
+                    AND coalesce(s.end, s.base_offset) < get(bases, i + 1)
+                    AND newest IS NULL
+                    AND NOT exists(
+                        listed_logs, base -> base >= coalesce(s.end, s.base_offset) AND base < get(bases, i + 1)
+                    )
+                    AND coalesce(
+                        NOT arrays_overlap(
+                            transform(filter(dumped, d -> d.base_offset <= s.base_offset), d -> d.dump_set),
+                            transform(filter(dumped, d -> d.base_offset >= get(bases, i + 1)), d -> d.dump_set)
+                        ),
+                        false
+                    ),
+                    false
+                ) AS is_unordered
+            )
+        ) AS gaps
+    FROM cleaned
+),
+begun AS (
+    SELECT
+        *,
+        array_compact(transform(gaps, gap -> IF(gap.is_removed OR gap.is_unordered, gap.next, NULL))) AS removed_before,
+        array_compact(transform(gaps, gap -> IF(gap.is_unordered AND NOT gap.is_removed, gap.next, NULL))) AS unordered_before
+    FROM gaps
+),
+started AS (
+    SELECT *, coalesce(array_max(removed_before), array_min(bases)) AS first_offset
+    FROM begun
+),
+placed AS (
+    SELECT
+        *,
+        IF(size(unordered_before) > 0, NULL, coalesce(greatest(start_row, head, first_offset), 0L)) AS log_start,
+        CASE
+            WHEN size(unordered_before) > 0 THEN NULL
+            WHEN start_row >= coalesce(greatest(first_offset, head), 0L) THEN 'checkpoint'
+            WHEN array_min(listed_logs) = greatest(first_offset, head) AND array_min(listed_logs) > first_offset THEN 'listing'
+            ELSE 'segment_base'
+        END AS log_start_source,
+        transform(read, (s, i) -> struct(s.base_offset, coalesce(get(bases, i + 1), leo) AS end_offset, s.section_id)) AS segments,
+        -- null: nothing says so
+        array_sort(filter(array_except(listed_logs, bases), base -> base > first_offset AND base < array_max(bases)))
+            AS missing_segments,
+        -- What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
+        IF(
+            size(removed_before) > 0,
+            NULL,
+            nullif(least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs), first_offset), first_offset)
+        ) AS missing_head_from,
+        -- collect-dumps.sh, which notes its times, lists the size of a log's newest segment right before its dump: a text that shows less
+        -- was cut, also where it was cut between two lines. A listing that was made by hand may be younger than the dump.
+        coalesce(noted IS NOT NULL AND listed_bytes > coalesce(try_element_at(read, -1).end_position, 0L), false) AS is_short,
+        array_sort(array_except(
+            CASE
+                WHEN listed THEN array_intersect(bases, listed_indexes)
+                WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
+                ELSE bases
+            END,
+            indexes
+        )) AS unknown_indexes
+    FROM started
+),
+ended AS (
+    SELECT
+        *,
+        -- A snapshot or a listed segment beyond the end of the dump tells of a tail, too; not one that was taken after the files were
+        -- listed, which may be younger than the dump of the log.
+        coalesce(try_element_at(read, -1).tail_intact, false)
+            AND NOT coalesce(snapshot.offset > leo AND (NOT listed OR array_contains(listed_snapshots, snapshot.offset)), false)
+            AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)
+            AND NOT is_short
+            AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false) AS tail_intact
+    FROM placed
+),
+closed AS (
+    SELECT
+        *,
+        -- A dump tool that died before the first batch may leave the same text.
+        supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact)
+            AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false) AS is_empty,
+        -- `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
+        -- An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what
+        -- was dumped shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
+        tail_intact
+            AND coalesce(snapshot.offset = leo OR recovery_row > leo, false)
+            AND NOT coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false) AS has_clean_end,
+        exists(
+            transform(read, (s, i) -> s.end < get(bases, i + 1) AND s.base_offset >= first_offset), jumps -> jumps
+        ) AS jumps
+    FROM ended
+)
+
+SELECT
+    replica_log_id, cluster, broker, topic, partition, is_internal, supported, segments, first_offset, removed_before, unordered_before,
+    listed, first_leader_epoch, last_leader_epoch, is_empty, missing_head_from, missing_segments, log_start, log_start_source,
+    -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
+    IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
+    IF(hw_row IS NULL, 'leo', 'checkpoint') AS hw_source,
+    leo, tail_intact,
+    supported AND tail_intact AND missing_head_from IS NULL AND NOT exists(read, s -> NOT s.tail_intact)
+        AND size(unordered_before) = 0 AND size(array_except(listed_logs, bases)) = 0
+        AND (compacted OR NOT coalesce(jumps, false)) AS whole,
+    NOT exists(read, s -> s.end IS NOT NULL AND coalesce(s.decoder, 'plain') = 'plain') AS decoded,
+    snapshot.offset AS snapshot_offset,
+    snapshot.section_id AS snapshot_section_id,
+    CASE WHEN size(unknown_indexes) > 0 THEN 'not_dumped' WHEN size(indexes) > 0 THEN 'dumped' ELSE 'absent' END AS index_state,
+    -- Indexes dumped at another time than their log may be older; collect-dumps.sh, which notes its times, dumps them behind it.
+    NOT (has_clean_end OR noted.dumped_at_ms IS NOT NULL) AS index_may_lag,
+    unknown_indexes, cleanup_policy, compacted,
+    coalesce(
+        cleaner_row, IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL)
+    ) AS uncleaned_from,
+    newest_broker_clock_ms,
+    noted.dumped_at_ms AS dumped_at_ms,
+    IF(noted IS NULL, NULL, struct(noted.section_id, noted.byte_offset)) AS noted_at,
+    has_clean_end OR (
+        is_empty
+        AND bool_and(has_clean_end OR is_empty) OVER (PARTITION BY cluster, broker)
+        AND bool_or(has_clean_end) OVER (PARTITION BY cluster, broker)
+    ) AS clean_end
+FROM closed

@@ -1,0 +1,151 @@
+-- Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped.
+--
+-- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
+-- dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either: the cleaner merges
+-- segments. Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has
+-- checkpoints in each of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`,
+-- `-delete` and `-stray` directories and sections of an unknown log are not read.
+--
+-- dump_sections, dump_files   the tables
+-- dump_sightings              the table; a file is of the newest dump in which its text was met
+-- batches                     the table, for the offsets and clocks of each log section
+WITH
+
+-- What was dumped in one go. A folder that is filled anew each night is told by its manifest. Where nothing says when, only folders tell
+-- dumps of one log apart: two in one folder look like one.
+first_met AS (
+    SELECT
+        dump_file_id, path, digest, dumped_at_ms,
+        IF(
+            dumped_at_ms IS NULL,
+            regexp_extract(IF(endswith(input_path, path), input_path, concat(input_path, '/', path)), '\\A(.*)/[^/]*\\z', 1),
+            concat_ws(' ', input_path, dump_set, IF(dumped_at_source = 'manifest', string(dumped_at_ms), NULL))
+        ) AS dump_set
+    FROM {dump_files}
+),
+met_again AS (
+    SELECT
+        dump_file_id,
+        max_by(struct(dumped_at_ms, concat_ws(' ', input_path, dump_set, string(dumped_at_ms)) AS dump_set), dumped_at_ms) AS newest
+    FROM {dump_sightings}
+    GROUP BY dump_file_id
+),
+files AS (
+    SELECT /*+ BROADCAST(again) */
+        file.dump_file_id, file.path, file.digest,
+        IF(again.newest.dumped_at_ms > coalesce(file.dumped_at_ms, -1L), again.newest.dumped_at_ms, file.dumped_at_ms) AS dumped_at_ms,
+        IF(again.newest.dumped_at_ms > coalesce(file.dumped_at_ms, -1L), again.newest.dump_set, file.dump_set) AS dump_set
+    FROM first_met file
+    LEFT JOIN met_again again ON again.dump_file_id = file.dump_file_id
+),
+
+-- The offsets and clocks of each log section, by its batches that are whole.
+batches AS (
+    SELECT
+        *,
+        coalesce(crc_valid, true) AS is_intact,
+        -- The leader before may have had a clock far ahead: its newest time says nothing of the one that wrote the end of the log.
+        struct(coalesce(partition_leader_epoch, -1) AS leader_epoch, max_timestamp_ms AS at_ms) AS led,
+        -- CreateTime is the client's word. Markers are stamped by the leader that appends them, and so is LogAppendTime.
+        marker_type IS NOT NULL OR timestamp_type = 'LogAppendTime' AS is_of_broker
+    FROM {batches}
+),
+extents AS (
+    SELECT
+        section_id,
+        min(base_offset) AS first_offset,
+        max(last_offset) AS last_offset,
+        max(IF(is_intact, led, NULL)).at_ms AS newest_batch_ms,
+        max(IF(is_intact AND is_of_broker, led, NULL)).at_ms AS newest_broker_batch_ms,
+        bool_or(is_intact AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL)) AS cleaned,
+        min(IF(is_intact AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS first_leader_epoch,
+        max(IF(is_intact AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS last_leader_epoch,
+        max(position + size_bytes) AS end_position,
+        min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from
+    FROM batches
+    GROUP BY section_id
+),
+
+sections AS (
+    SELECT /*+ BROADCAST(file) */
+        section.*,
+        file.path, file.digest, file.dumped_at_ms, file.dump_set,
+        extent.* EXCEPT (section_id),
+        section.kind IN ('log', 'snapshot', 'txnindex') AS is_of_log,
+        section.kind IN ('checkpoint', 'listing', 'manifest') AS is_of_broker,
+        NOT section.dialect <=> {unsupported_dialect} AS supported
+    FROM {dump_sections} section
+    JOIN files file ON file.dump_file_id = section.dump_file_id
+    LEFT JOIN extents extent ON extent.section_id = section.section_id
+),
+-- Sections of which one per file on the broker is read, and what decides between two of them: the greatest rank wins.
+candidates AS (
+    SELECT
+        *,
+        (is_of_log AND replica_log_id IS NOT NULL AND coalesce(dir_kind, 'normal') = 'normal') OR is_of_broker AS competes,
+        struct(
+            struct(
+                supported, coalesce(deep, false) AS deep, coalesce(dumped_at_ms, -1L) AS dumped_at_ms, length, path, -byte_offset AS place
+            ) AS rank,
+            IF(
+                is_of_log,
+                string(segment_base_offset),
+                IF(path RLIKE 'dumped-at[.]txt', string(section_id), regexp_extract(path, '[^/]*\\z', 0))
+            ) AS file,
+            segment_base_offset AS base,
+            last_offset,
+            digest,
+            section_id
+        ) AS candidate
+    FROM sections
+),
+beside_rivals AS (
+    SELECT *, collect_list(candidate) OVER (PARTITION BY cluster, broker, replica_log_id, kind, competes) AS rivals
+    FROM candidates
+),
+judged AS (
+    SELECT
+        *,
+        IF(
+            competes,
+            array_max(filter(
+                rivals,
+                rival -> (
+                    rival.file = candidate.file
+                    AND rival.rank > candidate.rank
+                    AND (is_of_log OR rival.rank.dumped_at_ms > candidate.rank.dumped_at_ms OR rival.digest = digest)
+                ) OR coalesce(
+                    kind = 'log'
+                    AND rival.rank.dumped_at_ms > candidate.rank.dumped_at_ms
+                    AND rival.base < candidate.base
+                    AND rival.last_offset >= candidate.base,
+                    false
+                )
+            )),
+            NULL
+        ) AS better
+    FROM beside_rivals
+)
+
+SELECT
+    section_id, dump_file_id, byte_offset,
+    -- "Dumping ", the path, the line end
+    coalesce(octet_length(dumped_path) + 9L, 0L) AS header_length,
+    path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder,
+    end_reason, supported,
+    better.section_id AS superseded_by,
+    CASE
+        WHEN better IS NULL THEN NULL
+        WHEN better.digest = digest THEN 'same_text'
+        WHEN better.rank.supported AND NOT candidate.rank.supported THEN 'supported_dialect'
+        WHEN better.rank.deep AND NOT candidate.rank.deep THEN 'deep_beats_shallow'
+        WHEN better.rank.dumped_at_ms > candidate.rank.dumped_at_ms THEN 'newer_dump'
+        ELSE 'longer_dump'
+    END AS supersession_reason,
+    supported AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_read,
+    first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, incomplete_from,
+    IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
+    coalesce(cleaned, false) AS shows_cleaning,
+    end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AS tail_intact,
+    dumped_at_ms, dump_set
+FROM judged

@@ -1,0 +1,291 @@
+-- Up to where each replica log may be read, what holds it back there, and how much is held back. The law is eo_audit.model.lso.
+--
+-- rows                producer_history up to marker_role
+-- spans               transaction_spans
+-- producer_snapshots, replica_logs, coverage, clusters: the tables
+-- instances           transaction_instances; without rows nothing is known of transactions that no batch shows
+WITH
+
+-- What may hold the LSO of a log. `first_offset` is the first field, so the least of such structs is the oldest transaction.
+open_spans AS (
+    -- `ProducerStateManager.unreplicatedTxns`: what has ended holds the LSO until its marker is below the high watermark.
+    SELECT /*+ BROADCAST(logs) */
+        spans.replica_log_id,
+        struct(
+            spans.first_offset, spans.producer_id, 'span' AS source, spans.last_epoch AS epoch, spans.last_timestamp_ms,
+            spans.marker_offset, spans.data_section_id AS section_id, spans.data_byte_offset AS byte_offset, spans.data_length AS length
+        ) AS txn
+    FROM {spans} spans
+    JOIN {replica_logs} logs ON logs.replica_log_id = spans.replica_log_id
+    WHERE spans.outcome = 'open' OR spans.marker_offset >= logs.hw
+),
+
+-- The newest snapshot of a log. One that is older than LEO is believed where it speaks of offsets below the first dumped one: no span can
+-- show those. At LEO it knows more than a replay: up to 2.3 a broker forgets producers whose data is gone.
+snapshot_entries AS (
+    SELECT /*+ BROADCAST(logs) */ entry.*, entry.snapshot_offset = logs.leo AS is_newest
+    FROM {producer_snapshots} entry
+    JOIN {replica_logs} logs ON logs.snapshot_section_id = entry.section_id
+    WHERE entry.current_txn_first_offset IS NOT NULL
+        AND (entry.snapshot_offset = logs.leo OR entry.current_txn_first_offset < logs.first_offset)
+),
+open_in_snapshots AS (
+    SELECT
+        replica_log_id,
+        struct(
+            current_txn_first_offset AS first_offset, producer_id, 'snapshot' AS source, producer_epoch AS epoch, last_timestamp_ms,
+            CAST(NULL AS BIGINT) AS marker_offset, section_id, byte_offset, length
+        ) AS txn
+    FROM snapshot_entries
+),
+
+-- Markers that may have closed what an older snapshot calls open.
+closing_markers AS (
+    SELECT
+        rows.replica_log_id,
+        struct(
+            rows.base_offset AS first_offset, rows.producer_id, 'marker' AS source, rows.producer_epoch AS epoch,
+            rows.max_timestamp_ms AS last_timestamp_ms, rows.base_offset AS marker_offset, rows.section_id, rows.byte_offset, rows.length
+        ) AS txn
+    FROM {rows} rows
+    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ replica_log_id, producer_id FROM snapshot_entries WHERE NOT is_newest) told
+        ON told.replica_log_id = rows.replica_log_id AND told.producer_id = rows.producer_id
+    WHERE rows.row_kind = 'marker'
+),
+
+-- Everything that is known of a log's transactions, and what is not known of its text.
+told AS (
+    SELECT replica_log_id, txn, false AS is_broken, NULL AS hole, NULL AS unjudged_at FROM open_spans
+    UNION ALL
+    SELECT replica_log_id, txn, false, NULL, NULL FROM open_in_snapshots
+    UNION ALL
+    SELECT replica_log_id, txn, false, NULL, NULL FROM closing_markers
+    UNION ALL
+    SELECT
+        replica_log_id,
+        NULL,
+        -- Behind any of these an open transaction, or the marker that ended one, may be unseen: then coverage is partial.
+        state IN (
+            'hole', 'unexplained', 'segment_missing', 'head_missing', 'disorder', 'crc_invalid', 'not_judged', 'truncated', 'shallow',
+            'not_supported', 'unordered'
+        ),
+        IF(state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'unordered'), struct(first_offset, last_offset), NULL),
+        IF(state = 'not_judged', first_offset, NULL)
+    FROM {coverage}
+),
+told_of_log AS (
+    SELECT
+        replica_log_id,
+        collect_list(txn) AS transactions,
+        bool_or(is_broken) AS is_broken,
+        collect_list(hole) AS missing,
+        min(unjudged_at) AS unjudged_from
+    FROM told
+    GROUP BY replica_log_id
+),
+
+-- Transactions that the coordinator holds open for a partition, and whose data may lie below the first offset that was dumped: they pin the
+-- LSO to the log start (`UnifiedLog.fetchLastStableOffsetMetadata`), and no batch that is left shows them. A log from offset 0 on hides
+-- nothing, and a snapshot in the dumped part lists all that was open there. Few: one for each partition that a running transaction lists.
+listed_open AS (
+    -- Until CompleteX is written its markers may still be on their way, so PrepareX counts as open.
+    SELECT cluster, instance_id, producer_id, start_ms, inline(transform(partitions, p -> struct(p.topic, p.partition)))
+    FROM {instances}
+    WHERE is_last AND last_status IN ('Ongoing', 'PrepareCommit', 'PrepareAbort')
+),
+hidden_candidates AS (
+    SELECT logs.replica_log_id, logs.first_offset, listed.instance_id, listed.producer_id, listed.start_ms, clusters.skew_ms
+    FROM listed_open listed
+    JOIN {replica_logs} logs
+        ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
+    JOIN {clusters} clusters ON clusters.cluster = listed.cluster
+    WHERE logs.first_offset > 0 AND NOT coalesce(logs.snapshot_offset >= logs.first_offset, false)
+),
+compared_with_rows AS (
+    SELECT /*+ BROADCAST(one) */
+        one.replica_log_id,
+        one.instance_id,
+        one.start_ms,
+        one.skew_ms,
+        rows.row_kind = 'marker' AND rows.base_offset >= one.first_offset AS is_marker,
+        rows.max_timestamp_ms,
+        -- Seen: its instance owns a row here, or its producer id has something open, or a marker that is younger than its start.
+        rows.base_offset >= one.first_offset AND (
+            rows.instance_id <=> one.instance_id
+            OR (
+                rows.producer_id = one.producer_id
+                AND (
+                    rows.span_outcome <=> 'open'
+                    OR (rows.row_kind = 'marker' AND rows.max_timestamp_ms + one.skew_ms >= one.start_ms)
+                )
+            )
+        ) AS is_seen,
+        rows.base_offset < one.first_offset AND rows.instance_id <=> one.instance_id AS is_seen_below
+    FROM {rows} rows
+    JOIN hidden_candidates one ON one.replica_log_id = rows.replica_log_id
+),
+hidden AS (
+    SELECT replica_log_id, bool_or(is_seen_below) AS is_seen_below
+    FROM compared_with_rows
+    GROUP BY replica_log_id, instance_id, start_ms, skew_ms
+    -- Without a marker in the dump, or a start in the entry, nothing says that it began later.
+    HAVING NOT bool_or(is_seen)
+        AND (bool_or(is_seen_below) OR coalesce(start_ms < min(IF(is_marker, max_timestamp_ms, NULL)) + skew_ms, true))
+),
+pinned_logs AS (
+    -- True where its data were seen, below: the LSO is the log start.
+    SELECT replica_log_id, bool_or(is_seen_below) AS pinned FROM hidden GROUP BY replica_log_id
+),
+
+logs AS (
+    SELECT /*+ BROADCAST(told), BROADCAST(pinned) */
+        logs.*,
+        coalesce(told.transactions, array()) AS transactions,
+        told.is_broken,
+        told.missing,
+        told.unjudged_from,
+        pinned.pinned,
+        coalesce(logs.snapshot_offset = logs.leo, false) AS by_snapshot
+    FROM {replica_logs} logs
+    LEFT JOIN told_of_log told ON told.replica_log_id = logs.replica_log_id
+    LEFT JOIN pinned_logs pinned ON pinned.replica_log_id = logs.replica_log_id
+),
+by_source AS (
+    SELECT
+        *,
+        filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NULL) AS of_spans,
+        filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NOT NULL) AS unreplicated,
+        filter(transactions, t -> t.source = 'snapshot') AS of_snapshot,
+        filter(transactions, t -> t.source = 'marker') AS markers
+    FROM logs
+),
+opened AS (
+    SELECT
+        *,
+        IF(
+            by_snapshot,
+            -- A snapshot only knows that a transaction is open, its span knows its first batch.
+            transform(
+                of_snapshot,
+                t -> coalesce(get(filter(of_spans, s -> s.producer_id = t.producer_id AND s.first_offset = t.first_offset), 0), t)
+            ),
+            array_sort(concat(
+                of_spans,
+                filter(
+                    of_snapshot,
+                    t -> NOT exists(markers, m -> m.producer_id = t.producer_id AND m.marker_offset >= snapshot_offset)
+                )
+            ))
+        ) AS open_now
+    FROM by_source
+),
+-- `UnifiedLog.maybeIncrementFirstUnstableOffset`: retention does not wait for open transactions, so one may begin below the log start;
+-- then the log start itself is the first unstable offset.
+shown AS (
+    SELECT
+        *,
+        array_min(open_now) AS blocker,
+        IF(
+            size(open_now) + size(unreplicated) > 0,
+            least(hw, greatest(array_min(concat(open_now, unreplicated)).first_offset, log_start)),
+            hw
+        ) AS shown_lso,
+        IF(size(open_now) > 0, least(leo, greatest(array_min(open_now).first_offset, log_start)), leo) AS shown_lso_if_hw_is_leo
+    FROM opened
+),
+-- What may be believed of that. `pinned` is null where nothing older can be open, false where it may be: then only a snapshot at LEO tells,
+-- or an LSO that lies at the log start already and cannot be lower.
+believed AS (
+    SELECT
+        *,
+        coalesce(pinned, false) AS is_held,
+        NOT supported
+            OR coalesce(size(unordered_before) > 0 AND NOT (by_snapshot AND shown_lso >= first_offset), false)
+            OR coalesce(NOT by_snapshot AND NOT pinned AND shown_lso > log_start, false) AS is_unknown
+    FROM shown
+),
+stable AS (
+    SELECT
+        *,
+        CASE WHEN is_unknown THEN NULL WHEN is_held THEN least(hw, log_start) ELSE shown_lso END AS lso,
+        CASE WHEN is_unknown THEN NULL WHEN is_held THEN log_start ELSE shown_lso_if_hw_is_leo END AS lso_if_hw_is_leo
+    FROM believed
+),
+
+-- Most logs hold nothing back: batches are counted for those only that do.
+held_rows AS (
+    SELECT /*+ BROADCAST(stuck) */
+        rows.replica_log_id,
+        rows.base_offset,
+        rows.instance_id,
+        rows.producer_id,
+        stuck.blocker,
+        coalesce(rows.count, rows.last_offset - rows.base_offset + 1) AS records,
+        rows.base_offset >= stuck.lso AND rows.last_offset < stuck.hw AS is_behind,
+        truth(rows.row_kind, rows.is_transactional, rows.instance_decision, rows.judged, rows.span_outcome) AS truth,
+        -- The client gives data its time (CreateTime); markers, LogAppendTime and batches of internal topics have the broker's.
+        IF(
+            rows.judged AND (rows.row_kind = 'marker' OR rows.timestamp_type = 'LogAppendTime' OR stuck.is_internal),
+            rows.max_timestamp_ms,
+            NULL
+        ) AS broker_ms
+    FROM {rows} rows
+    JOIN (SELECT replica_log_id, lso, hw, blocker, is_internal FROM stable WHERE lso < hw) stuck
+        ON stuck.replica_log_id = rows.replica_log_id
+),
+held_back AS (
+    SELECT
+        replica_log_id,
+        sum(IF(is_behind AND truth IN ('committed', 'aborted', 'plain'), records, 0L)) AS records,
+        sum(IF(is_behind AND truth IN ('committed', 'plain'), records, 0L)) AS committed_records,
+        max(IF(is_behind AND producer_id = blocker.producer_id AND base_offset = blocker.first_offset, instance_id, NULL)) AS instance_id,
+        -- Brokers' clocks on both sides of the first open offset bound the age of what is open; the client's own time proves nothing.
+        max(IF(base_offset < blocker.first_offset, broker_ms, NULL)) AS began_after_ms,
+        min(IF(base_offset >= blocker.first_offset, broker_ms, NULL)) AS open_by_ms
+    FROM held_rows
+    GROUP BY replica_log_id
+)
+
+SELECT /*+ BROADCAST(held), BROADCAST(clusters) */
+    stable.replica_log_id, stable.cluster, stable.broker, stable.topic, stable.partition,
+    stable.log_start, stable.log_start_source, stable.hw, stable.hw_source, stable.leo, stable.last_leader_epoch,
+    stable.lso,
+    stable.lso_if_hw_is_leo,
+    CASE
+        WHEN stable.lso IS NULL THEN NULL WHEN stable.by_snapshot THEN 'snapshot' WHEN stable.is_held THEN 'coordinator' ELSE 'replay'
+    END AS lso_source,
+    clusters.as_of_ms, clusters.as_of_source,
+    stable.blocker.producer_id AS blocker_producer_id,
+    stable.blocker.epoch AS blocker_epoch,
+    stable.blocker.first_offset AS blocker_first_offset,
+    stable.blocker.last_timestamp_ms AS blocker_last_timestamp_ms,
+    held.began_after_ms AS blocker_began_after_ms,
+    held.open_by_ms AS blocker_open_by_ms,
+    held.instance_id AS blocker_instance_id,
+    stable.blocker.section_id AS blocker_section_id,
+    stable.blocker.byte_offset AS blocker_byte_offset,
+    stable.blocker.length AS blocker_length,
+    size(array_distinct(transform(stable.open_now, t -> t.producer_id))) AS open_transactions,
+    coalesce(stable.hw - stable.lso, 0L) AS held_back_offsets,
+    coalesce(held.records, 0L) AS held_back_records,
+    coalesce(held.committed_records, 0L) AS held_back_committed_records,
+    stable.index_state, stable.index_may_lag,
+    -- Behind the last segment whose index nobody knows.
+    coalesce(
+        array_max(transform(
+            filter(stable.segments, s -> array_contains(stable.unknown_indexes, s.base_offset)),
+            s -> s.end_offset
+        )),
+        0L
+    ) AS index_known_from,
+    stable.snapshot_offset,
+    CASE
+        WHEN NOT stable.supported THEN 'none' WHEN coalesce(stable.is_broken, false) OR NOT stable.whole THEN 'partial' ELSE 'full'
+    END AS coverage,
+    stable.tail_intact, stable.compacted, stable.uncleaned_from, stable.is_internal, stable.newest_broker_clock_ms,
+    stable.first_offset, stable.segments, stable.unknown_indexes,
+    coalesce(stable.missing, array()) AS holes,
+    stable.unjudged_from
+FROM stable
+LEFT JOIN held_back held ON held.replica_log_id = stable.replica_log_id
+LEFT JOIN {clusters} clusters ON clusters.cluster = stable.cluster

@@ -1,0 +1,56 @@
+-- Per cluster: whether its coordinator logs were dumped from the first entry to the last, so that a producer without entries has no
+-- transaction, and until when that is so.
+--
+-- coordinator_history   the table
+-- coordinator_logs      what `reach.coordinator_logs` returns
+-- clusters              the table
+-- cut_logs              what `cut_logs.cut_logs` returns
+WITH
+
+entries AS (
+    SELECT /*+ BROADCAST(cuts) */
+        entries.cluster,
+        entries.log_contiguous,
+        entries.tail_known AND NOT coalesce(cuts.is_cut, false) AS to_the_end
+    FROM {coordinator_history} entries
+    LEFT JOIN {cut_logs} cuts ON cuts.coordinator_log_id = entries.replica_log_id
+),
+told AS (
+    SELECT cluster, bool_and(log_contiguous AND to_the_end) AS contiguous, bool_and(to_the_end) AS to_the_end
+    FROM entries
+    GROUP BY cluster
+),
+
+-- The partitions of one broker are dumped one right after the other; the newest entry of any of them tells of all.
+of_brokers AS (
+    SELECT cluster, max(told_until_ms) AS until_ms FROM {coordinator_logs} GROUP BY cluster, coordinator_broker
+),
+until AS (
+    SELECT cluster, min(until_ms) AS whole_until_ms FROM of_brokers GROUP BY cluster
+),
+
+-- Brokers that stopped when all coordinator logs had ended as they were dumped.
+longest AS (
+    SELECT cluster, max_by(struct(stopped_with AS brokers, is_empty), end_offset) AS longest
+    FROM {coordinator_logs}
+    GROUP BY cluster, partition
+),
+stopped AS (
+    SELECT
+        cluster,
+        collect_list(IF(longest.is_empty AND longest.brokers IS NULL, NULL, coalesce(longest.brokers, array()))) AS stopped
+    FROM longest
+    GROUP BY cluster
+)
+
+SELECT
+    clusters.cluster,
+    clusters.coordinator_complete AND coalesce(told.contiguous, true) AS whole,
+    until.whole_until_ms,
+    aggregate(stopped.stopped, get(stopped.stopped, 0), (one, other) -> array_intersect(one, other)) AS whole_stopped_with,
+    -- Nothing is missing but what the cleaner took: it leaves the newest entry of each id.
+    clusters.coordinator_complete AND NOT coalesce(told.contiguous, true) AND told.to_the_end AS only_cleaned
+FROM {clusters} clusters
+LEFT JOIN told ON told.cluster = clusters.cluster
+LEFT JOIN until ON until.cluster = clusters.cluster
+LEFT JOIN stopped ON stopped.cluster = clusters.cluster
