@@ -17,6 +17,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from threading import Lock
+from weakref import WeakSet
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -35,7 +36,7 @@ _READ = re.compile(r"(?<!DISTINCT )\b(FROM|JOIN)(\s+)(?:\{(\w+)\}|(\w+)\b)(\s+(?
 # analyzer (a whole audit of 8 KB with 1, 2, 3 and 5: 43, 39, 36, 39 CPU seconds on a loaded machine; the column API before 33).
 _DEPTH = 3
 _NUMBERS = count()  # of runs: each has views of its own
-_KNOWN: set[int] = set()  # sessions that know the functions, by the id of their Java object
+_TAUGHT: WeakSet[SparkSession] = WeakSet()  # sessions that know the functions
 _LEARNING = Lock()
 _looked_for: list[tuple[str, str]] = []
 
@@ -215,8 +216,8 @@ def own_texts(history: str) -> list[tuple[str | None, str]]:
 def _teach(session: SparkSession) -> None:
     """Let a session know the functions, once."""
     with _LEARNING:
-        if id(session._jsparkSession) not in _KNOWN:
+        if session not in _TAUGHT:
             for statement in _text("functions").split(";\n"):
                 if statement.strip():
                     session.sql(statement)
-            _KNOWN.add(id(session._jsparkSession))
+            _TAUGHT.add(session)
