@@ -53,8 +53,7 @@ def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int |
     last = context.unfinished(log.cluster, producer_id)
     start = last.maybe("start_ms") if last is not None and context.lists(log, producer_id) else None
     if start is not None and start >= 0:
-        of_log = log.cluster, last.maybe("replica_log_id") if last is not None else None
-        there, surely = context.coordinator_now(*of_log) or now, context.coordinator_now_at_least(*of_log) or now
+        there, surely = _seen_open(log, context, now, coordinator=last.maybe("replica_log_id") if last is not None else None)
         return Age(max(0, there - start), "coordinator", max(0, there - start), surely_ms=max(0, surely - start))
     # Without the coordinator's start only what brokers wrote around the first open offset bounds the age, from both sides.
     numbers, blocker = log.numbers, log.numbers.maybe("blocker_first_offset")
@@ -69,6 +68,20 @@ def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int |
     if at_least is not None and (told is None or told <= at_least):
         return Age(at_least, "broker_clock", at_least, at_most)
     return Age(told, "record_time" if told is not None else None, at_least, at_most)
+
+
+def _seen_open(log: "Log", context: "Context", now: int, *, coordinator: int | None) -> tuple[int, int]:
+    """When a transaction that a log of the coordinator holds open was last seen so, as well as anybody tells and at the earliest, in ms."""
+    there = context.coordinator_now(log.cluster, coordinator) or now
+    surely = context.coordinator_now_at_least(log.cluster, coordinator) or now
+    of_coordinator = context.logs.get(coordinator) if coordinator is not None else None
+    if of_coordinator is None or of_coordinator.ends_here:
+        return there, surely
+    # What the coordinator's dump lacks at its end may hold the decision. That the partition has no marker was seen when it was dumped, by
+    # its own broker's clock, which may be another's.
+    dumped = context.dumped_at_ms.get(log.log_id, now)
+    apart = 0 if of_coordinator.broker == log.broker else context.farthest_ms.get(log.cluster, 0)
+    return min(there, dumped), max(min(surely, dumped - apart), of_coordinator.newest_ms)
 
 
 def frees_at_ms(last: Row | None, cluster: Row) -> int | None:

@@ -122,6 +122,8 @@ class Tables:
         ends: Rows = {"log_start": 0, "hw": leo, "hw_source": "checkpoint", "leo": leo, "lso": leo, "lso_if_hw_is_leo": leo}
         numbers = {**ends, "index_state": "dumped", "coverage": "full", "tail_intact": True, **own}
         self._add("visibility", {**where, **numbers, "blocker_section_id": section, "blocker_length": LINE})
+        if "dumped_at_ms" in own:
+            self._add("replica_logs", {**where, "dumped_at_ms": own["dumped_at_ms"]})
 
 
 def _fate(span: Rows, rows: Mapping[str, list[Rows]], cluster: Rows) -> Rows:
