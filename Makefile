@@ -1,4 +1,4 @@
-# make demo, make test: all set-up happens by itself, once. Needed on the machine: make, Python 3.11 or 3.12, Java 17 or newer.
+# make demo, make test: all set-up happens by itself, once. Needed on the machine: make, Python 3.11 or 3.12, Java 17 to 22.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -78,8 +78,8 @@ clean: ## remove what runs and tests leave behind (not .venv, not the jars)
 java:
 	@java=java; if [ -n "$$JAVA_HOME" ]; then java="$$JAVA_HOME/bin/java"; fi; \
 	found=$$("$$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1); \
-	if [ "$${found:-0}" -lt 17 ]; then \
-	  echo "eo-audit needs Java 17 or newer (Spark runs on it), and '$$java' is $${found:+Java }$${found:-not there}: install a JDK 17, or point JAVA_HOME at one." >&2; exit 1; \
+	if [ "$${found:-0}" -lt 17 ] || [ "$$found" -gt 22 ]; then \
+	  echo "eo-audit needs Java 17 to 22 (Spark runs on it), and '$$java' is $${found:+Java }$${found:-not there}: install a JDK 17, or point JAVA_HOME at one." >&2; exit 1; \
 	fi
 
 # uv installs three times faster than pip; where it cannot reach the packages (a mirror that only pip knows), pip does it.

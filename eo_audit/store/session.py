@@ -36,6 +36,8 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 OLDEST_JAVA = 17
+# The Hadoop 3.4 of this Spark asks `Subject.getSubject` whose files it opens, which Java 23 and newer refuse (JEP 486).
+NEWEST_JAVA = 22
 # Else a thread of Spark dies alone, of those that hand tasks out, and the job waits for ever.
 _ENDS_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 _WITHOUT_MEMORY = 3  # with which Java then ends
@@ -52,7 +54,7 @@ def session(config: Config, *, input_bytes: int | None = None, notice: Callable[
         notice: hears what is fetched before the first session of a user.
 
     Raises:
-        ConfigurationError: no Java, a Java that is too old, or Java that does not start, or no jars of Delta.
+        ConfigurationError: no Java, one that is too old or too new, or Java that does not start, or no jars of Delta.
     """
     if config.mode == "cluster" or submitted():
         return _submitted(config)
@@ -184,14 +186,15 @@ def require_java() -> str:
     """Version of the Java that Spark will start.
 
     Raises:
-        ConfigurationError: there is none, or it is older than Spark needs.
+        ConfigurationError: there is none, or it is older or newer than Spark can use.
     """
     java = _java()
     # A home without a `release` file is rare (a stripped image): only then is a process started to ask.
     version = _release(java) or _asked(java)
     major = re.match(r"(?:1\.)?(\d+)", version)
-    if major is None or int(major.group(1)) < OLDEST_JAVA:
-        raise ConfigurationError(f"Spark needs Java {OLDEST_JAVA} or newer, but {java} is Java {version}: set JAVA_HOME to a newer one")
+    if major is None or not OLDEST_JAVA <= int(major.group(1)) <= NEWEST_JAVA:
+        needed = f"Java {OLDEST_JAVA} to {NEWEST_JAVA}"
+        raise ConfigurationError(f"Spark needs {needed}, but {java} is Java {version}: set JAVA_HOME to one of those")
     return version
 
 
@@ -200,7 +203,7 @@ def _java() -> Path:
     found = shutil.which(str(Path(home, "bin", "java"))) if home else shutil.which("java")
     if found is None:
         where = f"JAVA_HOME={home} holds none" if home else "there is none on the PATH"
-        raise ConfigurationError(f"Spark needs Java {OLDEST_JAVA} or newer, and {where}: install it or set JAVA_HOME")
+        raise ConfigurationError(f"Spark needs Java {OLDEST_JAVA} to {NEWEST_JAVA}, and {where}: install it or set JAVA_HOME")
     return Path(found)
 
 

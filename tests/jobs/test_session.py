@@ -1,5 +1,6 @@
-"""The session: Delta works, one clear sentence when Java is missing or too old."""
+"""The session: Delta works, one clear sentence when Java is missing, too old or too new."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def test_the_clock_of_the_session_is_utc(spark: SparkSession) -> None:
 
 def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(ConfigurationError, match="needs Java 17 or newer, and JAVA_HOME="):
+    with pytest.raises(ConfigurationError, match="needs Java 17 to 22, and JAVA_HOME="):
         session.require_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -30,13 +31,14 @@ def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         session.require_java()
 
 
-def test_an_old_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["1.8.0_412", "11.0.2", "23", "25.0.3"])
+def test_a_java_that_spark_cannot_use_is_one_sentence(version: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_412\"' >&2\n")
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(ConfigurationError, match=r"is Java 1\.8\.0_412"):
+    with pytest.raises(ConfigurationError, match=f"Java 17 to 22, but .* is Java {re.escape(version)}"):
         session.require_java()
 
 
