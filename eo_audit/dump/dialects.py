@@ -11,41 +11,41 @@ UNSUPPORTED = "0.11-2.1"
 LONGEST_LINE = 1024  # bytes: no batch line, preamble line or beginning of a record line is longer
 
 # Digits beyond a field's width are no line of the tool's: they cannot stand in a table either.
-_LONG, _INT, _SHORT, _U32 = 1 << 63, 1 << 31, 1 << 15, 1 << 32
+LONG_BOUND, INT_BOUND, SHORT_BOUND, _U32 = 1 << 63, 1 << 31, 1 << 15, 1 << 32
 
 
-def _as_printed(pattern: bytes) -> re.Pattern[bytes]:
+def as_printed(pattern: bytes) -> re.Pattern[bytes]:
     """The pattern compiled, with each `\\d{1,n}` in it as Java prints a number: without zeros before it, and no `-0`."""
     return re.compile(
         re.sub(rb"(-\?)?\\d\{1,(\d+)\}", lambda found: rb"(?:0|%s[1-9]\d{0,%d})" % (found[1] or b"", int(found[2]) - 1), pattern)
     )
 
 
-_CODEC = rb"(NONE|GZIP|SNAPPY|LZ4|ZSTD|none|gzip|snappy|lz4|zstd)"
-_TS = rb"(CreateTime|LogAppendTime|NoTimestampType): (-?\d{1,19})"
+CODEC = rb"(NONE|GZIP|SNAPPY|LZ4|ZSTD|none|gzip|snappy|lz4|zstd)"
+TIMESTAMP = rb"(CreateTime|LogAppendTime|NoTimestampType): (-?\d{1,19})"
 # DumpLogSegments.printBatchLevel, magic 2, from 2.2 on; `deleteHorizonMs` since 3.2 (KIP-534, printed as a Java OptionalLong).
-_BATCH = _as_printed(
+_BATCH = as_printed(
     rb"baseOffset: (-?\d{1,19}) lastOffset: (-?\d{1,19}) count: (-?\d{1,10}) baseSequence: (-?\d{1,10}) lastSequence: (-?\d{1,10})"
     rb" producerId: (-?\d{1,19}) producerEpoch: (-?\d{1,5}) partitionLeaderEpoch: (-?\d{1,10}) isTransactional: (true|false)"
     rb" isControl: (true|false)(?: (deleteHorizonMs): OptionalLong(?:\.empty|\[(-?\d{1,19})\]))? position: (\d{1,19}) "
-    + _TS
+    + TIMESTAMP
     + rb" size: (\d{1,10}) magic: ([2-9]) compresscodec: "
-    + _CODEC
+    + CODEC
     + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
 # Magic 0 and 1: what was converted, or written before 0.11, and still lies on a disk.
-_LEGACY_BATCH = _as_printed(
+_LEGACY_BATCH = as_printed(
     rb"offset: (-?\d{1,19}) position: (\d{1,19}) "
-    + _TS
+    + TIMESTAMP
     + rb" size: (\d{1,10}) magic: ([01]) compresscodec: "
-    + _CODEC
+    + CODEC
     + rb" crc: (\d{1,10}) isvalid: (true|false)(\r?)(?=\n|\Z)"
 )
 # Three spellings: `keysize` up to 2.7, the superset line of 2.8 (which 3.0 took back), `keySize` since 3.0. In 3.0 to 4.2 a stray `}`
 # stands behind the crc of a legacy record.
-_RECORD = _as_printed(
+_RECORD = as_printed(
     rb"\| offset: (-?\d{1,19}) (?:isValid: (?:true|false) crc: (?:null|\d{1,10}) keySize: (-?\d{1,10}) valueSize: (-?\d{1,10}) )?"
-    + _TS
+    + TIMESTAMP
     + rb"(?: baseOffset: -?\d{1,19} lastOffset: -?\d{1,19} baseSequence: -?\d{1,10} lastSequence: -?\d{1,10} producerEpoch: -?\d{1,5}"
     rb" partitionLeaderEpoch: -?\d{1,10} batchSize: \d{1,10} magic: \d compressType: \w{1,8} position: \d{1,19})?"
     rb"(?: (key)[sS]ize: (-?\d{1,10}) value[sS]ize: (-?\d{1,10}))?"
@@ -59,7 +59,7 @@ OLD_LINE = re.compile(
 """A batch or record line of a dump tool before 2.2: `isvalid` stands before the sizes."""
 
 # Told apart from facts, but not kept: the one word that matters is `Log`, which 3.3 put in front (`dialect`).
-PREAMBLE = _as_printed(
+PREAMBLE = as_printed(
     rb"(?:(?P<log>Log )?[sS]tarting offset: -?\d{1,19}|KRaft bootstrap snapshot|Snapshot end offset: -?\d{1,19}, epoch: -?\d{1,10}"
     rb"|kafka\.serializer\.\w{1,16}Decoder is deprecated\. [^\n]{1,200})\r?(?=\n|\Z)"
 )
@@ -67,7 +67,7 @@ PREAMBLE = _as_printed(
 # of a line that was cut, with another dump right behind it: a broker's folders are called by partitions, which have no spaces.
 DUMPING = re.compile(rb"Dumping (?![^\r\n\0]*Dumping )([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
 
-CONTROL = _as_printed(
+CONTROL = as_printed(
     # A coordinator's epoch is its leader epoch; only an operator may give another one (`kafka-transactions.sh abort --coordinator-epoch`).
     rb" (?:endTxnMarker: (?P<marker>COMMIT(?! coordinatorEpoch: -)|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})"
     rb"|(?P<name>SnapshotHeader|SnapshotFooter|KRaftVersion|KRaftVoters|LeaderChange):? \{[^\n]*\}"
@@ -134,18 +134,18 @@ def _in_range(line: BatchLine) -> bool:
     # The regular expressions bound digits, not values: 19 digits may be more than a long. One chain, without a tuple or a call: this is
     # asked twice of each line that only the careful reader reads, and took 5 % of its time.
     return (
-        -_LONG <= line.base_offset < _LONG
-        and -_LONG <= line.last_offset < _LONG
-        and -_LONG <= (line.producer_id or 0) < _LONG
-        and -_LONG <= (line.delete_horizon_ms or 0) < _LONG
-        and -_LONG <= line.position < _LONG
-        and -_LONG <= line.max_timestamp_ms < _LONG
-        and -_INT <= (line.record_count or 0) < _INT
-        and -_INT <= (line.base_sequence or 0) < _INT
-        and -_INT <= (line.last_sequence or 0) < _INT
-        and -_INT <= (line.partition_leader_epoch or 0) < _INT
-        and -_INT <= line.size_bytes < _INT
-        and -_SHORT <= (line.producer_epoch or 0) < _SHORT
+        -LONG_BOUND <= line.base_offset < LONG_BOUND
+        and -LONG_BOUND <= line.last_offset < LONG_BOUND
+        and -LONG_BOUND <= (line.producer_id or 0) < LONG_BOUND
+        and -LONG_BOUND <= (line.delete_horizon_ms or 0) < LONG_BOUND
+        and -LONG_BOUND <= line.position < LONG_BOUND
+        and -LONG_BOUND <= line.max_timestamp_ms < LONG_BOUND
+        and -INT_BOUND <= (line.record_count or 0) < INT_BOUND
+        and -INT_BOUND <= (line.base_sequence or 0) < INT_BOUND
+        and -INT_BOUND <= (line.last_sequence or 0) < INT_BOUND
+        and -INT_BOUND <= (line.partition_leader_epoch or 0) < INT_BOUND
+        and -INT_BOUND <= line.size_bytes < INT_BOUND
+        and -SHORT_BOUND <= (line.producer_epoch or 0) < SHORT_BOUND
         and line.crc < _U32
     )
 
@@ -158,7 +158,12 @@ def batch_line(text: bytes, at: int) -> BatchLine | None:
         line = _legacy_batch(match)
     else:
         return None
-    return line if _in_range(line) and _agrees_with_itself(line) else None
+    return line if is_sound(line) else None
+
+
+def is_sound(line: BatchLine) -> bool:
+    """Do the numbers of a batch line fit Kafka's fields, and each other?"""
+    return _in_range(line) and _agrees_with_itself(line)
 
 
 def _agrees_with_itself(line: BatchLine) -> bool:
@@ -237,8 +242,10 @@ def record_line(text: bytes, at: int) -> RecordLine | None:
         return None
     sizes = int(key or super_key), int(value or super_value)
     number = None if sequence is None else int(sequence)
-    fits = -_LONG <= int(offset) < _LONG and -_LONG <= int(timestamp) < _LONG and -_INT <= (number or 0) < _INT
-    if not (fits and -_INT <= sizes[0] < _INT and -_INT <= sizes[1] < _INT):
+    fits = (
+        -LONG_BOUND <= int(offset) < LONG_BOUND and -LONG_BOUND <= int(timestamp) < LONG_BOUND and -INT_BOUND <= (number or 0) < INT_BOUND
+    )
+    if not (fits and -INT_BOUND <= sizes[0] < INT_BOUND and -INT_BOUND <= sizes[1] < INT_BOUND):
         return None
     # The spelling of `keysize` is the one thing in which the record lines of 2.2 and 3.0 differ.
     style = "2.8" if super_key is not None else "2.2" if match.group(0).find(b" keysize: ") > 0 else "3.0"

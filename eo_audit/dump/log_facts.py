@@ -58,7 +58,7 @@ def batch_row(group: Group, section: Section, base: int) -> Row:
         "crc": line.crc,
         "crc_valid": line.crc_valid,
         "payload_verified": group.verified,
-    }
+    } | dict.fromkeys(group.unprinted)
 
 
 def record_row(record: Record, group: Group, section: Section, base: int) -> Row:

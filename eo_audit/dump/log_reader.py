@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 
-from eo_audit.dump.dialects import DUMPING, OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line
+from eo_audit.dump.dialects import DUMPING, PREAMBLE, BatchLine, batch_line
+from eo_audit.dump.flat_lines import FLAT
+from eo_audit.dump.flat_reader import FlatReader
 from eo_audit.dump.framing import Failure, Group, whole_message
 from eo_audit.dump.kernel_reader import FastPath
 from eo_audit.dump.log_ahead import read_group
 from eo_audit.dump.log_closing import starts_section
 from eo_audit.dump.log_doubt import Lines, Lost, first_believed
 from eo_audit.dump.log_least import LARGEST_PAYLOAD, fragment, odd_text
-from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE, Progress
+from eo_audit.dump.log_progress import LONGEST_UNREAD_LINE
 from eo_audit.dump.log_resync import broken_behind, may_begin, next_beginning, read_up_to
 from eo_audit.dump.log_sections import (
     kind_without_path,
@@ -17,7 +19,6 @@ from eo_audit.dump.log_sections import (
     looks_like_log,
     new_section,
     profile,
-    unsupported,
     went_on,
 )
 from eo_audit.dump.log_state import Damage, FileContext, Section, State
@@ -28,7 +29,7 @@ from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Reader(Progress):
+class Reader(FlatReader):
     """Reads the elements of a window one by one, the fast path's runs of them at once."""
 
     def __init__(self, window: Window, context: FileContext, *, base: int, state: State, fast: bool = True) -> None:
@@ -70,9 +71,9 @@ class Reader(Progress):
         if self.mid_line:
             return self._skip(at, self.unread_reason or "unknown_line")
         section = self.section
-        # Once known, the whole section is left unread: its lines would be taken for others.
-        if section is not None and section.dialect == UNSUPPORTED:
-            return self._skip(at, "unsupported_dialect")
+        # Its lines would be taken for others.
+        if section is not None and section.left is not None:
+            return self._skip(at, section.left)
         if self.damage is not None:
             return self._lost_line(at, self.damage)
         if section is None and self.base + at == 0 and self._byte_order_mark():
@@ -226,7 +227,7 @@ class Reader(Progress):
 
     def _log_line(self, at: int, section: Section) -> int:
         text = self.window.text
-        if line := batch_line(text, at):
+        if (line := batch_line(text, at)) and section.dialect != FLAT:
             if not self.window.is_within(line.position):
                 self._lose(at, Failure.AMBIGUOUS.value)
                 return at
@@ -237,15 +238,16 @@ class Reader(Progress):
             return at
         if found := PREAMBLE.match(text, at):
             return self._preamble(at, section, found["log"] is not None if b"tarting offset" in found[0] else None)
-        if text.startswith(b"| offset: ", at):
+        if text.startswith(b"| offset: ", at) and section.dialect != FLAT:
             # Records stand behind their batch line: this one's is missing, or it is in a payload.
             self._lose(at, "orphan_record")
             return at
-        if section.dialect is None and OLD_LINE.match(text, at):
-            self._turn()
-            self.section = unsupported(section)
-            return at
-        return self._message(at, section) or self._unknown(at)
+        if (read := self._old_line(at, section)) is not None:
+            return read
+        found_message = self._message(at, section)
+        if section.dialect == FLAT and found_message is None and text[at : at + 2].strip(b"\r\n"):
+            return self._leave(at, section, "unknown_line")
+        return found_message or self._unknown(at)
 
     def _preamble(self, at: int, section: Section, log_starting: bool | None) -> int:
         behind = self.window.after_line(at)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from eo_audit.dump.decoders import Decoded, coordinator_records
-from eo_audit.dump.dialects import OLD_LINE, PREAMBLE, UNSUPPORTED, BatchLine, batch_line, dialect, record_line
+from eo_audit.dump.dialects import OLD_LINE, PREAMBLE, BatchLine, batch_line, dialect, record_line
+from eo_audit.dump.flat_lines import FLAT
 from eo_audit.dump.framing import Group, Profile
 from eo_audit.dump.identity import Identity, identify, section_id
 from eo_audit.dump.log_closing import is_contradicted
@@ -110,9 +111,13 @@ def _decoder(group: Group) -> str | None:
     return None
 
 
-def unsupported(section: Section) -> Section:
-    """A section printed by a tool before 2.2."""
-    return replace(section, dialect=UNSUPPORTED)
+def learned_flat(section: Section, group: Group) -> Section:
+    """The section of a flat dump after one more batch."""
+    shown = section.payload_printed
+    if shown is None:
+        shown = next((record.ending.printed for record in group.records if record.ending.printed is not None), None)
+    decoder = section.decoder or _decoder(group)
+    return replace(section, dialect=FLAT, deep=True, payload_printed=shown, decoder=decoder)
 
 
 def heard(section: Section, message: Message) -> Section:

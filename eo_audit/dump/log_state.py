@@ -46,7 +46,10 @@ class FileContext:
 
 @dataclass(frozen=True)
 class Section:
-    """The dump section in force, with what its text has shown so far (None: not shown yet)."""
+    """The dump section in force, with what its text has shown so far (None: not shown yet).
+
+    `left`: why all that comes is left unread, to the end of the file.
+    """
 
     section_id: int
     byte_offset: int
@@ -59,6 +62,7 @@ class Section:
     log_starting: bool | None = None
     invalid_tail_bytes: int | None = None
     end_reason: str | None = None
+    left: str | None = None
 
 
 @dataclass(frozen=True)
