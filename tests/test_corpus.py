@@ -24,7 +24,9 @@ from tests.support.without_payloads import copy_without_payloads
 CORPUS = Path(__file__).parent / "data" / "corpus"
 INPUTS = sorted(path for path in (CORPUS / "dumps").iterdir() if path.is_dir())
 PAYLOAD_RULES = ("P12", "I06")
-OLD_TOOLS = ("@0.11.0.3", "@1.1.1", "@2.0.1")  # dialects before 2.2: named, and nothing of them lost, but not read yet
+# Two dumps hold a partition that their tool could not read at all: it knows no zstd.
+TOO_OLD = ("compressed@0.11.0.3", "compressed@2.0.1")
+OLD_TOOLS = ("@0.11.0.3", "@1.1.1", "@2.0.1")  # they print neither checksums nor leader epochs
 SAME = ("found", "lso_equal", "hw_equal", "visible_equal", "causes_right")
 
 
@@ -74,7 +76,7 @@ def test_the_audit_says_what_happened(results: Results, score: ModuleType) -> No
     only = {rule.code for rule in RULES}
     total, notes = Counter(), []
     for path in INPUTS:
-        if not path.name.endswith(OLD_TOOLS):
+        if path.name not in TOO_OLD:
             findings = [f for f in of(results.findings, path.name) if f["rule"] in only]
             partitions, transactions = (of(results.verdict[name], path.name) for name in ("partitions", "transactions"))
             counts, said = score.score_input(truth_of(path), findings, partitions, transactions, of(visible, path.name), only)
@@ -86,13 +88,12 @@ def test_the_audit_says_what_happened(results: Results, score: ModuleType) -> No
     assert (total["false"], total["broken"]) == (0, 0)
 
 
-def test_dumps_of_old_tools_are_unknown_and_never_pass(results: Results) -> None:
+def test_what_old_tools_do_not_print_is_unknown_and_never_passes(results: Results) -> None:
     old = [path.name for path in INPUTS if path.name.endswith(OLD_TOOLS)]
     dialects = {row["dialect"] for row in results.rows("dump_sections", kind="log") if row["cluster"] in old}
-    assert dialects == {"0.11-2.1", None}, "None: the tool died before its first line"
+    assert dialects == {"0.11", None}, "None: the tool died before its first line"
     assert not [f for f in results.findings if f["cluster"] in old and f["severity"] != "info"]
-    told = results.verdict["rules"]["P04"]
-    assert "2.2" in f"{told['unknown_why']} {told['bring']}"
+    assert {row["cluster"] for row in results.rows("coverage", state="no_checksums")} == set(old)
 
 
 def test_every_byte_has_one_owner(results: Results) -> None:

@@ -1,10 +1,11 @@
 """A batch of a flat dump: record lines of one position, delimited by their lengths and by what can follow them.
 
 There is no chain of sizes here as in later dumps. What keeps the text of a record from passing for lines of the tool: key and value are
-delimited by their exact sizes, and offsets and positions go up. Header keys with a line feed may still pretend records where the log has
-none behind them; the text itself cannot tell (docs/reliability.md).
+delimited by their exact sizes, offsets and positions go up, no offset stands twice, and an uncompressed batch is no larger than what it
+shows. What header keys with a line feed can still pretend is named in docs/reliability.md.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -12,14 +13,28 @@ import numpy as np
 
 from eo_audit.dump.dialects import DUMPING
 from eo_audit.dump.flat_lines import UNPRINTED, UNPRINTED_OF_LEGACY, FlatLine, batch_of, flat_line
-from eo_audit.dump.framing import HEADERS_SEARCHED, LARGEST_RECORD, Failure, Group, Profile, Record, message_at
+from eo_audit.dump.framing import (
+    BATCH_OVERHEAD,
+    HEADERS_SEARCHED,
+    LARGEST_RECORD,
+    Failure,
+    Group,
+    Profile,
+    Record,
+    least_size,
+    message_at,
+)
 from eo_audit.dump.log_closing import starts_section
 from eo_audit.dump.log_ends import ends_of
-from eo_audit.dump.log_records import Ending, Proof, Rules, cut_by_exception, endings
+from eo_audit.dump.log_records import Ending, Rules, cut_by_exception, endings
 from eo_audit.dump.log_text import Window
 from eo_audit.dump.printed import longest_printed
 
 _MOST_LINES = 1 << 12  # of the text of one record that printing changed
+_LEAST_LINE = 150  # bytes of a record line of magic 2 at least, with a line feed before and behind it
+# What only the tool would write at the start of a line: where no length is exact, no record is read across it.
+_OWN = re.compile(rb"\n(?=Dumping |offset: \d+ position: )")
+_VARINT_SPARE = 16  # bytes by which the varints of one record (length, timestamp, number of headers) may be longer than `least_size` counts
 
 
 class Unread(Exception):
@@ -45,6 +60,8 @@ def read_batch(window: Window, at: int, line: FlatLine, profile: Profile) -> tup
         ending = next(_endings(window, lines[-1], rules), None)
         if ending is None:
             raise _failure(window, lines[-1])
+        if _is_disputed(window, lines[-1], ending):
+            raise Unread(Failure.AMBIGUOUS)
         read.append(ending)
         if ending.printed is not None and profile.printed is None:
             profile = replace(profile, printed=ending.printed)
@@ -53,13 +70,18 @@ def read_batch(window: Window, at: int, line: FlatLine, profile: Profile) -> tup
         if behind is not None:
             starts.append(ending.end)
             lines.append(behind)
-    return _group(starts, lines, read, next_position=None if found is None else found.position), None if found is None else found.position
+    position = None if found is None else found.position
+    group = _group(starts, lines, read, next_position=position)
+    if position is not None and _hides_text(group):
+        raise Unread(Failure.AMBIGUOUS)
+    return group, position
 
 
 def _group(starts: list[int], lines: list[FlatLine], read: list[Ending], *, next_position: int | None) -> Group:
     group = Group(batch_of(lines, next_position), starts[0], read[0].end, read[-1].end)
     group.records = [Record(start, line.record, ending) for start, line, ending in zip(starts, lines, read, strict=True)]
-    group.verified = all(ending.proof is Proof.EXACT for ending in read)
+    # Header keys of a compressed batch may hold all that stands behind it, where no other batch line shows where it ends.
+    group.verified = lines[0].codec == "none" or next_position is not None
     unprinted = UNPRINTED if lines[0].magic >= 2 else UNPRINTED_OF_LEGACY
     group.unprinted = unprinted if next_position is not None else (*unprinted, "size_bytes")
     return group
@@ -79,24 +101,58 @@ def _rules(profile: Profile, line: FlatLine) -> Rules:
 
 
 def _endings(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
-    """The readings of a record behind which the tool's own may go on; header keys with a line feed only where none else fits."""
-    special = rules.control or rules.decoder is not None
-    for one_line in (True,) if special else (True, False):
-        for ending in endings(window, line.record, replace(rules, one_line=one_line)):
-            if _goes_on(window, ending.end, line):
+    """The readings of a record behind which the tool's own may go on; where lengths fit on no line alone, only at the very next offset."""
+    for ending in endings(window, line.record, rules):
+        if _goes_on(window, ending.end, line):
+            yield ending
+    if rules.control:
+        return
+    if rules.decoder is None:
+        for ending in endings(window, line.record, replace(rules, one_line=False)):
+            headers_end = line.record.end + ending.headers
+            if not _OWN.search(window.text, line.record.end, headers_end) and _goes_on(window, ending.end, line, step=1):
                 yield ending
-    if not rules.control:
-        yield from (ending for ending in _changed(window, line, rules) if ending.proof is Proof.LOSSY)
+    yield from (ending for ending in _changed(window, line, rules) if not _OWN.search(window.text, line.record.end, ending.end))
 
 
 def _changed(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
-    """Readings of a record that printing changed: each end of a line behind which the tool's own goes on."""
+    """The reading of a record that printing changed: the one end of a line behind which the next offset stands, if there is one."""
     sizes = max(line.record.key_size, 0) + max(line.record.value_size, 0)
     limit = line.record.end + rules.header_limit + 2 * longest_printed(sizes)
-    stops = [stop for stop in _line_ends(window, line.record.end, limit) if _goes_on(window, stop, line)]
+    stops = [stop for stop in _line_ends(window, line.record.end, limit) if _goes_on(window, stop, line, step=1)]
     if stops:
         window.marks.cover(window, line.record.end, stops[-1])
-        yield from ends_of(window, window.marks, line.record, rules, np.array(stops, dtype=np.int64))
+        found = list(ends_of(window, window.marks, line.record, rules, np.array(stops, dtype=np.int64)))
+        yield from found if len(found) == 1 else ()
+
+
+def _is_disputed(window: Window, line: FlatLine, ending: Ending) -> bool:
+    """Does a line of the next offset stand twice behind a record? A log has one of each: the other is in a payload or a header key, and
+    the text does not tell which."""
+    needle, limit = b"\noffset: %d position: " % (line.record.offset + 1), ending.end + HEADERS_SEARCHED
+    window.reach(limit)
+    first = window.text.find(needle, ending.end - 1, limit)
+    return first >= ending.end or (first >= 0 and window.text.find(needle, first + 1, limit) >= 0)
+
+
+def _hides_text(group: Group) -> bool:
+    """Is an uncompressed batch without header keys larger than its records, by a line at least? Then they held the lines behind."""
+    line = group.line
+    if line.codec != "none" or line.magic < 2 or line.is_control or any(record.ending.headers for record in group.records):
+        return False
+    most = sum(least_size(record.line, line, None) + _VARINT_SPARE for record in group.records)
+    return line.size_bytes - BATCH_OVERHEAD - most > _LEAST_LINE
+
+
+def _fits(window: Window, line: FlatLine, stop: int, *, printed: bool) -> bool:
+    """Would key and value of the record end at `stop`, behind some header keys?"""
+    at = stop - 1 if window.crlf else stop
+    for separator, size in ((b" payload: ", line.record.value_size), (b" key: ", line.record.key_size)) if printed else ():
+        if size >= 0:
+            at -= size + len(separator)
+            if at <= line.record.end or not window.text.startswith(separator, at):
+                return False
+    return window.text.startswith(b"]", at - 1) and at > line.record.end
 
 
 def _line_ends(window: Window, at: int, limit: int) -> Iterator[int]:
@@ -108,17 +164,19 @@ def _line_ends(window: Window, at: int, limit: int) -> Iterator[int]:
         yield at
 
 
-def _goes_on(window: Window, at: int, line: FlatLine) -> bool:
-    """Does at `at` begin what the tool may print behind a record?"""
+def _goes_on(window: Window, at: int, line: FlatLine, *, step: int | None = None) -> bool:
+    """Does at `at` begin what the tool may print behind a record? With a step only the line of the offset so far on, or the end."""
     if at >= len(window.text):
         window.reach(at + 1)
         return window.ends_line(at)
     window.structural(at)
     if (behind := flat_line(window.text, at)) is not None:
+        if step is not None and behind.record.offset != line.record.offset + step:
+            return False
         return behind.continues(line) or (behind.begins_behind(line) and window.is_within(behind.position))
     if DUMPING.match(window.text, at):
         return starts_section(window, at)
-    return window.text[at : at + 1] in (b"\n", b"\r") or message_at(window, at) is not None
+    return step is None and (window.text[at : at + 1] in (b"\n", b"\r") or message_at(window, at) is not None)
 
 
 def _failure(window: Window, line: FlatLine) -> Unread:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from eo_audit.dump.dialects import DUMPING, LONGEST_LINE, OLD_LINE, PREAMBLE, batch_line
+from eo_audit.dump.flat_lines import flat_batch_line, flat_line
 from eo_audit.dump.framing import HEADERS_SEARCHED, message_at
 from eo_audit.dump.log_text import Window
 from eo_audit.dump.messages import Message, detail_of
@@ -117,6 +118,9 @@ def _begins_at_zero(window: Window, at: int, others: int) -> bool:
     line = batch_line(window.text, at)
     if line is not None:
         return line.position == 0
+    flat = flat_line(window.text, at) or flat_batch_line(window.text, at)
+    if flat is not None:
+        return flat.position == 0
     return bool(_begins(window, at, others) or OLD_LINE.match(window.text, at) or message_at(window, at))
 
 

@@ -238,7 +238,8 @@ sections AS (
         coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
         doubt.section_id IS NOT NULL AS is_doubtful,
-        section.is_read, section.tail_intact, section.end_reason, section.deep, section.supported, section.superseded_by, section.dir_kind
+        section.is_read, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.supported,
+        section.superseded_by, section.dir_kind
     FROM {section_status} section
     JOIN logs log ON log.replica_log_id = section.replica_log_id
     LEFT JOIN doubtful doubt ON doubt.section_id = section.section_id
@@ -282,10 +283,18 @@ parts_of_sections AS (
                 array()
             ),
             IF(
+                is_read AND lacks_checksums,
+                array(struct(
+                    segment_base_offset AS first_offset, section_end AS last_offset, 'no_checksums' AS state,
+                    'printed by a kafka-dump-log older than 2.2' AS reason, at
+                )),
+                array()
+            ),
+            IF(
                 NOT supported AND superseded_by IS NULL AND coalesce(dir_kind, 'normal') = 'normal',
                 array(struct(
                     segment_base_offset AS first_offset, segment_base_offset AS last_offset, 'not_supported' AS state,
-                    'printed by a kafka-dump-log older than 2.2' AS reason, at
+                    'printed by a kafka-dump-log older than 2.2, and its first lines are missing' AS reason, at
                 )),
                 array()
             )

@@ -61,7 +61,8 @@ extents AS (
         min(IF(is_intact AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS first_leader_epoch,
         max(IF(is_intact AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS last_leader_epoch,
         max(position + size_bytes) AS end_position,
-        min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from
+        min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from,
+        bool_or(magic >= 2 AND crc IS NULL) AS lacks_checksums
     FROM batches
     GROUP BY section_id
 ),
@@ -146,6 +147,7 @@ SELECT
     first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, incomplete_from,
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
     coalesce(cleaned, false) AS shows_cleaning,
+    coalesce(lacks_checksums, false) AS lacks_checksums,
     end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AS tail_intact,
     dumped_at_ms, dump_set
 FROM judged

@@ -34,7 +34,11 @@ class Reason:
 WHEN = "`dumped_at: 2026-11-21T03:00:00Z` in a manifest.yaml beside it"
 REASONS: Mapping[str, Reason] = {
     "unsupported_dialect": Reason(
-        "a kafka-dump-log older than 2.2, which this release does not read, printed {places}",
+        "a kafka-dump-log older than 2.2 printed {places}, and the first lines of the text are missing",
+        "Print {places} again with kafka-dump-log of Kafka 2.2 or later (it reads older segments).",
+    ),
+    "no_checksums": Reason(
+        "a kafka-dump-log older than 2.2 printed {places}, which shows neither checksums nor leader epochs with its records",
         "Print {places} again with kafka-dump-log of Kafka 2.2 or later (it reads older segments).",
     ),
     "not_judged": Reason(
@@ -250,6 +254,10 @@ def _cleaner(log: "Log", context: "Context") -> str | None:
     return None if len(replicas) == 1 or told else "cleaner_unknown"
 
 
+def _checksums(log: "Log", _context: "Context") -> str | None:
+    return "no_checksums" if _has(log, "no_checksums") else None
+
+
 def _dumped(_log: "Log", _context: "Context") -> str | None:
     """Partitions of which nothing was dumped have no log: the verdict adds them."""
     return None
@@ -280,6 +288,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "dumped": _dumped,
     "cleaner": _cleaner,
     "payload": _payload,
+    "checksums": _checksums,
 }
 NEEDS = frozenset(_NEEDS)
 

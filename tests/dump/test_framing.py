@@ -18,7 +18,7 @@ from tests.support.facts import CORPUS, SALT, corpus_files, parsed, text_of
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1, salt=SALT)
 HERE = Path(__file__).parent
 INPUTS = sorted((CORPUS / "dumps").iterdir())
-TOO_OLD = ("@0.11.0.3", "@1.1.1", "@2.0.1")
+FLAT = ("@0.11.0.3", "@1.1.1", "@2.0.1")
 Row = dict[str, object]
 
 
@@ -65,26 +65,22 @@ def test_every_byte_of_the_corpus_has_one_owner(corpus: list[tuple[DumpFile, Ran
             assert sum(end - start for start, end in stretches) + result.ledger.preamble == size, file.path
 
 
-def test_nothing_is_unread_but_old_dialects_and_cut_ends(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
+def test_nothing_is_unread_but_cut_ends(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
     reasons = defaultdict(set)
     for file, result in corpus:
         for row in rows(result, "unread_spans"):
             reasons[row["reason"]].add(file.cluster)
-    assert set(reasons) == {"unsupported_dialect", "truncated_record"}
-    assert all(cluster.endswith(TOO_OLD) for cluster in reasons["unsupported_dialect"])
-    ended_by_exception = ("@2.3.1", "@2.8.2", "@3.3.2")  # their decoders do not know the values of newer brokers
+    assert set(reasons) == {"truncated_record"}
+    ended_by_exception = (*FLAT, "@2.3.1", "@2.8.2", "@3.3.2")  # their decoders do not know the values of newer brokers
     assert {cluster for cluster in reasons["truncated_record"] if not cluster.endswith(ended_by_exception)} == {"syn_text_truncated"}
 
 
-def test_an_old_dialect_is_one_section_and_one_span(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
+def test_sections_know_their_dialect(corpus: list[tuple[DumpFile, RangeResult]]) -> None:
     dialects = defaultdict(set)
     for file, result in corpus:
         for row in rows(result, "dump_sections"):
             dialects[file.cluster.rpartition("@")[2]].add(row["dialect"])
-            if row["dialect"] == "0.11-2.1":
-                assert [span["reason"] for span in rows(result, "unread_spans")] == ["unsupported_dialect"]
-                assert rows(result, "batches") == []
-    expected = {"0.11.0.3": "0.11-2.1", "2.0.1": "0.11-2.1", "2.3.1": "2.2", "2.8.2": "2.8", "3.3.2": "3.3", "4.3.1": "3.3"}
+    expected = {"0.11.0.3": "0.11", "2.0.1": "0.11", "2.3.1": "2.2", "2.8.2": "2.8", "3.3.2": "3.3", "4.3.1": "3.3"}
     dialects["2.8.2"].remove("2.2")  # without record lines 2.8 prints what 2.2 prints
     assert {release: dialects[release] - {None} for release in expected} == {release: {dialect} for release, dialect in expected.items()}
 
@@ -117,7 +113,7 @@ def test_record_offsets_are_those_that_consumers_got(corpus: list[tuple[DumpFile
         truth = json.loads((CORPUS / "truth" / f"{path.name.partition('@')[0]}.json").read_text())
         answers = list(truth.get("oracles", {}).values())
         found = record_offsets([(file, result) for file, result in corpus if file.cluster == path.name])
-        for answer in answers[-1].get("partitions", []) if answers and not path.name.endswith(TOO_OLD) else []:
+        for answer in answers[-1].get("partitions", []) if answers else []:
             log = (answer["topic"], answer["partition"])
             if log in found:
                 got = {offset for first, last in answer["read_uncommitted"] for offset in range(first, last + 1)}
@@ -126,7 +122,7 @@ def test_record_offsets_are_those_that_consumers_got(corpus: list[tuple[DumpFile
     assert compared > 130
 
 
-@pytest.mark.parametrize("release", ["", "@2.3.1", "@2.8.2", "@3.3.2", "@3.9.1", "@4.1.0", "@4.3.1"])
+@pytest.mark.parametrize("release", ["", "@2.0.1", "@2.3.1", "@2.8.2", "@3.3.2", "@3.9.1", "@4.1.0", "@4.3.1"])
 def test_hostile_dumps_hold_exactly_what_was_written(corpus: list[tuple[DumpFile, RangeResult]], release: str) -> None:
     found: dict[str, tuple[list[object], list[object]]] = {}
     for file, result in corpus:

@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.dump_text import (
+    FLAT_RELEASES,
     RELEASES,
     Batch,
     Rec,
@@ -27,6 +28,7 @@ TOOL: Final = 0
 DATA: Final = 1
 DAMAGE: Final = 2
 Origins = NDArray[np.uint8]
+FLAT_SEEDS: Final = 10**12  # from here on: dumps of a line for each record, as up to 2.1
 
 _FILLERS = (b"", b"ordinary", b"\xff" * 300, b"\xff" * 700, "é".encode() * 450, b"line\r\n" * 60, b"a\nb" * 40, b"\xc3(" * 90, b"?" * 50)
 _HOSTILE = (
@@ -96,7 +98,7 @@ class Mutant:
 def mutant(seed: int) -> Mutant:
     """The mutant of a seed, always the same."""
     rng = random.Random(seed)
-    made = _printed(rng)
+    made = _printed(rng, flat=seed >= FLAT_SEEDS)
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
         damage = rng.choice(_DAMAGES)
         if made.text:
@@ -106,9 +108,11 @@ def mutant(seed: int) -> Mutant:
     return made
 
 
-def _printed(rng: random.Random) -> Mutant:
+def _printed(rng: random.Random, *, flat: bool = False) -> Mutant:
     """An undamaged dump, whose records may hold anything."""
     style = Style(rng.choice(RELEASES), printed=rng.random() < 0.8, ascii=rng.random() < 0.15, crlf=rng.random() < 0.1)
+    if flat:
+        style = replace(style, release=rng.choice(FLAT_RELEASES), deep=rng.random() < 0.9)
     codecs = rng.choice((("none",), ("gzip",), ("none", "gzip")))
     many = rng.choice((2, 5, 12, 30))
     kind = rng.choice(("random", "malformed", "legacy", "swallowing", "value", "key", "header", "header"))
@@ -120,7 +124,7 @@ def _printed(rng: random.Random) -> Mutant:
         _forge(rng, batches, style, kind)
     pieces = dump_pieces(batches, style)
     origins = np.concatenate([np.full(len(text), DATA if data else TOOL, np.uint8) for text, data in pieces])
-    return Mutant(b"".join(text for text, _ in pieces), origins, [kind, f"{style}"])
+    return Mutant(b"".join(text for text, _ in pieces), origins, [kind, f"{style}", *(["flat"] if flat else [])])
 
 
 def _forge(rng: random.Random, batches: list[Batch], style: Style, place: str) -> None:
@@ -208,7 +212,7 @@ def _word(rng: random.Random, made: Mutant) -> None:
 
 def _append_other(rng: random.Random, made: Mutant) -> None:
     """Another dump behind it, without a line end between where it was cut."""
-    other = _printed(rng)
+    other = _printed(rng, flat="flat" in made.made_by and rng.random() < 0.5)
     made.splice(rng.choice((len(made.text), rng.randrange(len(made.text)))), len(made.text), other.text, other.origins)
 
 

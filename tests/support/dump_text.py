@@ -1,10 +1,12 @@
 """Dump text as `kafka-dump-log` of some release prints it, from batches whose bytes we choose: the truth is known."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 RELEASES: Final = ("2.3", "2.7", "2.8", "3.1", "3.2", "3.9", "4.3")
+FLAT_RELEASES: Final = ("1.1", "2.1")
+"""Those that print a line for each record, or one for each batch, and not both."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,11 @@ class Style:
     printed: bool = True
     ascii: bool = False
     crlf: bool = False
+
+    @property
+    def is_flat(self) -> bool:
+        """Are there no batch lines beside the record lines?"""
+        return self.release in FLAT_RELEASES
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,25 @@ def printed(content: bytes, style: Style) -> bytes:
     return text.encode("ascii", "replace") if style.ascii else text.encode()
 
 
+def _flat_batch_line(batch: Batch, style: Style) -> bytes:
+    count, end = len(batch.records), batch.offset + max(len(batch.records), 1) - 1
+    said = f"position: {batch.position} CreateTime: {batch.timestamp(max(count - 1, 0))} isvalid: true size: {batch.size_bytes} "
+    said += f"magic: {batch.magic} compresscodec: {batch.codec.upper()} crc: {batch.offset * 7919 % 2**32}"
+    if batch.magic < 2:
+        return f"offset: {end} {said}".encode()
+    last_sequence = -1 if batch.base_sequence < 0 else (batch.base_sequence + max(count, 1) - 1) % 2**31
+    is_new = style.release >= "2"
+    return (
+        f"baseOffset: {batch.offset} lastOffset: {end} {f'count: {count} ' if is_new else ''}baseSequence: {batch.base_sequence} "
+        f"lastSequence: {last_sequence} producerId: {batch.producer_id} producerEpoch: {0 if batch.producer_id >= 0 else -1} "
+        f"partitionLeaderEpoch: 0 isTransactional: {str(batch.transactional).lower()} "
+        f"{f'isControl: {str(batch.marker is not None).lower()} ' if is_new else ''}{said}"
+    ).encode()
+
+
 def _batch_line(batch: Batch, style: Style) -> bytes:
+    if style.is_flat:
+        return _flat_batch_line(batch, style)
     count = len(batch.records)
     codec = batch.codec.upper() if style.release < "3" else batch.codec
     stamp = batch.timestamp(max(count - 1, 0))
@@ -116,7 +141,16 @@ def _record_pieces(batch: Batch, index: int, style: Style) -> list[Piece]:
     stamp, small = batch.timestamp(index), style.release < "2.8"
     sequence = -1 if batch.base_sequence < 0 else (batch.base_sequence + index) % 2**31
     sizes = (4, 6) if batch.marker else tuple(-1 if part is None else len(part) for part in (rec.key, rec.value))
-    if style.release == "2.8":
+    if style.is_flat:
+        head = (
+            f"offset: {offset} position: {batch.position} CreateTime: {stamp} isvalid: true keysize: {sizes[0]} valuesize: {sizes[1]} "
+            f"magic: {batch.magic} compresscodec: {batch.codec.upper()}"
+        )
+        if batch.magic >= 2:
+            epoch = 0 if batch.producer_id >= 0 else -1
+            head += f" producerId: {batch.producer_id} producerEpoch: {epoch} sequence: {sequence}"
+            head += f" isTransactional: {str(batch.transactional).lower()}"
+    elif style.release == "2.8":
         head = (
             f"| offset: {offset} isValid: true crc: null keySize: {sizes[0]} valueSize: {sizes[1]} CreateTime: {stamp} "
             f"baseOffset: {batch.offset} lastOffset: {batch.offset + len(batch.records) - 1} "
@@ -131,7 +165,11 @@ def _record_pieces(batch: Batch, index: int, style: Style) -> list[Piece]:
 
 def _suffix(batch: Batch, index: int, style: Style, sequence: int) -> list[Piece]:
     rec = batch.records[index]
-    if batch.magic < 2:
+    if style.is_flat:
+        keys = b",".join(key for key, _ in rec.headers)
+        legacy = [(b" crc: 55", False)]
+        pieces = legacy if batch.magic < 2 else [(b" headerKeys: [", False), (printed(keys, style), True), (b"]", False)]
+    elif batch.magic < 2:
         valid = b" crc: 55 isvalid: true" if style.release < "3" else b" isValid: true crc: 55" + (b"}" if style.release < "4.3" else b"")
         pieces = [(valid, False)]
     else:
@@ -141,7 +179,7 @@ def _suffix(batch: Batch, index: int, style: Style, sequence: int) -> list[Piece
         return [*pieces, (f" endTxnMarker: {batch.marker} coordinatorEpoch: 3".encode(), False)]
     if not style.printed:
         return pieces
-    if rec.key is not None and not (style.release == "2.3" and rec.value is None):
+    if rec.key is not None and not (style.release in ("2.3", *FLAT_RELEASES) and rec.value is None):
         pieces += [(b" key: ", False), (printed(rec.key, style), True)]
     if rec.value is not None:
         pieces += [(b" payload: ", False), (printed(rec.value, style), True)]
@@ -160,7 +198,8 @@ def dump_pieces(batches: list[Batch], style: Style, *, path: str = "/data/orders
     lines: list[list[Piece]] = [[(f"Dumping {path}".encode(), False)], [(preamble.encode(), False)]]
     for batch in batches:
         batch.offset, batch.position, batch.size_bytes = offset, position, binary_size(batch)
-        lines.append([(_batch_line(batch, style), False)])
+        if not (style.is_flat and style.deep):
+            lines.append([(_batch_line(batch, style), False)])
         if style.deep:
             lines += [_record_pieces(batch, index, style) for index in range(len(batch.records))]
         offset, position = offset + max(len(batch.records), 1), position + batch.size_bytes
@@ -190,7 +229,8 @@ def forged_marker(batch: Batch, style: Style) -> bytes:
     """A COMMIT batch and its record, as they would follow a batch, without the last line end."""
     fake = Batch([Rec(b"", b"")], producer_id=7, transactional=True, marker="COMMIT")
     fake.offset, fake.position, fake.size_bytes = batch.offset + len(batch.records), batch.position + batch.size_bytes, 78
-    return _batch_line(fake, style) + b"\n" + _record_line(fake, 0, style)
+    record = _record_line(fake, 0, style)
+    return record if style.is_flat else _batch_line(fake, style) + b"\n" + record
 
 
 def random_batches(
@@ -259,6 +299,9 @@ def forged_lines(batches: list[Batch], victim: int, style: Style, *, before: byt
         dump(batches, style)
         others = b""
         for index in range(1, len(batch.records)):
+            if style.is_flat:
+                others += _record_line(replace(batch, records=[Rec(rec.key, rec.value) for rec in batch.records]), index, style) + b"\n"
+                continue
             key, value = batch.records[index].key or b"", batch.records[index].value or b""
             others += f"| offset: {batch.offset + index} CreateTime: {batch.timestamp(index)} {names[0]}: {len(key)} ".encode()
             others += f"{names[1]}: {len(value)} ".encode()
@@ -267,7 +310,8 @@ def forged_lines(batches: list[Batch], victim: int, style: Style, *, before: byt
         last = Batch([record], 5, 9)
         last.offset, last.position = batch.offset + len(batch.records) + 1, batch.position + batch.size_bytes + 78
         last.size_bytes = 70
-        tail = _batch_line(last, style) + b"\n" + _record_line(last, 0, Style(style.release, printed=False))[:-1]
+        tail = b"" if style.is_flat else _batch_line(last, style) + b"\n"
+        tail += _record_line(last, 0, Style(style.release, printed=False))[:-1]
         forged = before + close + others + forged_marker(batch, style) + b"\n" + tail
         batch.records[0] = Rec(record.key, record.value, ((forged, 0),))
     return dump(batches, style)

@@ -24,7 +24,8 @@ STATES = {
     "unexplained": "Offsets are missing, and nothing says whether the cleaner works on this topic",
     "truncated": "The dump stops before the log does",
     "count_short": "Batches claim more offsets than they hold records",
-    "not_supported": "The dump was printed by a kafka-dump-log older than 2.2, which this release does not read",
+    "not_supported": "The dump is not read",
+    "no_checksums": "The dump shows neither checksums nor leader epochs",
     "shallow": "The dump has no record lines (printed without --deep-iteration)",
 }
 

@@ -21,6 +21,7 @@ RULE = Rule(
     severity="critical",
     reads=("coverage",),
     subject="batch",
+    needs=("checksums",),
     # The tool checks the CRC itself (isvalid); everything behind it in the log is not judged.
     where="state = 'crc_invalid'",
     # The first one only: what follows it is not judged.

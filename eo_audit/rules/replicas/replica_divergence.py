@@ -24,7 +24,7 @@ RULE = Rule(
     reads=("producer_history", "visibility"),
     subject="replica",
     # What stands behind a bad checksum is no history to compare.
-    needs=("order", "cleaner"),
+    needs=("order", "cleaner", "checksums"),
     find=differences,
     by="",
     found=FOUND,

@@ -1,0 +1,134 @@
+"""Dumps of 0.11.0 to 2.1: one line for each record, none for its batch; what they say is what later tools say of the same log."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pytest
+
+from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from tests.support.dump_text import FLAT_RELEASES, Batch, Rec, Style, dump, forged_lines, random_batches
+from tests.support.facts import SALT, corpus_files, parsed
+
+CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1, salt=SALT)
+OF_BATCH = (
+    *("base_offset", "last_offset", "base_sequence", "last_sequence", "producer_id", "producer_epoch", "is_transactional", "is_control"),
+    *("marker_type", "coordinator_epoch", "timestamp_type", "max_timestamp_ms", "position", "codec", "magic", "count", "records_seen"),
+)
+OF_RECORD = ("base_offset", "offset", "timestamp_ms", "sequence", "key_size", "value_size")
+HASHES = ("key_hash", "value_hash")
+UNPRINTED = ("partition_leader_epoch", "crc", "crc_valid")
+
+
+def read(text: bytes) -> RangeResult:
+    return parse_range(text, context=CONTEXT, base=0, start=0, stop=len(text), state=State.initial(), final=True)
+
+
+def told(result: RangeResult, table: str, columns: Iterable[str]) -> list[dict[str, object]]:
+    """The rows of a table, with some columns of them."""
+    return result.facts[table].select(list(columns)).to_pylist() if table in result.facts else []
+
+
+def unread(result: RangeResult) -> list[object]:
+    return [row["reason"] for row in told(result, "unread_spans", ["reason"])]
+
+
+@pytest.mark.parametrize("release", ["0.11.0.3", "1.1.1", "2.0.1"])
+@pytest.mark.parametrize("scenario", ["dialects_tv2", "compressed", "hostile", "dialects_tombstone_k23"])
+def test_a_log_says_the_same_in_both_dialects(scenario: str, release: str) -> None:
+    inputs = {
+        name: {file.path: file for file in corpus_files() if file.cluster == name}
+        for name in (f"{scenario}@{release}", f"{scenario}@2.3.1")
+    }
+    flat, later = (inputs[name] for name in inputs)
+    compared = 0
+    for path in sorted(flat.keys() & later.keys()):
+        # What a tool cannot decode it dies of, each release somewhere else.
+        if path.endswith((".log.txt", ".shallow.txt")) and "/__" not in f"/{path}" and "zstd" not in path:
+            old, new = parsed(flat[path]), parsed(later[path])
+            columns = [name for name in OF_BATCH if name not in ("count", "is_control") or release == "2.0.1" or "shallow" not in path]
+            assert told(old, "batches", columns) == told(new, "batches", columns), path
+            assert told(old, "records", OF_RECORD) == told(new, "records", OF_RECORD), path
+            # Of the last batch, where it is compressed, no size proves what its text holds.
+            hashes = zip(told(old, "records", HASHES), told(new, "records", HASHES), strict=True)
+            assert all(mine == theirs or set(mine.values()) == {None} for mine, theirs in hashes), path
+            compared += old.facts["batches"].num_rows
+    assert compared > 10 or not flat or scenario == "dialects_tombstone_k23"
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("shape", [{}, {"legacy": True}, {"codecs": ("gzip",)}])
+def test_a_generated_log_says_the_same_in_both_dialects(seed: int, release: str, shape: dict[str, object]) -> None:
+    batches = random_batches(seed, 12, **shape)  # type: ignore[arg-type]
+    old, new = (read(dump(batches, Style(one))) for one in (release, "2.3"))
+    assert not unread(new)
+    # Nothing but what a header key might hide is left unread, and only from there on.
+    assert set(unread(old)) <= {"ambiguous"}
+    # The generator gives a batch the time of its last record, a broker the newest.
+    of_batch = [name for name in OF_BATCH if name != "max_timestamp_ms"]
+    for table, columns in (("batches", of_batch), ("records", OF_RECORD)):
+        said = told(old, table, columns)
+        assert said == told(new, table, columns)[: len(said)]
+    assert len(told(old, "batches", OF_BATCH)) == 12 or unread(old)
+
+
+def test_what_no_line_prints_is_null() -> None:
+    result = read(dump([Batch([Rec(b"k", b"v")], 5, 0, transactional=True) for _ in range(2)], Style("2.1")))
+    first, last = result.facts["batches"].to_pylist()
+    assert [first[name] for name in UNPRINTED] == [None] * 3
+    assert (first["size_bytes"], last["size_bytes"]) == (last["position"], None), "the size of the last batch nobody tells"
+
+
+def test_a_record_of_an_old_format_tells_its_checksum() -> None:
+    result = read(dump(random_batches(3, 4, legacy=True), Style("2.1")))
+    assert result.facts["batches"]["crc_valid"].to_pylist() == [True] * 4
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+def test_without_records_the_batches_are_told(release: str) -> None:
+    batches = [Batch([Rec(b"k", b"v")] * 3, 5, 0, transactional=True), Batch([Rec(b"", b"")], 5, transactional=True, marker="COMMIT")]
+    result = read(dump(batches, Style(release, deep=False)))
+    assert told(result, "dump_sections", ["dialect", "deep"]) == [{"dialect": "0.11", "deep": False}]
+    kinds = told(result, "batches", ["is_control", "marker_type", "last_offset", "crc_valid"])
+    assert [tuple(row.values()) for row in kinds] == [(False, None, 2, True), (True, None, 3, True)]
+
+
+@pytest.mark.parametrize("printed", [True, False])
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize("others", [0, 2])
+def test_records_in_a_header_key_are_not_believed(others: int, codec: str, printed: bool) -> None:
+    batches = [Batch([Rec(b"k", b"v")] * (1 + others), 5, 10 * n, codec=codec) for n in range(6)]
+    text = forged_lines(batches, 2, Style("2.1", printed=printed))
+    result = read(text)
+    assert unread(result) == ["ambiguous"]
+    assert told(result, "batches", ["base_offset"]) == [{"base_offset": batch.offset} for batch in batches[:2]]
+    assert result.ledger.total == len(text)
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+def test_without_its_head_an_old_dump_is_not_read(release: str) -> None:
+    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release)).partition(b"\n")[2]
+    result = read(text)
+    assert unread(result) == ["unsupported_dialect"] and "batches" not in result.facts
+
+
+@pytest.mark.parametrize("cut", [1, 30, 200])
+def test_a_text_that_ends_early_loses_its_last_batch_only(cut: int) -> None:
+    text = dump([Batch([Rec(b"key", b"value")] * 2, 5, 2 * n) for n in range(3)], Style("2.1"))
+    result = read(text[:-cut])
+    assert told(result, "batches", ["base_offset"]) == [{"base_offset": 0}, {"base_offset": 2}]
+    assert told(result, "dump_sections", ["end_reason"]) == [{"end_reason": "truncated"}]
+
+
+def test_several_segments_in_one_text() -> None:
+    texts = [dump([Batch([Rec(b"k", b"v")], 5, 0)], Style("2.1"), path=f"/data/orders-0/0000000000000000000{n}.log") for n in range(3)]
+    result = read(b"".join(texts))
+    assert result.facts["dump_sections"].num_rows == 3 and not unread(result)
+    assert pa.compute.all(pa.compute.equal(result.facts["batches"]["position"], 0)).as_py()
+
+
+def test_lines_of_a_later_tool_in_a_payload_are_its_payload() -> None:
+    forged = b"v\n" + dump([Batch([Rec(b"k", b"v")], 5, 0)], Style("4.3"))
+    batches = [Batch([Rec(b"k", forged)], 5, n) for n in range(3)]
+    result = read(dump(batches, Style("1.1")))
+    assert told(result, "records", ["value_size"]) == [{"value_size": len(forged)}] * 3
