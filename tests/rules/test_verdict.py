@@ -161,7 +161,8 @@ def test_a_clean_run_passes() -> None:
         (a_log(TRANSACTIONAL, states=("truncated",)), True, "T05", "stops before the log does", "Dump orders-0", "unknown"),
         (a_log(TRANSACTIONAL | {"unassigned_batch"}), True, "T07", "is compacted", "older dump", "pass"),
         (a_log(TRANSACTIONAL - {"payload_edge"}), True, "P12", "not printed", "--print-data-log", "pass"),
-        (a_log(frozenset(), states=("not_supported",)), True, "R02", "older than 2.2", "2.2 or later", "unknown"),
+        (a_log(frozenset(), states=("not_supported",)), True, "R02", "first lines of the text are missing", "2.2 or later", "unknown"),
+        (a_log(TRANSACTIONAL, states=("no_checksums",)), True, "R02", "neither checksums nor leader epochs", "2.2 or later", "unknown"),
     ],
 )
 def test_what_is_not_covered_is_unknown(log: Log, complete: bool, code: str, why: str, bring: str, run: str) -> None:
