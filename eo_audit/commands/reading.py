@@ -68,6 +68,23 @@ def rules(
     show_rules(code, console())
 
 
+def explain(
+    error: Annotated[
+        list[str], typer.Argument(metavar="ERROR...", help="Its name, its code, or the line that a client logged: PRODUCER_FENCED, 90.")
+    ],
+    out: Out = Path("out"),
+) -> None:
+    """What an error of a producer means, which findings to look for, what to change; and, after an audit, to whom it happened."""
+    from eo_audit.report.client_errors import explain as explained
+    from eo_audit.report.results import Results
+    from eo_audit.report.terminal import console
+    from eo_audit.store.tables import Warehouse
+
+    # Whoever has only the exception in hand has no results yet.
+    results = Results(out) if Warehouse(out).exists("findings") else None
+    explained(" ".join(error), console(), results)
+
+
 def report(out: Out = Path("out")) -> None:
     """Write report.html anew from the results in --out."""
     from eo_audit.report.build import write_report
@@ -139,4 +156,4 @@ def history(
     show_audits(newest_first(audits, last), console())
 
 
-COMMANDS = (show, export, rules, report, gate, accept, history)
+COMMANDS = (show, export, rules, explain, report, gate, accept, history)
