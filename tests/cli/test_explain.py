@@ -17,7 +17,7 @@ LOGGED = {
     "Producer attempted an operation with an old epoch. Either there is a newer producer with the same tra": "PRODUCER_FENCED",
     "rdkafka#producer-1| Fatal transaction error: RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH": "INVALID_PRODUCER_EPOCH",
     "InvalidProducerEpochException: Producer attempted to produce with an old epoch.": "INVALID_PRODUCER_EPOCH",
-    "Out of order sequence number for producer 3 at offset 9 in partition orders-0: 5 (incoming seq. number)": "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "Out of order sequence number for producer 3 at offset 9: 5 (incoming seq. number)": "OUT_OF_ORDER_SEQUENCE_NUMBER",
     "TimeoutException: Timeout expired after 60000ms while awaiting EndTxn(true)": "REQUEST_TIMED_OUT",
     "Expiring 5 record(s) for orders-0:120001 ms has passed since batch creation": "Expiring records",
     "The following partitions still have unstable offsets which are not cleared on the broker": "UNSTABLE_OFFSET_COMMIT",
