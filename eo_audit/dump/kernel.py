@@ -9,6 +9,7 @@ from bisect import bisect_left
 
 import numpy as np
 
+from eo_audit.dump.kernel_entries import EntryColumns, read_entries
 from eo_audit.dump.kernel_groups import NONE, Groups
 from eo_audit.dump.kernel_lines import BatchColumns, Dialect, RecordColumns, find_lines, read_batches, read_records
 from eo_audit.dump.kernel_scan import Ints, Octets
@@ -23,6 +24,7 @@ class Stretch:
         deep: it has record lines.
         text: its text.
         batches, records: its candidate lines; offsets are those of the stretch.
+        entries: what a topic decoder printed of the records; None where none did.
         groups: what the lines make up.
         taken: runs of groups taken so far, as (first, behind the last).
     """
@@ -33,7 +35,12 @@ class Stretch:
         self.start, self.stop, self.deep = start, start + self.text.size, deep
         lines = find_lines(self.text)
         self.batches: BatchColumns = read_batches(self.text, lines.batches, dialect)
-        self.records: RecordColumns = read_records(self.text, lines.records if deep else lines.records[:0], dialect)
+        starts = lines.records if deep else lines.records[:0]
+        self.entries: EntryColumns | None = None
+        if dialect.decoder is None:
+            self.records: RecordColumns = read_records(self.text, starts, dialect)
+        else:
+            self.records, self.entries = read_entries(self.text, starts, dialect)
         self.groups = Groups(self.text, lines, self.batches, self.records, deep=deep)
         self.groups.judge(window, start, dialect)
         self.taken: list[tuple[int, int]] = []

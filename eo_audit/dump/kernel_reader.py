@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from eo_audit.dump.decoders import TRANSACTION_JSON, TRANSACTION_TEXT, coordinator_records
 from eo_audit.dump.framing import HEADERS_SEARCHED
 from eo_audit.dump.kernel import Stretch
 from eo_audit.dump.kernel_facts import tables_of
@@ -21,12 +22,17 @@ def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
     # The superset record line of 2.8, and the records of topic decoders, have grammars of their own: the exact reader has them.
     if section.deep is None or section.dialect not in ("2.2", "3.0", "3.2", "3.3"):
         return None
-    # What a decoder printed is as long as it likes: no size says where it ends.
-    if section.payload_printed and section.decoder != "plain":
+    decoder = None
+    if section.deep and section.payload_printed and profile(section).decoder is coordinator_records:
+        # A line end of the text's own is one byte there: where it may be two, the exact reader decides.
+        decoder = section.decoder if section.decoder in (TRANSACTION_TEXT, TRANSACTION_JSON) and not crlf else None
+    # What another decoder printed is as long as it likes: no size says where it ends.
+    if section.payload_printed and section.decoder != "plain" and decoder is None:
         return None
-    if section.deep and (section.payload_printed is None or profile(section).decoder is not None):
+    if section.deep and (section.payload_printed is None or (profile(section).decoder is not None and decoder is None)):
         return None
-    return Dialect(upper=section.dialect == "2.2", horizon=section.dialect > "3.0", printed=bool(section.payload_printed), crlf=crlf)
+    horizon = section.dialect > "3.0"
+    return Dialect(upper=section.dialect == "2.2", horizon=horizon, printed=bool(section.payload_printed), crlf=crlf, decoder=decoder)
 
 
 class FastPath:
@@ -38,7 +44,7 @@ class FastPath:
         self._stretch: Stretch | None = None
         self._section: Section | None = None
         self._dialect: Dialect | None = None
-        self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": []}
+        self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": [], "coordinator_entries": []}
 
     def take(self, at: int, stop: int, section: Section) -> tuple[int, int] | None:
         """Take sure groups from a batch line on; see `Stretch.take`."""

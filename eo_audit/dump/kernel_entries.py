@@ -1,0 +1,260 @@
+"""Record lines of `__transaction_state` as its decoder prints them, all of a stretch at once.
+
+Only lines of the very form that a tool of 2.5 or later prints for an id of printable ASCII on one line: `decoders` reads the same of
+them, in one way. What is printed in any other form is marked, and left to the exact reader.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eo_audit.dump.decoders import STATE_NAMES, TAG_SIZES, TRANSACTION_JSON
+from eo_audit.dump.kernel_lines import NO_SPAN, Dialect, Heads, RecordColumns, read_heads
+from eo_audit.dump.kernel_partitions import Partitions, read_partitions, unsigned_varint_sizes
+from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Octets
+from eo_audit.dump.printed import longest_printed
+
+_LOOKAHEAD = 64  # bytes behind the longest text of an id that `decoders` looks at: its 32, and some
+_KEY_OVERHEAD = 4  # `TransactionLogKey` version 0: version and length, 2 bytes each
+_KEYS = {True: b'] key: {"type":"0","data":{"transactionalId":"', False: b"] key: transaction_metadata::transactionalId="}
+_BEHIND_ID = {True: b'"}} payload: ', False: b" payload: "}
+_TOMBSTONE = b"<DELETE>\n"
+_NUMBERS_AS_STATUS = [b"%d" % number for number in range(len(STATE_NAMES))]
+_NAMES_AS_STATUS = [name.encode() for name in STATE_NAMES]
+_TAGS = np.array(sorted(TAG_SIZES))
+
+_LONG, _INT, _SHORT = (19, 63), (10, 31), (5, 15)  # most digits and bits of Kafka's int64, int32 and int16
+
+
+@dataclass(frozen=True)
+class EntryColumns:
+    """Coordinator entries, one per candidate record line; a column means nothing where the line's record is not `plain`.
+
+    Attributes:
+        id_start, id_end: where the transactional id stands.
+        tombstone: the value is null.
+        numbers: columns of `coordinator_entries`; `given`: whether they are printed, for those that may be missing.
+        status: by its number in `STATE_NAMES`.
+        has_list: the value has a list of partitions, and no null.
+        list_of: its list of partitions; -1 where it is empty or null.
+        partitions: all lists.
+        size_fits: key and value sizes fit what is printed.
+    """
+
+    id_start: Ints
+    id_end: Ints
+    tombstone: Bits
+    numbers: dict[str, Ints]
+    given: dict[str, Bits]
+    status: Ints
+    has_list: Bits
+    list_of: Ints
+    partitions: Partitions
+    size_fits: Bits
+
+
+class _Values:
+    """The values of some entries, read field by field in their order of print; `at` in the end is behind each."""
+
+    def __init__(self, text: Octets, at: Ints) -> None:
+        self.line = Cursors(text, at)
+        self.numbers: dict[str, Ints] = {}
+        self.given: dict[str, Bits] = {}
+        self.status: NDArray[np.int32] = np.zeros(len(at), dtype=np.int32)
+        self.list_kind: NDArray[np.int32] = np.zeros(len(at), dtype=np.int32)  # 0 a list, 1 an empty one, 2 null
+        self.list_start, self.list_end = at.copy(), at.copy()
+
+    def number(self, literal: bytes, name: str, width: tuple[int, int]) -> None:
+        """A number behind a literal."""
+        self.line.literal(literal)
+        self.numbers[name] = self.line.number(digits=width[0], bits=width[1], signed=True)
+
+    def optional(self, literal: bytes, name: str, width: tuple[int, int]) -> None:
+        """A number that is printed only where it differs from its default (a tagged field, KIP-482)."""
+        line = self.line
+        given = line.text.stands(literal, line.at)
+        value = np.zeros(len(given), dtype=np.int64)
+        if given.any():
+            some = Cursors(line.text, line.at[given] + len(literal))
+            value[given] = some.number(digits=width[0], bits=width[1], signed=True)
+            line.at[given] = some.at
+            line.ok[given] &= some.ok
+        self.numbers[name], self.given[name] = value, given
+
+    def partitions(self, words: tuple[bytes, ...], closing: Ints, behind: int) -> None:
+        """A list of partitions: the first word where it has some, the next ones where it has none; `closing` are the places where a list
+        may end, `behind` is what follows there of the list."""
+        line = self.line
+        self.list_kind = line.choice(words)
+        # Of the first word nothing stands in the list but its last character.
+        self.list_start = line.at - 1
+        filled = self.list_kind == 0
+        end = np.append(closing, line.text.size)[np.searchsorted(closing, line.at)] + behind
+        self.list_end = np.minimum(end, line.text.size)
+        line.at = np.where(filled, self.list_end, line.at)
+
+
+def read_entries(text: Octets, starts: Ints, dialect: Dialect) -> tuple[RecordColumns, EntryColumns]:
+    """Candidates for record lines as such of the coordinator's log."""
+    json, heads = dialect.decoder == TRANSACTION_JSON, read_heads(text, starts, dialect)
+    newlines = np.append(np.flatnonzero(text.bytes[: text.size] == ord("\n")), text.size)
+    line_end = newlines[np.searchsorted(newlines[:-1], starts)]
+    id_start, id_end, at, ok = _ids(text, heads, line_end, json=json)
+    tombstone = ok & (heads.value_size < 0) & text.stands(_TOMBSTONE, at)
+    live = np.flatnonzero(ok & (heads.value_size >= 0))
+    values = _Values(text, at[live])
+    (_read_json if json else _read_text)(values)
+    fits = values.line.ok & text.stands(b"\n", values.line.at) & (values.line.at == line_end[live])
+    filled = np.flatnonzero(fits & (values.list_kind == 0))
+    partitions = read_partitions(text, values.list_start[filled], values.list_end[filled], json=json)
+    fits[filled] &= partitions.ok
+    list_of = np.full(len(live), -1, dtype=np.int64)
+    list_of[filled] = np.arange(len(filled))
+    size_fits = (_json_sizes if json else _text_sizes)(values, partitions, list_of, heads.value_size[live])
+
+    def whole(part: NDArray[np.generic], fill: object) -> Ints:
+        column = np.full(len(starts), fill, dtype=part.dtype)
+        column[live] = part
+        return column  # type: ignore[return-value]
+
+    plain = tombstone.copy()
+    plain[live] = fits
+    plain &= _clean(text, heads, line_end, json=json)
+    numbers = {name: whole(part, 0) for name, part in values.numbers.items()}
+    given = {name: np.asarray(whole(part, False), dtype=bool) for name, part in values.given.items()}
+    entries = EntryColumns(
+        id_start,
+        id_end,
+        tombstone,
+        numbers,
+        given,
+        whole(values.status, 0),
+        np.asarray(whole(values.list_kind < 2, False), dtype=bool),
+        whole(list_of, -1),
+        partitions,
+        np.asarray(whole(size_fits, True), dtype=bool),
+    )
+    return _records(heads, plain, line_end + 1), entries
+
+
+def _ids(text: Octets, heads: Heads, line_end: Ints, *, json: bool) -> tuple[Ints, Ints, Ints, Bits]:
+    """Start and end of each transactional id, where the value's text begins behind it, and whether the key has its form."""
+    start = heads.begin + len(_KEYS[json])
+    ok = heads.ok & text.stands(_KEYS[json], heads.begin)
+    # Only the key's size delimits an id: what it prints may be the rest of a record.
+    size = heads.key_size - _KEY_OVERHEAD
+    end = start + size
+    ok &= (size > 0) & (end < line_end)
+    end = np.where(ok, end, start)
+    ok &= text.stands(_BEHIND_ID[json], end)
+    if json:
+        # A quote inside ends the string there, whatever the key's size says.
+        quotes = np.append(np.flatnonzero(text.bytes[: text.size] == ord('"')), text.size)
+        ok &= quotes[np.searchsorted(quotes[:-1], start)] == end
+    return start, end, end + len(_BEHIND_ID[json]), ok
+
+
+def _read_text(values: _Values) -> None:
+    """`TransactionLog.formatRecordValue` of 2.5 to 4.0."""
+    text = values.line.text
+    values.number(b"producerId:", "producer_id", _LONG)
+    values.number(b",producerEpoch:", "producer_epoch", _SHORT)
+    values.line.literal(b",state=")
+    values.status = values.line.choice(_NAMES_AS_STATUS)
+    values.line.literal(b",partitions=")
+    values.line.literal(b"[")
+    closing = np.flatnonzero(text.bytes[: text.size] == ord("]"))
+    end = np.append(closing, text.size)[np.searchsorted(closing, values.line.at)]
+    values.list_start, values.list_end = values.line.at.copy(), np.minimum(end + 1, text.size)
+    values.list_kind = (values.line.at == end).astype(np.int32)
+    values.line.at = end.copy()
+    values.number(b"],txnLastUpdateTimestamp=", "last_update_ms", _LONG)
+    values.number(b",txnTimeoutMs=", "timeout_ms", _INT)
+
+
+def _read_json(values: _Values) -> None:
+    """`TransactionLogMessageParser` of 4.1 and later: `TransactionLogValueJsonConverter`, tagged fields where they are printed."""
+    text = values.line.text
+    values.line.literal(b'{"version":"')
+    values.numbers["value_version"] = values.line.choice((b"0", b"1")).astype(np.int64)
+    values.number(b'","data":{"producerId":', "producer_id", _LONG)
+    values.optional(b',"previousProducerId":', "previous_producer_id", _LONG)
+    values.optional(b',"nextProducerId":', "next_producer_id", _LONG)
+    values.number(b',"producerEpoch":', "producer_epoch", _SHORT)
+    values.optional(b',"nextProducerEpoch":', "next_producer_epoch", _SHORT)
+    values.number(b',"transactionTimeoutMs":', "timeout_ms", _INT)
+    values.line.literal(b',"transactionStatus":')
+    _read_status(values)
+    values.line.literal(b',"transactionPartitions":')
+    closing = np.flatnonzero(text.bytes[: text.size] == ord("]"))
+    values.partitions((b"[{", b"[]", b"null"), closing[text.stands(b"]}]", closing)], len(b"]}]"))
+    values.number(b',"transactionLastUpdateTimestampMs":', "last_update_ms", _LONG)
+    values.number(b',"transactionStartTimestampMs":', "start_ms", _LONG)
+    values.optional(b',"clientTransactionVersion":', "client_transaction_version", _SHORT)
+    values.line.literal(b"}}")
+
+
+def _read_status(values: _Values) -> None:
+    """The state: by number up to 4.3, by name since (KAFKA-20712)."""
+    line = values.line
+    named = line.text.byte(line.at) == ord('"')
+    if not named.any():
+        values.status = line.choice(_NUMBERS_AS_STATUS)
+        return
+    for names, chosen in ((_NUMBERS_AS_STATUS, ~named), ([b'"%s"' % name for name in _NAMES_AS_STATUS], named)):
+        some = Cursors(line.text, line.at[chosen])
+        values.status[chosen] = some.choice(names)
+        line.at[chosen] = some.at
+        line.ok[chosen] &= some.ok
+
+
+def _topics(partitions: Partitions, list_of: Ints) -> tuple[Ints, Ints, Ints]:
+    """Bytes of each value's topics in `TransactionLogValue`, versions 0 and 1, and how many topics it has."""
+    sizes = np.zeros((3, len(list_of)), dtype=np.int64)
+    filled = list_of >= 0
+    for row, column in enumerate((partitions.size_v0, partitions.size_v1, partitions.topics)):
+        sizes[row, filled] = column[list_of[filled]]
+    return sizes[0], sizes[1], sizes[2]
+
+
+def _text_sizes(values: _Values, partitions: Partitions, list_of: Ints, value_size: Ints) -> Bits:
+    """Whether the value has one of the sizes that it can have: the text prints neither version nor tagged fields."""
+    v0, v1, topics = _topics(partitions, list_of)
+    tagged = value_size - (34 + unsigned_varint_sizes(topics + 1) + v1)
+    fits: Bits = (value_size == 37 + v0) | np.isin(tagged, _TAGS)
+    return fits
+
+
+def _json_sizes(values: _Values, partitions: Partitions, list_of: Ints, value_size: Ints) -> Bits:
+    """Whether the value has its size (`decoders._json_size`)."""
+    v0, v1, topics = _topics(partitions, list_of)
+    v1 += 34 + unsigned_varint_sizes(topics + 1)
+    tags = {"previous_producer_id": 10, "next_producer_id": 10, "client_transaction_version": 4, "next_producer_epoch": 4}
+    v1 += sum(values.given[name] * size for name, size in tags.items())
+    fits: Bits = value_size == np.where(values.numbers["value_version"] == 0, 37 + v0, v1)
+    return fits
+
+
+def _records(heads: Heads, plain: Bits, end: Ints) -> RecordColumns:
+    """The record lines; their keys and payloads are no text that could be hashed."""
+    count = len(plain)
+    nowhere, none = np.full(count, NO_SPAN, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    numbers = (heads.offset, heads.timestamp, heads.key_size, heads.value_size, heads.sequence)
+    marker = np.full(count, -1, dtype=np.int32)
+    return RecordColumns(heads.start, heads.ok, *numbers, none, nowhere, nowhere, end, plain, np.zeros(count, dtype=bool), marker, none)
+
+
+def _clean(text: Octets, heads: Heads, end: Ints, *, json: bool) -> Bits:
+    """Records whose text stands for just the bytes it has, as far as `decoders` would look for another end of an id if it did not.
+
+    Text outside printable ASCII may stand for other bytes than it has, and so may `?` (`printed`); a backslash begins an escape of JSON.
+    """
+    content = text.bytes[: text.size]
+    odd = (content - np.uint8(ord(" ")) > np.uint8(ord("~") - ord(" "))) & (content != ord("\n"))
+    for character in b"?\\" if json else b"?":
+        odd |= content == character
+    places = np.flatnonzero(odd)
+    reach = end + longest_printed(1) * np.maximum(heads.key_size, 0) + _LOOKAHEAD
+    clean: Bits = (reach <= text.size) & (np.searchsorted(places, heads.start) == np.searchsorted(places, reach))
+    return clean
