@@ -1,9 +1,11 @@
 """Record lines of `__transaction_state` as its decoder prints them, all of a stretch at once.
 
-Only lines of the very form that a tool of 2.5 or later prints for an id of printable ASCII on one line: `decoders` reads the same of
+Only lines of the very form that a tool of 2.5 or later prints for an id on one line: `decoders` reads the same of
 them, in one way. What is printed in any other form is marked, and left to the exact reader.
 """
 
+from codecs import utf_8_decode
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +17,8 @@ from eo_audit.dump.kernel_partitions import Partitions, read_partitions, unsigne
 from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Octets
 from eo_audit.dump.printed import longest_printed
 
+NO_LIST = -1
+_NOT_ASCII, _REPLACEMENT = 0x80, "\ufffd".encode()
 _LOOKAHEAD = 64  # bytes behind the longest text of an id that `decoders` looks at: its 32, and some
 _KEY_OVERHEAD = 4  # `TransactionLogKey` version 0: version and length, 2 bytes each
 _KEYS = {True: b'] key: {"type":"0","data":{"transactionalId":"', False: b"] key: transaction_metadata::transactionalId="}
@@ -37,7 +41,7 @@ class EntryColumns:
         numbers: columns of `coordinator_entries`; `given`: whether they are printed, for those that may be missing.
         status: by its number in `STATE_NAMES`.
         has_list: the value has a list of partitions, and no null.
-        list_of: its list of partitions; -1 where it is empty or null.
+        list_of: its list of partitions; NO_LIST where it is empty or null.
         partitions: all lists.
         size_fits: key and value sizes fit what is printed.
     """
@@ -47,7 +51,7 @@ class EntryColumns:
     tombstone: Bits
     numbers: dict[str, Ints]
     given: dict[str, Bits]
-    status: Ints
+    status: NDArray[np.int32]
     has_list: Bits
     list_of: Ints
     partitions: Partitions
@@ -55,15 +59,16 @@ class EntryColumns:
 
 
 class _Values:
-    """The values of some entries, read field by field in their order of print; `at` in the end is behind each."""
+    """The values of all entries, read field by field in their order of print; where one is none, what is read of it means nothing."""
 
     def __init__(self, text: Octets, at: Ints) -> None:
         self.line = Cursors(text, at)
         self.numbers: dict[str, Ints] = {}
         self.given: dict[str, Bits] = {}
         self.status: NDArray[np.int32] = np.zeros(len(at), dtype=np.int32)
-        self.list_kind: NDArray[np.int32] = np.zeros(len(at), dtype=np.int32)  # 0 a list, 1 an empty one, 2 null
-        self.list_start, self.list_end = at.copy(), at.copy()
+        # A list of partitions: where it stands, without its opening bracket; whether it is null, and whether it has any.
+        self.list_start, self.list_end = at, at
+        self.null, self.filled = np.zeros(len(at), dtype=bool), np.zeros(len(at), dtype=bool)
 
     def number(self, literal: bytes, name: str, width: tuple[int, int]) -> None:
         """A number behind a literal."""
@@ -82,60 +87,43 @@ class _Values:
             line.ok[given] &= some.ok
         self.numbers[name], self.given[name] = value, given
 
-    def partitions(self, words: tuple[bytes, ...], closing: Ints, behind: int) -> None:
-        """A list of partitions: the first word where it has some, the next ones where it has none; `closing` are the places where a list
-        may end, `behind` is what follows there of the list."""
-        line = self.line
-        self.list_kind = line.choice(words)
-        # Of the first word nothing stands in the list but its last character.
-        self.list_start = line.at - 1
-        filled = self.list_kind == 0
-        end = np.append(closing, line.text.size)[np.searchsorted(closing, line.at)] + behind
-        self.list_end = np.minimum(end, line.text.size)
-        line.at = np.where(filled, self.list_end, line.at)
+    def partitions(self, kinds: Sequence[bytes], inside: int, closing: bytes) -> None:
+        """A list of partitions.
+
+        Args:
+            kinds: its beginnings: where it has none, where it has some, for null.
+            inside: bytes of the second one that belong to what is listed.
+            closing: what ends a list that has some.
+        """
+        line, brackets = self.line, _standing(self.line.text, b"]")
+        kind = line.choice(kinds)
+        ends = brackets[line.text.stands(closing, brackets)] + len(closing)
+        self.filled, self.null = kind == 1, kind == 2
+        end = np.append(ends, line.text.size)[np.searchsorted(ends - len(closing), line.at)]
+        self.list_start, self.list_end = line.at - inside, end
+        line.at = np.where(self.filled, end, line.at)
 
 
 def read_entries(text: Octets, starts: Ints, dialect: Dialect) -> tuple[RecordColumns, EntryColumns]:
     """Candidates for record lines as such of the coordinator's log."""
     json, heads = dialect.decoder == TRANSACTION_JSON, read_heads(text, starts, dialect)
-    newlines = np.append(np.flatnonzero(text.bytes[: text.size] == ord("\n")), text.size)
-    line_end = newlines[np.searchsorted(newlines[:-1], starts)]
+    newlines = _standing(text, b"\n")
+    line_end = np.append(newlines, text.size)[np.searchsorted(newlines, starts)]
     id_start, id_end, at, ok = _ids(text, heads, line_end, json=json)
     tombstone = ok & (heads.value_size < 0) & text.stands(_TOMBSTONE, at)
-    live = np.flatnonzero(ok & (heads.value_size >= 0))
-    values = _Values(text, at[live])
+    values = _Values(text, at)
     (_read_json if json else _read_text)(values)
-    fits = values.line.ok & text.stands(b"\n", values.line.at) & (values.line.at == line_end[live])
-    filled = np.flatnonzero(fits & (values.list_kind == 0))
-    partitions = read_partitions(text, values.list_start[filled], values.list_end[filled], json=json)
-    fits[filled] &= partitions.ok
-    list_of = np.full(len(live), -1, dtype=np.int64)
-    list_of[filled] = np.arange(len(filled))
-    size_fits = (_json_sizes if json else _text_sizes)(values, partitions, list_of, heads.value_size[live])
-
-    def whole(part: NDArray[np.generic], fill: object) -> Ints:
-        column = np.full(len(starts), fill, dtype=part.dtype)
-        column[live] = part
-        return column  # type: ignore[return-value]
-
-    plain = tombstone.copy()
-    plain[live] = fits
-    plain &= _clean(text, heads, line_end, json=json)
-    numbers = {name: whole(part, 0) for name, part in values.numbers.items()}
-    given = {name: np.asarray(whole(part, False), dtype=bool) for name, part in values.given.items()}
-    entries = EntryColumns(
-        id_start,
-        id_end,
-        tombstone,
-        numbers,
-        given,
-        whole(values.status, 0),
-        np.asarray(whole(values.list_kind < 2, False), dtype=bool),
-        whole(list_of, -1),
-        partitions,
-        np.asarray(whole(size_fits, True), dtype=bool),
-    )
-    return _records(heads, plain, line_end + 1), entries
+    # Whatever stands in a line, what was read of it up to here is within it.
+    fits = ok & (heads.value_size >= 0) & values.line.ok & (values.line.at == line_end) & text.stands(b"\n", line_end)
+    listed = fits & values.filled
+    partitions = read_partitions(text, values.list_start[listed], values.list_end[listed], json=json)
+    fits[listed] &= partitions.ok
+    list_of = np.where(listed, np.cumsum(listed) - 1, NO_LIST)
+    size_fits = tombstone | (_json_sizes if json else _text_sizes)(values, partitions, list_of, heads.value_size)
+    plain = (tombstone | fits) & _clean(text, heads, line_end, json=json)
+    has_list = ~tombstone & ~values.null
+    columns = (values.numbers, values.given, values.status, has_list, list_of, partitions, size_fits)
+    return _records(heads, plain, line_end + 1), EntryColumns(id_start, id_end, tombstone, *columns)
 
 
 def _ids(text: Octets, heads: Heads, line_end: Ints, *, json: bool) -> tuple[Ints, Ints, Ints, Bits]:
@@ -150,32 +138,25 @@ def _ids(text: Octets, heads: Heads, line_end: Ints, *, json: bool) -> tuple[Int
     ok &= text.stands(_BEHIND_ID[json], end)
     if json:
         # A quote inside ends the string there, whatever the key's size says.
-        quotes = np.append(np.flatnonzero(text.bytes[: text.size] == ord('"')), text.size)
-        ok &= quotes[np.searchsorted(quotes[:-1], start)] == end
+        quotes = _standing(text, b'"')
+        ok &= np.append(quotes, text.size)[np.searchsorted(quotes, start)] == end
     return start, end, end + len(_BEHIND_ID[json]), ok
 
 
 def _read_text(values: _Values) -> None:
     """`TransactionLog.formatRecordValue` of 2.5 to 4.0."""
-    text = values.line.text
     values.number(b"producerId:", "producer_id", _LONG)
     values.number(b",producerEpoch:", "producer_epoch", _SHORT)
     values.line.literal(b",state=")
     values.status = values.line.choice(_NAMES_AS_STATUS)
     values.line.literal(b",partitions=")
-    values.line.literal(b"[")
-    closing = np.flatnonzero(text.bytes[: text.size] == ord("]"))
-    end = np.append(closing, text.size)[np.searchsorted(closing, values.line.at)]
-    values.list_start, values.list_end = values.line.at.copy(), np.minimum(end + 1, text.size)
-    values.list_kind = (values.line.at == end).astype(np.int32)
-    values.line.at = end.copy()
-    values.number(b"],txnLastUpdateTimestamp=", "last_update_ms", _LONG)
+    values.partitions((b"[]", b"["), 0, b"]")
+    values.number(b",txnLastUpdateTimestamp=", "last_update_ms", _LONG)
     values.number(b",txnTimeoutMs=", "timeout_ms", _INT)
 
 
 def _read_json(values: _Values) -> None:
     """`TransactionLogMessageParser` of 4.1 and later: `TransactionLogValueJsonConverter`, tagged fields where they are printed."""
-    text = values.line.text
     values.line.literal(b'{"version":"')
     values.numbers["value_version"] = values.line.choice((b"0", b"1")).astype(np.int64)
     values.number(b'","data":{"producerId":', "producer_id", _LONG)
@@ -187,8 +168,7 @@ def _read_json(values: _Values) -> None:
     values.line.literal(b',"transactionStatus":')
     _read_status(values)
     values.line.literal(b',"transactionPartitions":')
-    closing = np.flatnonzero(text.bytes[: text.size] == ord("]"))
-    values.partitions((b"[{", b"[]", b"null"), closing[text.stands(b"]}]", closing)], len(b"]}]"))
+    values.partitions((b"[]", b"[{", b"null"), len(b"{"), b"]}]")
     values.number(b',"transactionLastUpdateTimestampMs":', "last_update_ms", _LONG)
     values.number(b',"transactionStartTimestampMs":', "start_ms", _LONG)
     values.optional(b',"clientTransactionVersion":', "client_transaction_version", _SHORT)
@@ -246,15 +226,35 @@ def _records(heads: Heads, plain: Bits, end: Ints) -> RecordColumns:
 
 
 def _clean(text: Octets, heads: Heads, end: Ints, *, json: bool) -> Bits:
-    """Records whose text stands for just the bytes it has, as far as `decoders` would look for another end of an id if it did not.
-
-    Text outside printable ASCII may stand for other bytes than it has, and so may `?` (`printed`); a backslash begins an escape of JSON.
-    """
-    content = text.bytes[: text.size]
-    odd = (content - np.uint8(ord(" ")) > np.uint8(ord("~") - ord(" "))) & (content != ord("\n"))
-    for character in b"?\\" if json else b"?":
-        odd |= content == character
-    places = np.flatnonzero(odd)
+    """Records whose text stands for just the bytes it has, as far as `decoders` would look for another end of an id if it did not."""
+    odd = _odd(text, json=json)
     reach = end + longest_printed(1) * np.maximum(heads.key_size, 0) + _LOOKAHEAD
-    clean: Bits = (reach <= text.size) & (np.searchsorted(places, heads.start) == np.searchsorted(places, reach))
+    clean: Bits = (reach <= text.size) & (np.searchsorted(odd, heads.start) == np.searchsorted(odd, reach))
     return clean
+
+
+def _odd(text: Octets, *, json: bool) -> Ints:
+    """Where characters stand that may be others than they look (`printed`), or that begin an escape of JSON."""
+    content = text.bytes[: text.size]
+    odd = ((content < ord(" ")) & (content != ord("\n"))) | (content == ord("?"))
+    if json:
+        odd |= content == ord("\\")
+    high = content >= _NOT_ASCII
+    if high.any():
+        # U+FFFD is what is printed for bytes that are no UTF-8; damage may have left such bytes themselves.
+        replaced = np.flatnonzero(content == _REPLACEMENT[0])
+        odd[replaced[text.stands(_REPLACEMENT, replaced)]] = True
+        odd |= high & (not _is_utf8(content.tobytes()))
+    return np.flatnonzero(odd)
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        utf_8_decode(content)  # a last character that is cut is no fault
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _standing(text: Octets, character: bytes) -> Ints:
+    return np.flatnonzero(text.bytes[: text.size] == ord(character))

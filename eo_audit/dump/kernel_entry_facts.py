@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from eo_audit.dump.decoders import STATE_NAMES
-from eo_audit.dump.kernel_entries import EntryColumns
+from eo_audit.dump.kernel_entries import NO_LIST, EntryColumns
 from eo_audit.dump.kernel_scan import Ints, Octets
 from eo_audit.dump.log_columns import arrow_schema, boolean, numeric, slices, structs, vocabulary
 
@@ -20,7 +20,7 @@ def entry_columns(text: Octets, entries: EntryColumns, chosen: Ints) -> dict[str
     columns = {
         "transactional_id": slices(text.bytes, entries.id_start[chosen], entries.id_end[chosen]),
         "tombstone": boolean(~live),
-        "status": vocabulary(entries.status[chosen].astype(np.int32), STATE_NAMES, live),
+        "status": vocabulary(entries.status[chosen], STATE_NAMES, live),
         "partitions": _partitions(entries, chosen),
         "size_identity_ok": boolean(entries.size_fits[chosen]),
     }
@@ -36,7 +36,7 @@ def entry_columns(text: Octets, entries: EntryColumns, chosen: Ints) -> dict[str
 def _partitions(entries: EntryColumns, chosen: Ints) -> pa.Array:
     lists, lists_of = entries.partitions, entries.list_of[chosen]
     kind = arrow_schema("coordinator_entries").field("partitions").type
-    filled = lists_of >= 0
+    filled = lists_of != NO_LIST
     lengths = np.zeros(len(chosen), dtype=np.int64)
     lengths[filled] = lists.count[lists_of[filled]]
     # Partitions of one list stand one behind the other; lists between them may have been left to the exact reader.

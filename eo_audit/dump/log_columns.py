@@ -76,7 +76,7 @@ def vocabulary(codes: NDArray[np.int32], words: Sequence[str], valid: NDArray[np
 
 
 def slices(text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> pa.StringArray:
-    """Parts of an ASCII text as strings; they come in their order there, and none overlaps another."""
+    """Parts of a text as strings, each of them UTF-8; they come in their order there, and none overlaps another."""
     # The text is one long row of strings: these, and what lies between each two. No byte is touched in Python.
     offsets = np.stack((starts, ends), axis=1).astype(np.int32).reshape(-1)
     row = pa.StringArray.from_buffers(max(len(offsets) - 1, 0), pa.py_buffer(offsets), pa.py_buffer(text))

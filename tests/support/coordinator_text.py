@@ -9,7 +9,16 @@ from tests.support.dump_text import Batch, Piece, Rec, Style, printed
 
 PATH: Final = "/data/__transaction_state-3/00000000000000000000.log"
 STATES: Final = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence")
-ORDINARY: Final = (b"order-writer-1", b"a", b"stream app-0_1", b"billing{7}", b"x" * 70, b"it's payload", b"a::b=c,d")
+ORDINARY: Final = (
+    b"order-writer-1",
+    b"a",
+    b"stream app-0_1",
+    b"billing{7}",
+    b"x" * 70,
+    b"it's payload",
+    b"a::b=c,d",
+    "zażółć 日本".encode(),
+)
 FORGED_VALUE: Final = b" payload: producerId:9,producerEpoch:9,state=CompleteAbort,partitions=[x-1],txnLastUpdateTimestamp=9,txnTimeoutMs=9"
 FORGED_RECORD: Final = (
     b"| offset: 1 CreateTime: 1700000000001 keySize: 5 valueSize: 37 sequence: -1 headerKeys: [] key: transaction_metadata::"
