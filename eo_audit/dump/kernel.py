@@ -1,8 +1,8 @@
 """Whole groups of a stretch of dump text at once: the fast path of the reader, in numpy.
 
 Lines are read as columns (`kernel_lines`), then put together (`kernel_groups`): the records behind a batch line are those that its `count`
-and their own ends lead to, so a forged line inside a payload is never reached. Runs of groups that are beyond doubt are taken; the exact
-reader gets everything else, and both always agree.
+and their own ends lead to, so a forged line inside a payload is never reached. Of a coordinator's log the records are its decoder's
+(`kernel_entries`). Runs of groups that are beyond doubt are taken; the exact reader gets everything else, and both always agree.
 """
 
 from bisect import bisect_left

@@ -19,13 +19,10 @@ LEAST_BYTES = 1 << 14  # less text is left to the exact reader
 
 def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
     """How the lines of a section are printed, where it has shown all that matters and is of a kind the fast path knows."""
-    # The superset record line of 2.8, and the records of topic decoders, have grammars of their own: the exact reader has them.
+    # The superset record line of 2.8 has a grammar of its own: the exact reader has it.
     if section.deep is None or section.dialect not in ("2.2", "3.0", "3.2", "3.3"):
         return None
-    decoder = None
-    if section.deep and section.payload_printed and profile(section).decoder is coordinator_records:
-        # A line end of the text's own is one byte there: where it may be two, the exact reader decides.
-        decoder = section.decoder if section.decoder in (TRANSACTION_TEXT, TRANSACTION_JSON) and not crlf else None
+    decoder = _fast_decoder(section, crlf=crlf)
     # What another decoder printed is as long as it likes: no size says where it ends.
     if section.payload_printed and section.decoder != "plain" and decoder is None:
         return None
@@ -33,6 +30,13 @@ def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
         return None
     horizon = section.dialect > "3.0"
     return Dialect(upper=section.dialect == "2.2", horizon=horizon, printed=bool(section.payload_printed), crlf=crlf, decoder=decoder)
+
+
+def _fast_decoder(section: Section, *, crlf: bool) -> str | None:
+    """The topic decoder of a section, where the fast path knows it."""
+    known = section.deep and section.payload_printed and profile(section).decoder is coordinator_records
+    # Where lines end with CRLF, a line end inside an id may be two bytes or one: the exact reader decides.
+    return section.decoder if known and not crlf and section.decoder in (TRANSACTION_TEXT, TRANSACTION_JSON) else None
 
 
 class FastPath:
