@@ -4,7 +4,6 @@ Only lines of the very form that a tool of 2.5 or later prints for an id on one 
 them, in one way. What is printed in any other form is marked, and left to the exact reader.
 """
 
-from codecs import utf_8_decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,23 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eo_audit.dump.decoders import STATE_NAMES, TAG_SIZES, TRANSACTION_JSON
-from eo_audit.dump.kernel_lines import NO_SPAN, Dialect, Heads, RecordColumns, read_heads
+from eo_audit.dump.kernel_decoded import INT, LONG, SHORT, TOMBSTONE, decoded_records, first_behind, line_ends, standing
+from eo_audit.dump.kernel_lines import Dialect, Heads, RecordColumns, read_heads
 from eo_audit.dump.kernel_partitions import Partitions, read_partitions, unsigned_varint_sizes
 from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Octets
-from eo_audit.dump.printed import longest_printed
 
 NO_LIST = -1
-_NOT_ASCII, _REPLACEMENT = 0x80, "\ufffd".encode()
-_LOOKAHEAD = 64  # bytes behind the longest text of an id that `decoders` looks at: its 32, and some
 _KEY_OVERHEAD = 4  # `TransactionLogKey` version 0: version and length, 2 bytes each
 _KEYS = {True: b'] key: {"type":"0","data":{"transactionalId":"', False: b"] key: transaction_metadata::transactionalId="}
 _BEHIND_ID = {True: b'"}} payload: ', False: b" payload: "}
-_TOMBSTONE = b"<DELETE>\n"
 _NUMBERS_AS_STATUS = [b"%d" % number for number in range(len(STATE_NAMES))]
 _NAMES_AS_STATUS = [name.encode() for name in STATE_NAMES]
 _TAGS = np.array(sorted(TAG_SIZES))
-
-_LONG, _INT, _SHORT = (19, 63), (10, 31), (5, 15)  # most digits and bits of Kafka's int64, int32 and int16
 
 
 @dataclass(frozen=True)
@@ -77,15 +71,7 @@ class _Values:
 
     def optional(self, literal: bytes, name: str, width: tuple[int, int]) -> None:
         """A number that is printed only where it differs from its default (a tagged field, KIP-482)."""
-        line = self.line
-        given = line.text.stands(literal, line.at)
-        value = np.zeros(len(given), dtype=np.int64)
-        if given.any():
-            some = Cursors(line.text, line.at[given] + len(literal))
-            value[given] = some.number(digits=width[0], bits=width[1], signed=True)
-            line.at[given] = some.at
-            line.ok[given] &= some.ok
-        self.numbers[name], self.given[name] = value, given
+        self.given[name], self.numbers[name] = self.line.optional(literal, digits=width[0], bits=width[1])
 
     def partitions(self, kinds: Sequence[bytes], inside: int, closing: bytes) -> None:
         """A list of partitions.
@@ -95,11 +81,11 @@ class _Values:
             inside: bytes of the second one that belong to what is listed.
             closing: what ends a list that has some.
         """
-        line, brackets = self.line, _standing(self.line.text, b"]")
+        line, brackets = self.line, standing(self.line.text, b"]")
         kind = line.choice(kinds)
         ends = brackets[line.text.stands(closing, brackets)] + len(closing)
         self.filled, self.null = kind == 1, kind == 2
-        end = np.append(ends, line.text.size)[np.searchsorted(ends - len(closing), line.at)]
+        end = first_behind(ends, line.at + len(closing), line.text.size)
         self.list_start, self.list_end = line.at - inside, end
         line.at = np.where(self.filled, end, line.at)
 
@@ -107,10 +93,9 @@ class _Values:
 def read_entries(text: Octets, starts: Ints, dialect: Dialect) -> tuple[RecordColumns, EntryColumns]:
     """Candidates for record lines as such of the coordinator's log."""
     json, heads = dialect.decoder == TRANSACTION_JSON, read_heads(text, starts, dialect)
-    newlines = _standing(text, b"\n")
-    line_end = np.append(newlines, text.size)[np.searchsorted(newlines, starts)]
+    line_end = line_ends(text, starts)
     id_start, id_end, at, ok = _ids(text, heads, line_end, json=json)
-    tombstone = ok & (heads.value_size < 0) & text.stands(_TOMBSTONE, at)
+    tombstone = ok & (heads.value_size < 0) & text.stands(TOMBSTONE, at)
     values = _Values(text, at)
     (_read_json if json else _read_text)(values)
     # Whatever stands in a line, what was read of it up to here is within it.
@@ -120,10 +105,10 @@ def read_entries(text: Octets, starts: Ints, dialect: Dialect) -> tuple[RecordCo
     fits[listed] &= partitions.ok
     list_of = np.where(listed, np.cumsum(listed) - 1, NO_LIST)
     size_fits = tombstone | (_json_sizes if json else _text_sizes)(values, partitions, list_of, heads.value_size)
-    plain = (tombstone | fits) & _clean(text, heads, line_end, json=json)
     has_list = ~tombstone & ~values.null
     columns = (values.numbers, values.given, values.status, has_list, list_of, partitions, size_fits)
-    return _records(heads, plain, line_end + 1), EntryColumns(id_start, id_end, tombstone, *columns)
+    records = decoded_records(text, heads, line_end, tombstone | fits, dialect, json=json)
+    return records, EntryColumns(id_start, id_end, tombstone, *columns)
 
 
 def _ids(text: Octets, heads: Heads, line_end: Ints, *, json: bool) -> tuple[Ints, Ints, Ints, Bits]:
@@ -138,40 +123,39 @@ def _ids(text: Octets, heads: Heads, line_end: Ints, *, json: bool) -> tuple[Int
     ok &= text.stands(_BEHIND_ID[json], end)
     if json:
         # A quote inside ends the string there, whatever the key's size says.
-        quotes = _standing(text, b'"')
-        ok &= np.append(quotes, text.size)[np.searchsorted(quotes, start)] == end
+        ok &= first_behind(standing(text, b'"'), start, text.size) == end
     return start, end, end + len(_BEHIND_ID[json]), ok
 
 
 def _read_text(values: _Values) -> None:
     """`TransactionLog.formatRecordValue` of 2.5 to 4.0."""
-    values.number(b"producerId:", "producer_id", _LONG)
-    values.number(b",producerEpoch:", "producer_epoch", _SHORT)
+    values.number(b"producerId:", "producer_id", LONG)
+    values.number(b",producerEpoch:", "producer_epoch", SHORT)
     values.line.literal(b",state=")
     values.status = values.line.choice(_NAMES_AS_STATUS)
     values.line.literal(b",partitions=")
     values.partitions((b"[]", b"["), 0, b"]")
-    values.number(b",txnLastUpdateTimestamp=", "last_update_ms", _LONG)
-    values.number(b",txnTimeoutMs=", "timeout_ms", _INT)
+    values.number(b",txnLastUpdateTimestamp=", "last_update_ms", LONG)
+    values.number(b",txnTimeoutMs=", "timeout_ms", INT)
 
 
 def _read_json(values: _Values) -> None:
     """`TransactionLogMessageParser` of 4.1 and later: `TransactionLogValueJsonConverter`, tagged fields where they are printed."""
     values.line.literal(b'{"version":"')
     values.numbers["value_version"] = values.line.choice((b"0", b"1")).astype(np.int64)
-    values.number(b'","data":{"producerId":', "producer_id", _LONG)
-    values.optional(b',"previousProducerId":', "previous_producer_id", _LONG)
-    values.optional(b',"nextProducerId":', "next_producer_id", _LONG)
-    values.number(b',"producerEpoch":', "producer_epoch", _SHORT)
-    values.optional(b',"nextProducerEpoch":', "next_producer_epoch", _SHORT)
-    values.number(b',"transactionTimeoutMs":', "timeout_ms", _INT)
+    values.number(b'","data":{"producerId":', "producer_id", LONG)
+    values.optional(b',"previousProducerId":', "previous_producer_id", LONG)
+    values.optional(b',"nextProducerId":', "next_producer_id", LONG)
+    values.number(b',"producerEpoch":', "producer_epoch", SHORT)
+    values.optional(b',"nextProducerEpoch":', "next_producer_epoch", SHORT)
+    values.number(b',"transactionTimeoutMs":', "timeout_ms", INT)
     values.line.literal(b',"transactionStatus":')
     _read_status(values)
     values.line.literal(b',"transactionPartitions":')
     values.partitions((b"[]", b"[{", b"null"), len(b"{"), b"]}]")
-    values.number(b',"transactionLastUpdateTimestampMs":', "last_update_ms", _LONG)
-    values.number(b',"transactionStartTimestampMs":', "start_ms", _LONG)
-    values.optional(b',"clientTransactionVersion":', "client_transaction_version", _SHORT)
+    values.number(b',"transactionLastUpdateTimestampMs":', "last_update_ms", LONG)
+    values.number(b',"transactionStartTimestampMs":', "start_ms", LONG)
+    values.optional(b',"clientTransactionVersion":', "client_transaction_version", SHORT)
     values.line.literal(b"}}")
 
 
@@ -214,47 +198,3 @@ def _json_sizes(values: _Values, partitions: Partitions, list_of: Ints, value_si
     v1 += sum(values.given[name] * size for name, size in tags.items())
     fits: Bits = value_size == np.where(values.numbers["value_version"] == 0, 37 + v0, v1)
     return fits
-
-
-def _records(heads: Heads, plain: Bits, end: Ints) -> RecordColumns:
-    """The record lines; their keys and payloads are no text that could be hashed."""
-    count = len(plain)
-    nowhere, none = np.full(count, NO_SPAN, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    numbers = (heads.offset, heads.timestamp, heads.key_size, heads.value_size, heads.sequence)
-    marker = np.full(count, -1, dtype=np.int32)
-    return RecordColumns(heads.start, heads.ok, *numbers, none, nowhere, nowhere, end, plain, np.zeros(count, dtype=bool), marker, none)
-
-
-def _clean(text: Octets, heads: Heads, end: Ints, *, json: bool) -> Bits:
-    """Records whose text stands for just the bytes it has, as far as `decoders` would look for another end of an id if it did not."""
-    odd = _odd(text, json=json)
-    reach = end + longest_printed(1) * np.maximum(heads.key_size, 0) + _LOOKAHEAD
-    clean: Bits = (reach <= text.size) & (np.searchsorted(odd, heads.start) == np.searchsorted(odd, reach))
-    return clean
-
-
-def _odd(text: Octets, *, json: bool) -> Ints:
-    """Where characters stand that may be others than they look (`printed`), or that begin an escape of JSON."""
-    content = text.bytes[: text.size]
-    odd = ((content < ord(" ")) & (content != ord("\n"))) | (content == ord("?"))
-    if json:
-        odd |= content == ord("\\")
-    high = content >= _NOT_ASCII
-    if high.any():
-        # U+FFFD is what is printed for bytes that are no UTF-8; damage may have left such bytes themselves.
-        replaced = np.flatnonzero(content == _REPLACEMENT[0])
-        odd[replaced[text.stands(_REPLACEMENT, replaced)]] = True
-        odd |= high & (not _is_utf8(content.tobytes()))
-    return np.flatnonzero(odd)
-
-
-def _is_utf8(content: bytes) -> bool:
-    try:
-        utf_8_decode(content)  # a last character that is cut is no fault
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _standing(text: Octets, character: bytes) -> Ints:
-    return np.flatnonzero(text.bytes[: text.size] == ord(character))

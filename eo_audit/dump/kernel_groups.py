@@ -130,13 +130,13 @@ class Groups:
         return within & (offset[np.minimum(last, most)] <= numbers["last_offset"][group])
 
     def _hold_their_records(self) -> Bits:
-        """Data batches that are large enough for the keys and values of their records, as `Rules.size_limit` wants it."""
+        """Markers, and batches that are large enough for the keys and values of their records, as `Rules.size_limit` wants it."""
         numbers, records = self._batches.numbers, self._records
         sizes = np.concatenate(([0], np.cumsum(np.maximum(records.key_size, 0) + np.maximum(records.value_size, 0))))
         first = np.minimum(self.first, len(records.start))
         used = sizes[np.minimum(first + self.count, len(records.start))] - sizes[first]
         limit = np.where(self._batches.codec == 0, np.minimum(numbers["size_bytes"], LARGEST_RECORD), LARGEST_RECORD)
-        held: Bits = ~self._batches.control & (used <= limit)
+        held: Bits = self._batches.control | (used <= limit)
         return held
 
     def _following(self) -> Ints:

@@ -222,7 +222,7 @@ def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
         plain &= _line_ends(text, starts) == end
     plain &= line.ok
     # Only lines that are no data record are looked at: of millions some are markers.
-    marks, marker, epoch = _markers(text, close, line.ok & (headers == 0) & ~plain, dialect, end)
+    marks, marker, epoch = read_markers(text, close, line.ok & (headers == 0) & ~plain, dialect, end)
     records = RecordColumns(
         starts,
         line.ok,
@@ -303,7 +303,7 @@ def _payloads(text: Octets, close: Ints, key_size: Ints, value_size: Ints, diale
     return spans[0], spans[1], at + len(dialect.line_end), fits
 
 
-def _markers(text: Octets, close: Ints, possible: Bits, dialect: Dialect, end: Ints) -> tuple[Bits, NDArray[np.int32], Ints]:
+def read_markers(text: Octets, close: Ints, possible: Bits, dialect: Dialect, end: Ints) -> tuple[Bits, NDArray[np.int32], Ints]:
     """Which lines end in ` endTxnMarker: ...`, with its type and coordinator epoch; `end` is set for them."""
     marks, marker, epoch = np.zeros(len(close), dtype=bool), np.full(len(close), -1, dtype=np.int32), np.zeros(len(close), dtype=np.int64)
     some = np.flatnonzero(possible)

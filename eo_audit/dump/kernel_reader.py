@@ -10,6 +10,7 @@ from eo_audit.dump.kernel_lines import Dialect
 from eo_audit.dump.log_sections import profile
 from eo_audit.dump.log_state import FileContext, Section
 from eo_audit.dump.log_text import Window
+from eo_audit.dump.offsets_decoder import OFFSETS_JSON, offset_records
 
 # Long enough that the fixed cost of some hundred numpy calls is none, short enough for its columns to stay small.
 STRETCH_BYTES = 4 << 20
@@ -34,9 +35,12 @@ def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
 
 def _fast_decoder(section: Section, *, crlf: bool) -> str | None:
     """The topic decoder of a section, where the fast path knows it."""
-    known = section.deep and section.payload_printed and profile(section).decoder is coordinator_records
     # Where lines end with CRLF, a line end inside an id may be two bytes or one: the exact reader decides.
-    return section.decoder if known and not crlf and section.decoder in (TRANSACTION_TEXT, TRANSACTION_JSON) else None
+    if not (section.deep and section.payload_printed) or crlf:
+        return None
+    decoder = profile(section).decoder
+    coordinator = decoder is coordinator_records and section.decoder in (TRANSACTION_TEXT, TRANSACTION_JSON)
+    return section.decoder if coordinator or (decoder is offset_records and section.decoder == OFFSETS_JSON) else None
 
 
 class FastPath:
@@ -48,7 +52,7 @@ class FastPath:
         self._stretch: Stretch | None = None
         self._section: Section | None = None
         self._dialect: Dialect | None = None
-        self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": [], "coordinator_entries": []}
+        self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": [], "coordinator_entries": [], "offset_commits": []}
 
     def take(self, at: int, stop: int, section: Section) -> tuple[int, int] | None:
         """Take sure groups from a batch line on; see `Stretch.take`."""

@@ -1,6 +1,7 @@
-"""Coordinator's logs: the fast path reads what the exact reader reads, and takes what a tool prints on most days."""
+"""Logs of the coordinators: the fast path reads what the exact reader reads, and takes what a tool prints on most days."""
 
 import random
+import re
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,7 @@ from eo_audit.dump.kernel import Stretch
 from eo_audit.dump.kernel_partitions import read_partitions, unsigned_varint_sizes
 from eo_audit.dump.kernel_scan import Octets
 from eo_audit.dump.parse import FileContext, Section
-from tests.support import facts
+from tests.support import commit_text, facts
 from tests.support.coordinator_text import FORGED_RECORD, FORGED_VALUE, HOSTILE, PATH, Value, random_log, random_value, record
 from tests.support.dump_text import RELEASES, Batch, Style, dump
 from tests.support.readers import CONTEXT, assert_same, exact_reading
@@ -22,13 +23,13 @@ TAKEN = ("2.7", "3.1", "3.2", "3.9", "4.3")  # releases whose decoder the fast p
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many coordinator entries the fast path took, stretch by stretch."""
+    """How many decoded records the fast path took, stretch by stretch."""
     counts: list[int] = []
     tables_of = kernel_reader.tables_of
 
     def counted(stretch: Stretch, section: Section, *, base: int, salt: bytes) -> dict[str, pa.Table]:
         tables = tables_of(stretch, section, base=base, salt=salt)
-        counts.append(tables["coordinator_entries"].num_rows if "coordinator_entries" in tables else 0)
+        counts.append(sum(tables[name].num_rows for name in ("coordinator_entries", "offset_commits") if name in tables))
         return tables
 
     monkeypatch.setattr(kernel_reader, "LEAST_BYTES", 1)
@@ -38,8 +39,10 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @cache
 def logs() -> list[tuple[bytes, FileContext]]:
-    """All coordinator's logs of the corpus."""
-    files = [file for file in facts.corpus_files() if "__transaction_state" in file.path and ".log." in file.path]
+    """All logs of the coordinators in the corpus."""
+    files = [
+        file for file in facts.corpus_files() if re.search("__transaction_state|__consumer_offsets", file.path) and ".log." in file.path
+    ]
     return [(text, facts.context_of(file, text)) for file in files if (text := facts.text_of(file))]
 
 
@@ -73,6 +76,31 @@ def test_it_takes_what_is_regular(release: str, taken: list[int]) -> None:
     assert assert_same(text) == 300
     entries = exact_reading(text, CONTEXT).facts["coordinator_entries"].num_rows
     assert sum(taken) > 0.98 * entries
+
+
+@cache
+def commits(release: str) -> list[bytes]:
+    """Logs of offset commits with every kind of group and value."""
+    rng, texts = random.Random(release), []
+    for hostile in (0.0, 0.0, 0.1, 0.5):
+        for _ in range(3):
+            style = Style(release, ascii=rng.random() < 0.1, crlf=rng.random() < 0.1)
+            text = dump(commit_text.random_log(rng, 25, style, hostile=hostile), style, path=commit_text.PATH)
+            texts += [text + text, text[: rng.randrange(len(text))]]
+    return texts
+
+
+@pytest.mark.parametrize("release", ["3.9", "4.3"])
+def test_on_generated_commits(release: str, stretches: None) -> None:
+    for text in commits(release):
+        assert_same(text)
+
+
+def test_it_takes_commits_that_are_regular(taken: list[int]) -> None:
+    style = Style()
+    text = dump(commit_text.random_log(random.Random(1), 300, style, hostile=0.0), style, path=commit_text.PATH)
+    assert assert_same(text) >= 300
+    assert sum(taken) > 0.98 * exact_reading(text, CONTEXT).facts["offset_commits"].num_rows
 
 
 def log(style: Style, names: list[bytes], value: Value | None = None) -> bytes:
@@ -161,6 +189,50 @@ JSON_EDITS = [
     (b"}}\n", b"}}\r\n"),
     (b"}} payload", b"}}  payload"),
 ]
+
+
+COMMIT_EDITS = [
+    (b'"type":"1"', b'"type":"0"'),
+    (b'"type":"1"', b'"type":"2"'),
+    (b'"type":"1"', b'"type":"9"'),
+    (b'"group":"id"', b'"group":""'),
+    (b'"group":"id"', b'"group":"i\\u0064"'),
+    (b'"group":"id"', b'"group":"i"d"'),
+    (b'"group":"id"', b'"group":null'),
+    (b'"topic":"orders"', b'"topic":""'),
+    (b'"partition":3', b'"partition":-3'),
+    (b'"partition":3', b'"partition":3000000000'),
+    (b'"offset":9', b'"offset":-9'),
+    (b'"offset":9', b'"offset":null'),
+    (b'"offset":9', b'"offset":09'),
+    (b'"metadata":"m"', b'"metadata":"m?"'),
+    (b'"metadata":"m"', b'"metadata":"m","metadata":"n"'),
+    (b'"metadata":"m"', b'"metadata":"m"",'),
+    (b'"commitTimestamp":5', b'"commitTimestamp":-1'),
+    (b'"commitTimestamp":5', b'"commitTimestamp":5,"topicId":"a b"'),
+    (b'"commitTimestamp":5', b'"commitTimestamp":5,"topicId":"a'),
+    (b'"commitTimestamp":5', b'"commitTimestamp":5,"expireTimestamp":6'),
+    (b"}}\n", b'},"x":[}}\n'),
+    (b"}}\n", b"}} }\n"),
+    (b"valueSize: ", b"valueSize: -"),
+    (b"keySize: ", b"keySize: -"),
+    (b"keySize: ", b"keySize: 9"),
+    (b" payload: ", b" payload: <DELETE>\n"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), COMMIT_EDITS)
+def test_commits_of_another_form(old: bytes, new: bytes, stretches: None) -> None:
+    style = Style()
+    fields: dict[str, object] = {"offset": 9, "leaderEpoch": 0, "metadata": "m", "commitTimestamp": 5}
+    around = [commit_text.commit(b"g%d" % number, "orders", number, fields, style) for number in range(6)]
+    for value in (fields, None):
+        middle = commit_text.commit(b"id", "orders", 3, value, style)
+        text = dump([Batch([one]) for one in (*around, middle, *around)], style, path=commit_text.PATH)
+        begin = text.index(b"| offset: 6 ")
+        line, behind = text[begin:].split(b"\n", 1)
+        assert value is None or old in line + b"\n"
+        assert_same(text[:begin] + (line + b"\n").replace(old, new, 1) + behind)
 
 
 @pytest.mark.parametrize(("old", "new"), TEXT_EDITS)

@@ -16,13 +16,11 @@ from eo_audit.dump import kernel_reader, ranges
 from eo_audit.dump.identity import parse_path
 from eo_audit.dump.log_state import Ledger
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
-from tests.fuzz.coordinator import KIND
+from tests.fuzz.coordinator import COMMITS, TRANSACTIONS
 from tests.fuzz.honest import is_honest
 from tests.fuzz.mutants import DATA, TOOL, Mutant
 
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1)
-_COORDINATOR_PATH = "broker-1/__transaction_state-3/00000000000000000000.log.txt"
-COORDINATOR = FileContext("cluster", _COORDINATOR_PATH, 1, own=parse_path(_COORDINATOR_PATH))
 IN_RANGES = 0.4  # of the mutants are read in ranges too: that costs the most
 MOST_RANGES = 8
 SIZE_KNOWN = 0.5  # of the undamaged mutants are read with the size of their segment
@@ -64,7 +62,7 @@ def faults(made: Mutant, seed: int) -> Iterator[Fault]:
     """All broken promises of one mutant; sizes of blocks and ranges are drawn from the seed."""
     rng = random.Random(seed)
     known = _segment_bytes(made) if made.undamaged and rng.random() < SIZE_KNOWN else None
-    context = replace(_context(made), segment_bytes=known)
+    context = replace(context_of(made), segment_bytes=known)
     with sizes(kernel_reader, LEAST_BYTES=1, STRETCH_BYTES=rng.choice((1 << 22, 3000)), AHEAD_BYTES=rng.choice((128 << 10, 700))):
         fast, exact = (_read(made.text, fast=fast, context=context) for fast in (True, False))
         yield from _ledger(made, exact)
@@ -80,9 +78,11 @@ def faults(made: Mutant, seed: int) -> Iterator[Fault]:
             yield Fault("facts depend on blocks", different)
 
 
-def _context(made: Mutant) -> FileContext:
-    """A file's own folders name the coordinator's topic too: a cut head leaves its decoder known."""
-    return COORDINATOR if made.made_by[0] == KIND else CONTEXT
+def context_of(made: Mutant) -> FileContext:
+    """What is known of the file: its own folders name the coordinators' topics too, so that a cut head leaves their decoders known."""
+    topic = {TRANSACTIONS: "__transaction_state-3", COMMITS: "__consumer_offsets-5"}.get(made.made_by[0])
+    path = f"broker-1/{topic}/00000000000000000000.log.txt"
+    return CONTEXT if topic is None else FileContext("cluster", path, 1, own=parse_path(path))
 
 
 def _segment_bytes(made: Mutant) -> int | None:

@@ -1,4 +1,4 @@
-"""Coordinators' logs that lie and that were damaged: mutants of what a topic decoder prints, for the agreement of the readers."""
+"""Logs of the coordinators that lie and that were damaged: mutants of what topic decoders print, for the agreement of the readers."""
 
 import random
 import re
@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 
 from tests.fuzz.mutants import DAMAGES, DATA, TOOL, Mutant
-from tests.support.coordinator_text import PATH, random_log
+from tests.support import commit_text, coordinator_text
 from tests.support.dump_text import RELEASES, Style, dump_pieces
 
-KIND: Final = "coordinator"
+TRANSACTIONS: Final = "coordinator"
+COMMITS: Final = "commits"
 _SWAPS = (
     (b"producerEpoch:", b"producerEpoch="),
     (b"state=Ongoing", b"state=Ongoin"),
@@ -40,6 +41,16 @@ _SWAPS = (
     (b'"transactionPartitions":null', b'"transactionPartitions":"null"'),
     (b'"transactionTimeoutMs":', b'"transactionTimeoutMs":1.'),
     (b'"producerId":', b'"producerId":1,"producerId":'),
+    (b'"type":"1"', b'"type":"2"'),
+    (b'"type":"1"', b'"type":"0"'),
+    (b'"group":"', b'"groupId":"'),
+    (b'"group":"', b'"group":"a"'),
+    (b'"offset":', b'"offset":0'),
+    (b'"metadata":"', b'"metadata":null,"x":"'),
+    (b'"metadata":"', b'"metadata":"a\\"'),
+    (b',"commitTimestamp":', b',"commitTimestamp":null,"x":'),
+    (b'"topicId":', b'"topicId":1,"x":'),
+    (b"endTxnMarker: COMMIT", b"endTxnMarker: COMMITTED"),
     (b'"}} payload: ', b'"}}  payload: '),
     (b'"}} payload: ', b'\\""}} payload: '),
     (b"}}\n", b"}} \n"),
@@ -54,12 +65,16 @@ _SWAPS = (
 def coordinator_mutant(seed: int) -> Mutant:
     """The mutant of a seed, always the same."""
     rng = random.Random(f"coordinator {seed}")
-    style = Style(rng.choice((*RELEASES, "2.7", "3.9", "4.3", "4.3")), ascii=rng.random() < 0.1, crlf=rng.random() < 0.1)
+    kind = rng.choice((TRANSACTIONS, TRANSACTIONS, COMMITS))
+    # Commits: only the decoder that prints JSON.
+    releases = (*RELEASES, "2.7", "3.9", "4.3", "4.3") if kind == TRANSACTIONS else ("3.9", "4.3")
+    style = Style(rng.choice(releases), ascii=rng.random() < 0.1, crlf=rng.random() < 0.1)
     hostile = rng.choice((0.0, 0.0, 0.05, 0.3))
-    batches = random_log(rng, rng.choice((2, 5, 12, 30)), style, hostile=hostile)
-    pieces = dump_pieces(batches, style, path=PATH)
+    source = coordinator_text if kind == TRANSACTIONS else commit_text
+    batches = source.random_log(rng, rng.choice((2, 5, 12, 30)), style, hostile=hostile)
+    pieces = dump_pieces(batches, style, path=source.PATH)
     origins = np.concatenate([np.full(len(text), DATA if data else TOOL, np.uint8) for text, data in pieces])
-    made = Mutant(b"".join(text for text, _ in pieces), origins, [KIND, f"{style}", f"hostile {hostile}"])
+    made = Mutant(b"".join(text for text, _ in pieces), origins, [kind, f"{style}", f"hostile {hostile}"])
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
         damage = rng.choice(_DAMAGES)
         if made.text:

@@ -1,9 +1,10 @@
-"""Coordinator entries that were taken of a stretch, as the columns of `coordinator_entries` that their own text fills."""
+"""Records of topic decoders that were taken of a stretch, as the columns of their tables that their own text fills."""
 
 import numpy as np
 import pyarrow as pa
 
 from eo_audit.dump.decoders import STATE_NAMES
+from eo_audit.dump.kernel_commits import CommitColumns
 from eo_audit.dump.kernel_entries import NO_LIST, EntryColumns
 from eo_audit.dump.kernel_scan import Ints, Octets
 from eo_audit.dump.log_columns import arrow_schema, boolean, numeric, slices, structs, vocabulary
@@ -31,6 +32,20 @@ def entry_columns(text: Octets, entries: EntryColumns, chosen: Ints) -> dict[str
         given = live & (entries.given[name][chosen] if name in entries.given else printed)
         columns[name] = numeric(values, kind, given)
     return columns
+
+
+def commit_columns(text: Octets, commits: CommitColumns, chosen: Ints) -> dict[str, pa.Array]:
+    """The columns of the chosen offset commits (by index, in the order of the text) of a stretch, by name."""
+    live, count = ~commits.tombstone[chosen], len(chosen)
+    return {
+        "record_kind": vocabulary(np.zeros(count, dtype=np.int32), ("commit",)),
+        "group": slices(text.bytes, commits.group[0][chosen], commits.group[1][chosen]),
+        "topic": slices(text.bytes, commits.topic[0][chosen], commits.topic[1][chosen]),
+        "partition": numeric(commits.partition[chosen], pa.int32()),
+        "committed_offset": numeric(commits.offset[chosen], pa.int64(), live),
+        "commit_timestamp_ms": numeric(commits.timestamp[chosen], pa.int64(), live),
+        "tombstone": boolean(~live),
+    }
 
 
 def _partitions(entries: EntryColumns, chosen: Ints) -> pa.Array:
