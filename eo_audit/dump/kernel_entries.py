@@ -1,7 +1,7 @@
 """Record lines of `__transaction_state` as its decoder prints them, all of a stretch at once.
 
-Only lines of the very form that a tool of 2.5 or later prints for an id on one line: `decoders` reads the same of
-them, in one way. What is printed in any other form is marked, and left to the exact reader.
+Only lines of the very form that a tool of 2.5 or later prints for an id on one line: `decoders` reads the same of them, in one way. What
+is printed in any other form is marked, and left to the exact reader.
 """
 
 from collections.abc import Sequence

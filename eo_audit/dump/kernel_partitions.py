@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eo_audit.dump.kernel_decoded import INT, first_behind, standing
 from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Octets
 from eo_audit.dump.log_columns import slices
 
@@ -76,10 +77,6 @@ def read_partitions(text: Octets, starts: Ints, ends: Ints, *, json: bool) -> Pa
     return Partitions(topics.ok, first, count, topics.topic_of, topics.numbers, names, *sizes)
 
 
-def _standing(lists: Octets, character: bytes) -> Ints:
-    return np.flatnonzero(lists.bytes[: lists.size] == ord(character))
-
-
 def _text_topics(lists: Octets, bounds: Ints) -> Topics:
     """`a-0,b-1]`: a topic for each partition (`TopicPartition.toString`)."""
     content = lists.bytes[: lists.size]
@@ -87,10 +84,10 @@ def _text_topics(lists: Octets, bounds: Ints) -> Topics:
     starts = np.concatenate((np.zeros(min(len(ends), 1), dtype=np.int64), ends[:-1] + 1))
     list_of = np.searchsorted(bounds, ends, side="right") - 1
     # A topic may hold dashes, a partition none: the last one separates them.
-    dashes = np.concatenate(([-1], _standing(lists, b"-")))
+    dashes = np.concatenate(([-1], standing(lists, b"-")))
     dash = dashes[np.searchsorted(dashes, ends) - 1]
     line = Cursors(lists, dash + 1)
-    numbers = line.number(digits=10, bits=31)
+    numbers = line.number(digits=INT[0], bits=INT[1])
     fits = line.ok & (line.at == ends) & (dash > starts)
     ok = np.ones(len(bounds) - 1, dtype=bool)
     ok[list_of[~fits]] = False
@@ -103,17 +100,16 @@ def _text_topics(lists: Octets, bounds: Ints) -> Topics:
 
 def _json_topics(lists: Octets, bounds: Ints) -> Topics:
     """`{"topic":"a","partitionIds":[0,1]},{...}]` (`TransactionLogValueJsonConverter`)."""
-    opens = _standing(lists, b"{")
+    opens = standing(lists, b"{")
     list_of = np.searchsorted(bounds, opens, side="right") - 1
-    quotes, closes = (np.append(_standing(lists, character), lists.size) for character in (b'"', b"]"))
     line = Cursors(lists, opens.copy())
     line.literal(b'{"topic":"')
     name = line.at
-    name_end = quotes[np.searchsorted(quotes[:-1], name)]
+    name_end = first_behind(standing(lists, b'"'), name, lists.size)
     line.at = name_end.copy()
     line.literal(b'","partitionIds":[')
     begin = line.at
-    close = closes[np.searchsorted(closes[:-1], begin)]
+    close = first_behind(standing(lists, b"]"), begin, lists.size)
     # Each topic ends before the next begins, and the last one with its list: so none is read twice, and no byte lies between two.
     following, stop = np.append(opens[1:], lists.size), bounds[list_of + 1] - 1
     is_last = np.append(list_of[1:] != list_of[:-1], True)[: len(opens)]
@@ -130,7 +126,7 @@ def _json_topics(lists: Octets, bounds: Ints) -> Topics:
 
 def _numbers(lists: Octets, begin: Ints, close: Ints, chosen: Bits) -> tuple[Ints, Ints, Bits]:
     """The numbers in some arrays of numbers, the array of each (index), and whether it is a number."""
-    commas = _standing(lists, b",")
+    commas = standing(lists, b",")
     low, high = np.searchsorted(commas, begin), np.searchsorted(commas, close)
     # Arrays that were marked have none: they may lie in one another.
     count = np.where(chosen, high - low + 1, 0)
@@ -140,7 +136,7 @@ def _numbers(lists: Octets, begin: Ints, close: Ints, chosen: Bits) -> tuple[Int
     starts = np.where(place == 0, begin[array_of], comma[low[array_of] + place - 1] + 1)
     ends = np.where(place == count[array_of] - 1, close[array_of], comma[low[array_of] + place])
     line = Cursors(lists, starts)
-    numbers = line.number(digits=10, bits=31)
+    numbers = line.number(digits=INT[0], bits=INT[1])
     return numbers, array_of, line.ok & (line.at == ends)
 
 
