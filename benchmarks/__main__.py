@@ -1,10 +1,12 @@
 """`make bench`: the figures of the project, side by side with what a user would do instead, in one run.
 
-    python -m benchmarks [--megabytes 1000] [--batches 20000000] [--folder DIR] [--only ingest,small,batches,alignment]
+    python -m benchmarks [--megabytes 1000] [--batches 20000000] [--folder DIR] [--only ingest,small,coordinator,batches,alignment]
 
 - ingest: dump text of the chosen size in the real grammar (clean; pretty-printed payloads; 5 % hostile) to Delta, cold and warm; then
   rebuild and audit of the clean one. The peer is DuckDB, which splits the same lines into Parquet and does not notice forged ones.
 - small: wall time of whole `eo-audit run` processes on the smallest example.
+- coordinator: a coordinator's log of 200 MB with 100,000 ids, decoded, on one core: the fast path beside the exact reader
+  (`benchmarks.coordinator_log`).
 - batches: producer histories of 20 million batches, half of them of one producer (`benchmarks.sequences`).
 - alignment: long logs whose markers only order can tell apart, beside one that places tell (`benchmarks.alignment`).
 """
@@ -18,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import alignment, sequences
+from benchmarks import alignment, coordinator_log, sequences
 from benchmarks.dump_text import VARIANTS, write_dumps
 from benchmarks.measure import Figures, measured
 from benchmarks.peer import duckdb_to_parquet
@@ -99,7 +101,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--batches", type=int, default=20_000_000)
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench")
-    parser.add_argument("--only", default="small,ingest,batches,alignment")
+    parser.add_argument("--only", default="small,ingest,coordinator,batches,alignment")
     chosen = parser.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
     parts = chosen.only.split(",")
@@ -107,6 +109,9 @@ def main() -> None:
         small(chosen.folder)
     if "ingest" in parts:
         ingest(chosen.folder, chosen.megabytes)
+    if "coordinator" in parts:
+        sys.stdout.write("\na coordinator's log, decoded, without Spark\n")
+        coordinator_log.main([])
     if "batches" in parts:
         sys.stdout.write(f"\n{chosen.batches:,} batches, half of one producer\n")
         sequences.main(["--batches", str(chosen.batches)])

@@ -21,7 +21,13 @@ STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py", "test_no
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
     "cli/test_ctrl_c.py",
-    *("dump/test_framing_damage.py", "dump/test_framing_forged.py", "dump/test_framing_ranges.py", "dump/test_kernel.py"),
+    *(
+        "dump/test_framing_damage.py",
+        "dump/test_framing_forged.py",
+        "dump/test_framing_ranges.py",
+        "dump/test_kernel.py",
+        "dump/test_kernel_entries.py",
+    ),
     *("dump/test_payloads.py", "fuzz/test_fuzz.py", "jobs/test_ingest.py", "jobs/test_machines.py", "report/test_page.py"),
     *("rules/test_new_rule.py", "test_collect_dumps.py"),
 )

@@ -136,14 +136,14 @@ def _size_v1(topics: Sequence[tuple[int, int]] | None) -> int:
 
 
 # Sizes of the tagged fields together: previous and next producer id are 10 bytes each, client version and next epoch 4.
-_TAG_SIZES = frozenset(sum(chosen) for chosen in product((0, 10), (0, 10), (0, 4), (0, 4)))
+TAG_SIZES = frozenset(sum(chosen) for chosen in product((0, 10), (0, 10), (0, 4), (0, 4)))
 
 
 def _possible_sizes(partitions: list[Partition]) -> set[int]:
     """Sizes a value with these partitions can have, whatever version and tagged fields the text form does not print."""
     topics = [(len(topic), count) for topic, count in Counter(str(p["topic"]) for p in partitions).items()]
     untagged = _size_v1(topics)
-    return {_size_v0(topics), *(untagged + extra for extra in _TAG_SIZES)}
+    return {_size_v0(topics), *(untagged + extra for extra in TAG_SIZES)}
 
 
 def _json_records(record: re.Match[bytes], key_size: int, value_size: int) -> Iterator[Decoded]:

@@ -1,18 +1,22 @@
 """Whole groups of a stretch of dump text at once: the fast path of the reader, in numpy.
 
 Lines are read as columns (`kernel_lines`), then put together (`kernel_groups`): the records behind a batch line are those that its `count`
-and their own ends lead to, so a forged line inside a payload is never reached. Runs of groups that are beyond doubt are taken; the exact
-reader gets everything else, and both always agree.
+and their own ends lead to, so a forged line inside a payload is never reached. Records of topic decoders have grammars of their own
+(`kernel_entries`, `kernel_commits`). Runs of groups that are beyond doubt are taken; the exact reader gets everything else, and both always
+agree.
 """
 
 from bisect import bisect_left
 
 import numpy as np
 
+from eo_audit.dump.kernel_commits import CommitColumns, read_commits
+from eo_audit.dump.kernel_entries import EntryColumns, read_entries
 from eo_audit.dump.kernel_groups import NONE, Groups
 from eo_audit.dump.kernel_lines import BatchColumns, Dialect, RecordColumns, find_lines, read_batches, read_records
 from eo_audit.dump.kernel_scan import Ints, Octets
 from eo_audit.dump.log_text import Window
+from eo_audit.dump.offsets_decoder import OFFSETS_JSON
 
 
 class Stretch:
@@ -23,6 +27,7 @@ class Stretch:
         deep: it has record lines.
         text: its text.
         batches, records: its candidate lines; offsets are those of the stretch.
+        decoded: what a topic decoder printed of the records; None where none did.
         groups: what the lines make up.
         taken: runs of groups taken so far, as (first, behind the last).
     """
@@ -33,7 +38,13 @@ class Stretch:
         self.start, self.stop, self.deep = start, start + self.text.size, deep
         lines = find_lines(self.text)
         self.batches: BatchColumns = read_batches(self.text, lines.batches, dialect)
-        self.records: RecordColumns = read_records(self.text, lines.records if deep else lines.records[:0], dialect)
+        starts = lines.records if deep else lines.records[:0]
+        self.decoded: EntryColumns | CommitColumns | None = None
+        if dialect.decoder is None:
+            self.records: RecordColumns = read_records(self.text, starts, dialect)
+        else:
+            read = read_commits if dialect.decoder == OFFSETS_JSON else read_entries
+            self.records, self.decoded = read(self.text, starts, dialect)
         self.groups = Groups(self.text, lines, self.batches, self.records, deep=deep)
         self.groups.judge(window, start, dialect)
         self.taken: list[tuple[int, int]] = []

@@ -7,6 +7,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eo_audit.dump.kernel import Stretch
+from eo_audit.dump.kernel_commits import CommitColumns
+from eo_audit.dump.kernel_decoded_facts import commit_columns, entry_columns
+from eo_audit.dump.kernel_entries import EntryColumns
 from eo_audit.dump.kernel_hash import keyed_hashes
 from eo_audit.dump.kernel_lines import CODECS, MARKERS, NO_SPAN, TIMESTAMP_TYPES
 from eo_audit.dump.kernel_scan import Bits, Ints
@@ -37,6 +40,9 @@ def tables_of(stretch: Stretch, section: Section, *, base: int, salt: bytes) -> 
     data = ~stretch.batches.control[batch_of]
     if data.any():
         tables["records"] = _records(stretch, section, records[data], batch_of[data], base=base, salt=salt)
+        if stretch.decoded is not None:
+            name = "coordinator_entries" if isinstance(stretch.decoded, EntryColumns) else "offset_commits"
+            tables[name] = _decoded(stretch, stretch.decoded, section, records[data], batch_of[data], base=base)
     return tables
 
 
@@ -102,6 +108,34 @@ def _records(stretch: Stretch, section: Section, chosen: Ints, batch_of: Ints, *
         "value_hash": _hashes(stretch, lines.value[chosen], lines.value_size[chosen], salt),
     }
     return _table("records", columns)
+
+
+def _decoded(
+    stretch: Stretch, decoded: EntryColumns | CommitColumns, section: Section, chosen: Ints, batch_of: Ints, *, base: int
+) -> pa.Table:
+    """The facts of a topic decoder's records, as `log_facts.decoded_row` has them."""
+    lines, numbers, count = stretch.records, stretch.batches.numbers, len(chosen)
+    columns = {
+        "section_id": numeric(_same(section.section_id, count), pa.int64()),
+        "byte_offset": numeric(base + lines.start[chosen], pa.int64()),
+        "length": numeric(lines.end[chosen] - lines.start[chosen], pa.int64()),
+        "replica_log_id": numeric(_same(replica_log(section), count), pa.int64()),
+    }
+    offset = numeric(lines.offset[chosen], pa.int64())
+    if isinstance(decoded, EntryColumns):
+        columns |= {
+            "entry_offset": offset,
+            "partition_leader_epoch": numeric(numbers["partition_leader_epoch"][batch_of], pa.int32()),
+            "batch_timestamp_ms": numeric(numbers["max_timestamp_ms"][batch_of], pa.int64()),
+        }
+        return _table("coordinator_entries", columns | entry_columns(stretch.text, decoded, chosen))
+    columns |= {
+        "record_offset": offset,
+        "producer_id": numeric(numbers["producer_id"][batch_of], pa.int64()),
+        "producer_epoch": numeric(numbers["producer_epoch"][batch_of], pa.int32()),
+        "is_transactional": boolean(stretch.batches.transactional[batch_of]),
+    }
+    return _table("offset_commits", columns | commit_columns(stretch.text, decoded, chosen))
 
 
 def _hashes(stretch: Stretch, start: Ints, size: Ints, salt: bytes) -> pa.Array:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from eo_audit.dump.dialects import LONGEST_LINE, record_line
-from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED
+from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED, LARGEST_RECORD
 from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
 from eo_audit.dump.kernel_scan import Bits, Ints, Octets
 from eo_audit.dump.log_ahead import HIDDEN
@@ -77,16 +77,20 @@ class Groups:
             offset: where the stretch begins in it.
             dialect: of its lines.
         """
-        if self._deep:
+        if self._deep and dialect.decoder is None:
             # One by one, in Python: forged lines and odd header keys are rare, or the text is hostile and slow anyway.
             for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._batches.control).tolist():
                 self._follow(group, window, offset, dialect)
         self._limit = window.limit
         to_end = window.final and offset + self._text.size == len(window.text)
         self.next = self._following()
-        longer, changed = self._changed(window.text, offset, crlf=window.crlf) if self._deep else (self._whole, self._whole)
-        ending = self._chained() | (self.next == NONE)
-        self.sure: Bits = self._whole & (self._undisputed(self._rooms(), longer, changed, to_end=to_end) if self._deep else ending)
+        self.sure: Bits
+        if dialect.decoder is not None:
+            self.sure = self._whole & self._chained() & self._hold_their_records()
+        elif self._deep:
+            self.sure = self._whole & self._undisputed(self._rooms(), *self._changed(window.text, offset, crlf=window.crlf), to_end=to_end)
+        else:
+            self.sure = self._whole & (self._chained() | (self.next == NONE))
         if window.limit is not None:
             # The batch that ends with the segment's file is left to the exact reader: no batch line behind it can prove where its text
             # ends.
@@ -124,6 +128,16 @@ class Groups:
         most = len(offset) - 1
         within: Bits = offset[np.minimum(first, most)] >= numbers["base_offset"][group]
         return within & (offset[np.minimum(last, most)] <= numbers["last_offset"][group])
+
+    def _hold_their_records(self) -> Bits:
+        """Markers, and batches that are large enough for the keys and values of their records, as `Rules.size_limit` wants it."""
+        numbers, records = self._batches.numbers, self._records
+        sizes = np.concatenate(([0], np.cumsum(np.maximum(records.key_size, 0) + np.maximum(records.value_size, 0))))
+        first = np.minimum(self.first, len(records.start))
+        used = sizes[np.minimum(first + self.count, len(records.start))] - sizes[first]
+        limit = np.where(self._batches.codec == 0, np.minimum(numbers["size_bytes"], LARGEST_RECORD), LARGEST_RECORD)
+        held: Bits = self._batches.control | (used <= limit)
+        return held
 
     def _following(self) -> Ints:
         place = places(self.end, self._batches.start)

@@ -31,13 +31,14 @@ class Dialect:
     """How the lines of a section are printed, where releases differ.
 
     `upper`: codecs in upper case and `keysize` (2.2 to 2.7). `horizon`: batch lines have a `deleteHorizonMs` (3.2 and later).
-    `printed`: keys and payloads are printed.
+    `printed`: keys and payloads are printed. `decoder`: the topic decoder that printed them (a value of `dump_sections.decoder`), if any.
     """
 
     upper: bool
     horizon: bool
     printed: bool
     crlf: bool = False
+    decoder: str | None = None
 
     @property
     def line_end(self) -> bytes:
@@ -179,8 +180,22 @@ def _horizon(line: Cursors) -> tuple[Bits, Ints]:
     return given, value
 
 
-def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
-    """Candidates for record lines as such of magic 2 in one dialect, with the first `]` taken for the end of the header keys."""
+@dataclass(frozen=True)
+class Heads:
+    """Record lines up to their header keys: their numbers, whether they are such lines, and where header keys `begin`."""
+
+    start: Ints
+    ok: Bits
+    offset: Ints
+    timestamp: Ints
+    key_size: Ints
+    value_size: Ints
+    sequence: Ints
+    begin: Ints
+
+
+def read_heads(text: Octets, starts: Ints, dialect: Dialect) -> Heads:
+    """Candidates for record lines as such of magic 2 in one dialect, up to their header keys (`DumpLogSegments.dumpLog`)."""
     rows = np.arange(len(starts)) * _RECORD_WIDTH
     line = Cursors(text.beginnings(starts, _RECORD_WIDTH), rows + len("| offset: "))
     offset = line.number(digits=19, bits=63, signed=True)
@@ -193,7 +208,13 @@ def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
     line.literal(b" sequence: ")
     sequence = line.number(digits=10, bits=31, signed=True)
     line.literal(b" headerKeys: [")
-    begin = starts + line.at - rows
+    return Heads(starts, line.ok, offset, timestamp, key_size, value_size, sequence, starts + line.at - rows)
+
+
+def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
+    """Candidates for record lines as such of magic 2 in one dialect, with the first `]` taken for the end of the header keys."""
+    line = read_heads(text, starts, dialect)
+    begin, key_size, value_size = line.begin, line.key_size, line.value_size
     close = _header_ends(text, begin, line.ok)
     headers = close - begin - 1
     key, value, end, plain = _payloads(text, close, key_size, value_size, dialect)
@@ -201,9 +222,23 @@ def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
         plain &= _line_ends(text, starts) == end
     plain &= line.ok
     # Only lines that are no data record are looked at: of millions some are markers.
-    marks, marker, epoch = _markers(text, close, line.ok & (headers == 0) & ~plain, dialect, end)
+    marks, marker, epoch = read_markers(text, close, line.ok & (headers == 0) & ~plain, dialect, end)
     records = RecordColumns(
-        starts, line.ok, offset, timestamp, key_size, value_size, sequence, headers, key, value, end, plain, marks, marker, epoch
+        starts,
+        line.ok,
+        line.offset,
+        line.timestamp,
+        key_size,
+        value_size,
+        line.sequence,
+        headers,
+        key,
+        value,
+        end,
+        plain,
+        marks,
+        marker,
+        epoch,
     )
     if not dialect.crlf:
         _try_later_ends(text, records, close, dialect)
@@ -268,7 +303,7 @@ def _payloads(text: Octets, close: Ints, key_size: Ints, value_size: Ints, diale
     return spans[0], spans[1], at + len(dialect.line_end), fits
 
 
-def _markers(text: Octets, close: Ints, possible: Bits, dialect: Dialect, end: Ints) -> tuple[Bits, NDArray[np.int32], Ints]:
+def read_markers(text: Octets, close: Ints, possible: Bits, dialect: Dialect, end: Ints) -> tuple[Bits, NDArray[np.int32], Ints]:
     """Which lines end in ` endTxnMarker: ...`, with its type and coordinator epoch; `end` is set for them."""
     marks, marker, epoch = np.zeros(len(close), dtype=bool), np.full(len(close), -1, dtype=np.int32), np.zeros(len(close), dtype=np.int64)
     some = np.flatnonzero(possible)

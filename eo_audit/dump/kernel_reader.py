@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from eo_audit.dump.decoders import TRANSACTION_JSON, TRANSACTION_TEXT, coordinator_records
 from eo_audit.dump.framing import HEADERS_SEARCHED
 from eo_audit.dump.kernel import Stretch
 from eo_audit.dump.kernel_facts import tables_of
@@ -9,6 +10,7 @@ from eo_audit.dump.kernel_lines import Dialect
 from eo_audit.dump.log_sections import profile
 from eo_audit.dump.log_state import FileContext, Section
 from eo_audit.dump.log_text import Window
+from eo_audit.dump.offsets_decoder import OFFSETS_JSON, offset_records
 
 # Long enough that the fixed cost of some hundred numpy calls is none, short enough for its columns to stay small.
 STRETCH_BYTES = 4 << 20
@@ -18,15 +20,27 @@ LEAST_BYTES = 1 << 14  # less text is left to the exact reader
 
 def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
     """How the lines of a section are printed, where it has shown all that matters and is of a kind the fast path knows."""
-    # The superset record line of 2.8, and the records of topic decoders, have grammars of their own: the exact reader has them.
+    # The superset record line of 2.8 has a grammar of its own: the exact reader has it.
     if section.deep is None or section.dialect not in ("2.2", "3.0", "3.2", "3.3"):
         return None
-    # What a decoder printed is as long as it likes: no size says where it ends.
-    if section.payload_printed and section.decoder != "plain":
+    decoder = _fast_decoder(section, crlf=crlf)
+    # What another decoder printed is as long as it likes: no size says where it ends.
+    if section.payload_printed and section.decoder != "plain" and decoder is None:
         return None
-    if section.deep and (section.payload_printed is None or profile(section).decoder is not None):
+    if section.deep and (section.payload_printed is None or (profile(section).decoder is not None and decoder is None)):
         return None
-    return Dialect(upper=section.dialect == "2.2", horizon=section.dialect > "3.0", printed=bool(section.payload_printed), crlf=crlf)
+    horizon = section.dialect > "3.0"
+    return Dialect(upper=section.dialect == "2.2", horizon=horizon, printed=bool(section.payload_printed), crlf=crlf, decoder=decoder)
+
+
+def _fast_decoder(section: Section, *, crlf: bool) -> str | None:
+    """The topic decoder of a section, where the fast path knows it."""
+    # Where lines end with CRLF, a line end inside an id may be two bytes or one: the exact reader decides.
+    if not (section.deep and section.payload_printed) or crlf:
+        return None
+    decoder = profile(section).decoder
+    coordinator = decoder is coordinator_records and section.decoder in (TRANSACTION_TEXT, TRANSACTION_JSON)
+    return section.decoder if coordinator or (decoder is offset_records and section.decoder == OFFSETS_JSON) else None
 
 
 class FastPath:
@@ -38,7 +52,7 @@ class FastPath:
         self._stretch: Stretch | None = None
         self._section: Section | None = None
         self._dialect: Dialect | None = None
-        self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": []}
+        self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": [], "coordinator_entries": [], "offset_commits": []}
 
     def take(self, at: int, stop: int, section: Section) -> tuple[int, int] | None:
         """Take sure groups from a batch line on; see `Stretch.take`."""

@@ -130,6 +130,17 @@ class Cursors:
         self.at += length
         return value if negative is None else np.where(negative, -value, value)
 
+    def optional(self, literal: bytes, *, digits: int, bits: int) -> tuple[Bits, Ints]:
+        """Pass over a literal and a signed number where both are there; whether they are, and the number."""
+        given = self.text.stands(literal, self.at)
+        value = np.zeros(len(given), dtype=np.int64)
+        if given.any():
+            some = Cursors(self.text, self.at[given] + len(literal))
+            value[given] = some.number(digits=digits, bits=bits, signed=True)
+            self.at[given] = some.at
+            self.ok[given] &= some.ok
+        return given, value
+
 
 def _leading_number(words: Words) -> tuple[Ints, Ints]:
     """Digits at the beginning of each word, how many and their number.

@@ -75,6 +75,21 @@ def vocabulary(codes: NDArray[np.int32], words: Sequence[str], valid: NDArray[np
     return chosen.combine_chunks() if isinstance(chosen, pa.ChunkedArray) else chosen
 
 
+def slices(text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> pa.StringArray:
+    """Parts of a text as strings, each of them UTF-8; they come in their order there, and none overlaps another."""
+    # The text is one long row of strings: these, and what lies between each two. No byte is touched in Python.
+    offsets = np.stack((starts, ends), axis=1).astype(np.int32).reshape(-1)
+    row = pa.StringArray.from_buffers(max(len(offsets) - 1, 0), pa.py_buffer(offsets), pa.py_buffer(text))
+    return row.take(numeric(np.arange(0, len(offsets), 2), pa.int64()))
+
+
+def structs(lengths: NDArray[np.int64], kind: pa.DataType, fields: Sequence[pa.Array], valid: NDArray[np.bool_]) -> pa.Array:
+    """Lists of structs out of the columns of all structs, one list behind the other; a list that is null has none."""
+    items = pa.Array.from_buffers(kind.value_type, int(lengths.sum()), [None], children=list(fields))
+    offsets = pa.py_buffer(_offsets(lengths.tolist()))
+    return pa.Array.from_buffers(kind, len(lengths), [_validity(valid), offsets], children=[items])
+
+
 def _strings(values: Sequence[object], valid: NDArray[np.bool_]) -> pa.Array:
     encoded = [b"" if value is None else str(value).encode() for value in values]
     data = pa.py_buffer(b"".join(encoded))

@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -14,49 +13,12 @@ from eo_audit.dump.kernel import Stretch
 from eo_audit.dump.kernel_groups import varint_sizes
 from eo_audit.dump.kernel_hash import hashes_of, keyed_hashes, siphash
 from eo_audit.dump.kernel_scan import Cursors, Octets
-from eo_audit.dump.parse import FileContext, RangeResult, Section, State, parse_range
+from eo_audit.dump.parse import FileContext, Section
 from tests.support import facts
 from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, random_batches, varint
+from tests.support.readers import assert_same
 
-CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1)
 LIKELY = ("clean", "compaction", "compressed", "dialects_tv2", "hostile", "seq_wrap", "syn_count", "syn_offset", "syn_text", "syn_trailing")
-
-
-@pytest.fixture(params=[1 << 22, 3000], ids=["one stretch", "small stretches"])
-def stretches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The fast path on texts of any length, in one go and in pieces that end anywhere."""
-    monkeypatch.setattr(kernel_reader, "LEAST_BYTES", 1)
-    monkeypatch.setattr(kernel_reader, "STRETCH_BYTES", request.param)
-    if request.param < 1 << 20:
-        monkeypatch.setattr(kernel_reader, "AHEAD_BYTES", 700)
-    yield
-
-
-def read(text: bytes, context: FileContext, *, fast: bool) -> RangeResult:
-    """A whole text as one range."""
-    return parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True, fast=fast)
-
-
-EXACT: dict[tuple[int, bytes], RangeResult] = {}
-
-
-def exact_reading(text: bytes, context: FileContext) -> RangeResult:
-    """By the exact reader, once: it knows no stretches, whatever their size."""
-    key = context.dump_file_id, text
-    if key not in EXACT:
-        EXACT[key] = read(text, context, fast=False)
-    return EXACT[key]
-
-
-def assert_same(text: bytes, context: FileContext = CONTEXT) -> int:
-    """Both read the same facts; how many batches."""
-    exact, fast = exact_reading(text, context), read(text, context, fast=True)
-    assert (exact.ledger, exact.state_out, exact.end_byte) == (fast.ledger, fast.state_out, fast.end_byte)
-    assert exact.facts.keys() == fast.facts.keys()
-    for table, told in fast.facts.items():
-        told.validate(full=True)
-        assert told.equals(exact.facts[table]), table
-    return fast.facts["batches"].num_rows if "batches" in fast.facts else 0
 
 
 @cache

@@ -8,8 +8,10 @@ import traceback
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 
 from tests.fuzz.checks import Fault, faults
+from tests.fuzz.coordinator import coordinator_mutant
 from tests.fuzz.mutants import mutant
 
 CHUNK = 50
@@ -31,11 +33,15 @@ Found = list[tuple[int, str, str, str]]
 
 
 def tried(first: int, count: int) -> tuple[Found, int, int]:
-    """Mutants of some seeds: (seed, kind, what, how it was made) of each fault, the bytes of all, and how many were undamaged."""
+    """Mutants of some seeds, a data log and a coordinator's log of each.
+
+    Returns:
+        (seed, kind, what, how it was made) of each fault, the bytes of all, and how many were undamaged.
+    """
     found: Found = []
     size = undamaged = 0
-    for seed in range(first, first + count):
-        made = mutant(seed)
+    for seed, make in product(range(first, first + count), (mutant, coordinator_mutant)):
+        made = make(seed)
         size, undamaged = size + len(made.text), undamaged + made.undamaged
         began = time.process_time()
         try:
@@ -53,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run a campaign; 1 when a promise was broken."""
     options = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     options.add_argument("--seed", type=int, default=None, help="of the first mutant (default: the clock)")
-    options.add_argument("--count", type=int, default=5000, help="mutants")
+    options.add_argument("--count", type=int, default=5000, help="seeds; each makes a data log and a coordinator's log")
     given = options.parse_args(arguments)
     seed = given.seed if given.seed is not None else int(time.time()) * 1000
     print(f"seeds {seed} to {seed + given.count - 1}", flush=True)
@@ -70,9 +76,10 @@ def main(arguments: Sequence[str]) -> int:
                 if kind not in TOLERATED and shown[kind] <= MOST_SHOWN:
                     print(f"FAULT seed {number}: {kind}: {what} [{how}]", flush=True)
             if done % 1000 < count:
-                print(f"{done} mutants, {done / (time.monotonic() - began):.0f} a second, {dict(kinds)}", flush=True)
+                print(f"{done} seeds, {done / (time.monotonic() - began):.0f} a second, {dict(kinds)}", flush=True)
     rate = done / (time.monotonic() - began)
-    print(f"{done} mutants ({undamaged} of them undamaged), {size / 1e6:.1f} MB, {rate:.0f} a second; {dict(kinds) or 'no fault'}")
+    both = f"{done} mutants of data logs and as many of coordinators' logs ({undamaged} undamaged)"
+    print(f"{both}, {size / 1e6:.1f} MB, {rate:.0f} seeds a second; {dict(kinds) or 'no fault'}")
     return int(any(kind not in TOLERATED for kind in kinds))
 
 

@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from eo_audit.dump import kernel_reader, ranges
+from eo_audit.dump.identity import parse_path
 from eo_audit.dump.log_state import Ledger
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from tests.fuzz.coordinator import COMMITS, TRANSACTIONS
 from tests.fuzz.honest import is_honest
 from tests.fuzz.mutants import DATA, TOOL, Mutant
 
@@ -60,7 +62,7 @@ def faults(made: Mutant, seed: int) -> Iterator[Fault]:
     """All broken promises of one mutant; sizes of blocks and ranges are drawn from the seed."""
     rng = random.Random(seed)
     known = _segment_bytes(made) if made.undamaged and rng.random() < SIZE_KNOWN else None
-    context = replace(CONTEXT, segment_bytes=known)
+    context = replace(context_of(made), segment_bytes=known)
     with sizes(kernel_reader, LEAST_BYTES=1, STRETCH_BYTES=rng.choice((1 << 22, 3000)), AHEAD_BYTES=rng.choice((128 << 10, 700))):
         fast, exact = (_read(made.text, fast=fast, context=context) for fast in (True, False))
         yield from _ledger(made, exact)
@@ -74,6 +76,13 @@ def faults(made: Mutant, seed: int) -> Iterator[Fault]:
         ledger, tables = _in_ranges(made.text, rng, context)
         if different := _different(tables, exact.facts, ledgers=(ledger, exact.ledger)):
             yield Fault("facts depend on blocks", different)
+
+
+def context_of(made: Mutant) -> FileContext:
+    """What is known of the file: its own folders name the coordinators' topics too, so that a cut head leaves their decoders known."""
+    topic = {TRANSACTIONS: "__transaction_state-3", COMMITS: "__consumer_offsets-5"}.get(made.made_by[0])
+    path = f"broker-1/{topic}/00000000000000000000.log.txt"
+    return CONTEXT if topic is None else FileContext("cluster", path, 1, own=parse_path(path))
 
 
 def _segment_bytes(made: Mutant) -> int | None:

@@ -100,7 +100,7 @@ def mutant(seed: int) -> Mutant:
     rng = random.Random(seed)
     made = _printed(rng, flat=seed >= FLAT_SEEDS)
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
-        damage = rng.choice(_DAMAGES)
+        damage = rng.choice(DAMAGES)
         if made.text:
             damage(rng, made)
             made.made_by.append(damage.__name__.strip("_"))
@@ -228,7 +228,7 @@ def _mark(rng: random.Random, made: Mutant) -> None:
     made.splice(at, at, rng.choice((b"\xef\xbb\xbf", b"\0", b"\xff\xfe")))
 
 
-_DAMAGES: Final[tuple[Callable[[random.Random, Mutant], None], ...]] = (
+DAMAGES: Final[tuple[Callable[[random.Random, Mutant], None], ...]] = (
     _cut_tail,
     _cut_head,
     _cut_middle,

@@ -1,12 +1,14 @@
 """A share of `make fuzz`, and that it would see what it looks for."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
 from eo_audit.dump.parse import State, parse_range
 from tests.fuzz.__main__ import TOLERATED, main, tried
 from tests.fuzz.checks import CONTEXT, faults
+from tests.fuzz.coordinator import coordinator_mutant
 from tests.fuzz.honest import is_honest
 from tests.fuzz.mutants import DATA, FLAT_SEEDS, TOOL, Mutant, mutant
 
@@ -206,9 +208,10 @@ def test_what_is_no_longer_believed(seed: int) -> None:
     assert list(faults(mutant(seed), seed)) == []
 
 
-def test_a_seed_makes_the_same_mutant_again() -> None:
+@pytest.mark.parametrize("make", [mutant, coordinator_mutant])
+def test_a_seed_makes_the_same_mutant_again(make: Callable[[int], Mutant]) -> None:
     for seed in range(60):
-        made, again = mutant(seed), mutant(seed)
+        made, again = make(seed), make(seed)
         assert made.text == again.text and (made.origins == again.origins).all()
         assert len(made.origins) == len(made.text) and made.made_by == again.made_by
         if made.undamaged and "header" not in made.made_by:
@@ -257,7 +260,7 @@ def test_a_proof_that_a_tool_printed_a_text_fails_by_one_number(honest: Mutant, 
 
 
 def test_the_command_prints_its_seeds_and_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
-    clean = next(seed for seed in range(100) if not list(faults(mutant(seed), seed)))
+    clean = next(seed for seed in range(100) if not tried(seed, 1)[0])
     assert main(["--seed", str(clean), "--count", "1"]) == 0
     said = capsys.readouterr().out
-    assert f"seeds {clean} to {clean}" in said and "1 mutants" in said and "no fault" in said
+    assert f"seeds {clean} to {clean}" in said and "1 mutants of data logs" in said and "no fault" in said

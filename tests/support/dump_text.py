@@ -30,11 +30,12 @@ class Style:
 
 @dataclass(frozen=True)
 class Rec:
-    """One record; headers are (key, length of the value)."""
+    """One record; headers are (key, length of the value); `decoded` is what a topic decoder prints of it, piece by piece."""
 
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[bytes, int], ...] = ()
+    decoded: "tuple[Piece, ...]" = ()
 
 
 @dataclass
@@ -179,6 +180,8 @@ def _suffix(batch: Batch, index: int, style: Style, sequence: int) -> list[Piece
         return [*pieces, (f" endTxnMarker: {batch.marker} coordinatorEpoch: 3".encode(), False)]
     if not style.printed:
         return pieces
+    if rec.decoded:
+        return [*pieces, *rec.decoded]
     if rec.key is not None and not (style.release in ("2.3", *FLAT_RELEASES) and rec.value is None):
         pieces += [(b" key: ", False), (printed(rec.key, style), True)]
     if rec.value is not None:
