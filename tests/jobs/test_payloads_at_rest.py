@@ -37,14 +37,15 @@ def test_no_payload_at_rest(whole_run: WholeRun, tmp_path: Path) -> None:
     assert list(out.rglob("*.parquet")), "it crashed before it wrote anything"
     assert holding(out, scratch, cwd) == [] and CANARY not in crashed.stdout + crashed.stderr
 
+    # Half-way: Java has read the facts of all records by then, and has histories in its hands that are not written yet.
     killed = subprocess.Popen([*RUN, *audit], env=env, cwd=cwd, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     give_up = time.monotonic() + 600  # a machine may be busy; a kill before that proves nothing
-    while not list(out.glob("**/producer_history/**/*.parquet")) and killed.poll() is None and time.monotonic() < give_up:
+    while not list(out.glob("**/transaction_spans/**/*.parquet")) and killed.poll() is None and time.monotonic() < give_up:
         time.sleep(0.05)
     os.killpg(killed.pid, signal.SIGKILL)
     said = killed.communicate()[0]
     assert killed.returncode == -signal.SIGKILL, said
-    assert list(out.glob("**/producer_history/**/*.parquet")) and list(scratch.iterdir()), "it was killed before it wrote anything"
+    assert list(out.glob("**/transaction_spans/**/*.parquet")) and list(scratch.iterdir()), "it was killed before it wrote anything"
     assert holding(out, scratch, cwd) == [] and CANARY not in said
 
 
