@@ -16,8 +16,9 @@ from eo_audit.store.session import session
 from tests.support.canaries import WholeRun, canary_dumps, run_whole
 
 TESTS = Path(__file__).parent
-# Files whose tests start Java by themselves: runs of the program, a cluster, notebooks. They need no session.
-STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py", "test_notebooks.py")
+EXAMPLES = TESTS.parent / "examples"
+# Files whose tests start Java by themselves: runs of the program, a cluster. They need no session.
+STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py")
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
     "cli/test_ctrl_c.py",
@@ -61,7 +62,15 @@ def spark() -> Iterator[SparkSession]:
 def hanging_example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One audit of the example with a hanging transaction, for all who look at it; who changes something copies the folder."""
     out = tmp_path_factory.mktemp("example")
-    pipeline.run(out, [TESTS.parent / "examples" / "hanging-transaction" / "dumps"], pipeline.Options(), spark=lambda: spark)
+    pipeline.run(out, [EXAMPLES / "hanging-transaction" / "dumps"], pipeline.Options(), spark=lambda: spark)
+    return out
+
+
+@pytest.fixture(scope="session")
+def all_examples(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One audit of all examples together, each a cluster of its own."""
+    out = tmp_path_factory.mktemp("examples")
+    pipeline.run(out, sorted(EXAMPLES.glob("*/dumps")), pipeline.Options(), spark=lambda: spark)
     return out
 
 

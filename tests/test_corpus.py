@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +16,7 @@ from pyspark.sql import SparkSession
 
 import eo_audit
 from eo_audit import pipeline
+from eo_audit.audit.outages import CAUSE
 from eo_audit.report.export import export
 from eo_audit.report.results import Results
 from eo_audit.rules.catalogue import RULES
@@ -27,6 +30,8 @@ PAYLOAD_RULES = ("P12", "I06")
 # Two dumps hold a partition that their tool could not read at all: it knows no zstd.
 TOO_OLD = ("compressed@0.11.0.3", "compressed@2.0.1")
 OLD_TOOLS = ("@0.11.0.3", "@1.1.1", "@2.0.1")  # they print neither checksums nor leader epochs
+OUTAGE = CORPUS / "dumps" / "power_outage_long_tv2"
+POWER_WAS_OFF_MS = 12_000  # what that scenario did; brokers take their time to come back
 SAME = ("found", "lso_equal", "hw_equal", "visible_equal", "causes_right")
 
 
@@ -86,6 +91,22 @@ def test_the_audit_says_what_happened(results: Results, score: ModuleType) -> No
     assert total["expected"] >= 43 and total["visible_asked"] >= 400 and total["causes_asked"] >= 17, "the corpus asks less than it did"
     assert [total[name] for name in SAME] == [total[n] for n in ("expected", "lso_asked", "hw_asked", "visible_asked", "causes_asked")]
     assert (total["false"], total["broken"]) == (0, 0)
+
+
+def longest_silence_ms() -> int:
+    """The longest stretch in which no coordinator wrote while the power was off, by the batch lines of all their logs."""
+    texts = [path.read_text() for path in OUTAGE.glob("broker-1/__transaction_state-*/*.log.txt")]
+    times = sorted({int(at) for text in texts for at in re.findall(r"^baseOffset: .*? CreateTime: (\d+)", text, re.MULTILINE)})
+    return max(after - before for before, after in pairwise(times))
+
+
+def test_the_length_of_the_longest_outage_is_told(results: Results) -> None:
+    outage = longest_silence_ms()
+    assert outage >= POWER_WAS_OFF_MS
+    assert results.verdict["timeouts"]["outage_ms"] == outage
+    aborted = [row for row in of(results.verdict["transactions"], OUTAGE.name) if row["abort_cause"] == CAUSE]
+    assert len(aborted) == 1
+    assert not [finding for finding in of(results.findings, OUTAGE.name) if finding["severity"] in ("critical", "error")]
 
 
 def test_what_old_tools_do_not_print_is_unknown_and_never_passes(results: Results) -> None:

@@ -95,7 +95,7 @@ def test_while_the_program_is_loaded(hanging_example: Path, tmp_path: Path, modu
     assert eo_audit.open(out).verdict["verdict"] == "fail"
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.001, 0.01, 0.1])
+@pytest.mark.parametrize("gap", [0.0, 0.01, 0.1])
 def test_twice_and_more_is_130_too(tmp_path: Path, gap: float) -> None:
     """Until it is gone: while it is cleaned up, while its threads are waited for, while Python ends."""
     out = tmp_path / "out"

@@ -26,10 +26,8 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    out = tmp_path_factory.mktemp("examples")
-    pipeline.run(out, [EXAMPLES / name / "dumps" for name in NAMES], Options(), spark=lambda: spark)
-    return eo_audit.open(out)
+def results(all_examples: Path) -> Results:
+    return eo_audit.open(all_examples)
 
 
 def graver(results: Results, example: str) -> set[tuple[str, object, object]]:

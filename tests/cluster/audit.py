@@ -47,15 +47,15 @@ def audit(spark: SparkSession, inputs: Sequence[Path], out: Path) -> Mapping[str
     said: dict[str, Said] = defaultdict(Said, {path.name: Said() for path in inputs})
     for finding in found:
         said[finding.cluster or ""].findings.append(finding)
-    for code, item, cluster in _unknowns(collected):
+    for code, item, cluster in unknowns(collected):
         said[cluster].unknowns.append((code, item.because, item.place))
     for one in said.values():
         one.crashed = tuple(f"{code}: {why}" for code, why in {**collected.crashed, **crashed}.items())
     return said
 
 
-def _unknowns(collected: Collected) -> list[tuple[str, Unknown, str]]:
-    """As `verdict.json` counts them, but with the cluster of each."""
+def unknowns(collected: Collected) -> list[tuple[str, Unknown, str]]:
+    """What the default policy minds: rule, why and where, cluster. As `verdict.json` counts them, but with the cluster of each."""
     chosen, context = policy.load(), collected.context
     rows: list[tuple[str, Unknown, str]] = []
     for rule in RULES:

@@ -232,26 +232,32 @@ def test_a_warehouse_does_not_grow_for_ever(spark: SparkSession, hanging_example
     assert spark.read.format("delta").load(str(out / "warehouse" / "findings")).count() == len(expected)
 
 
-def test_damaged_histories_are_said_and_made_anew(
-    spark: SparkSession, grown: tuple[Path, Sizes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some tables begin anew, the others go on behind the long logs of many audits: one run for both."""
-    monkeypatch.setattr(delta_table, "LONG_LOG", LONG_LOG)
-    dumps = [EXAMPLE]
-    shutil.copytree(grown[0], tmp_path, dirs_exist_ok=True)
-    findings = (tmp_path / "findings.jsonl").read_bytes()
+@pytest.fixture(scope="module")
+def mended(spark: SparkSession, grown: tuple[Path, Sizes], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of many audits, with histories that were damaged and the facts of one night more, after one run for both.
+
+    Some tables begin anew, the others go on behind the long logs of many audits.
+    """
+    out = tmp_path_factory.mktemp("mended")
+    shutil.copytree(grown[0], out, dirs_exist_ok=True)
     for name in ("producer_history", "findings"):
-        shutil.rmtree(tmp_path / "warehouse" / name / "_delta_log")
-    with pytest.raises(DamagedError, match="run `eo-audit rebuild --out"), pipeline.writing(tmp_path, Options(), after="rebuild"):
+        shutil.rmtree(out / "warehouse" / name / "_delta_log")
+    with pytest.raises(DamagedError, match="run `eo-audit rebuild --out"), pipeline.writing(out, Options(), after="rebuild"):
         pass
     told: list[str] = []
-    ingest(tmp_path, *dumps, notice=told.append)
+    ingest(out, EXAMPLE, notice=told.append)
     assert sum("rebuild and audit make it anew" in sentence for sentence in told) == 2
-    with pytest.raises(WarehouseError, match="run `eo-audit rebuild"), pipeline.writing(tmp_path, Options(), after="rebuild"):
+    with pytest.raises(WarehouseError, match="run `eo-audit rebuild"), pipeline.writing(out, Options(), after="rebuild"):
         pass  # not judged by what is left
-    pipeline.run(tmp_path, dumps, Options(), spark=lambda: spark)
-    assert (tmp_path / "findings.jsonl").read_bytes() == findings
-    assert len(audits_of(Warehouse(tmp_path))) == 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delta_table, "LONG_LOG", LONG_LOG)
+        pipeline.run(out, [night_before(tmp_path_factory.mktemp("night"))], Options(), spark=lambda: spark)
+    return out
+
+
+def test_damaged_histories_are_said_and_made_anew(mended: Path, hanging_example: Path) -> None:
+    assert (mended / "findings.jsonl").read_bytes() == (hanging_example / "findings.jsonl").read_bytes()
+    assert len(audits_of(Warehouse(mended))) == 1
 
 
 def test_a_reader_of_the_version_before_can_finish(spark: SparkSession, tmp_path: Path) -> None:
@@ -279,11 +285,8 @@ def night_before(folder: Path) -> Path:
     return night
 
 
-def test_prune_removes_what_no_audit_reads(spark: SparkSession, hanging_example: Path, tmp_path: Path) -> None:
-    out = Path(shutil.copytree(hanging_example, tmp_path / "out"))
-    alone, findings = content(out), (out / "findings.jsonl").read_bytes()
-    pipeline.run(out, [night_before(tmp_path)], Options(), spark=lambda: spark)
-    assert (out / "findings.jsonl").read_bytes() == findings
+def test_prune_removes_what_no_audit_reads(spark: SparkSession, mended: Path, hanging_example: Path, tmp_path: Path) -> None:
+    out, alone = Path(shutil.copytree(mended, tmp_path / "out")), content(hanging_example)
     before = content(out)
     with pipeline.writing(out, Options(), after="rebuild", keeps_verdict=True, spark=lambda: spark) as warehouse:
         assert not upkeep.superseded(warehouse, keep_ms=2 * upkeep.DAY_MS)

@@ -30,21 +30,22 @@ def test_no_payload_at_rest(whole_run: WholeRun, tmp_path: Path) -> None:
     audit = ["run", str(dumps), "--out", str(out)]
 
     # The crash first, into an empty folder: its tenth commit is one of facts, while the dumps are read, the one step that holds payloads.
-    # Behind the kill it would be a commit of histories, most of a run later.
-    crashed = subprocess.run([sys.executable, "-c", DIES, *audit], env=env, cwd=cwd, capture_output=True, check=False)
+    # That needs no Java: what Java leaves, the kill shows.
+    crashed = subprocess.run([sys.executable, "-c", DIES, "ingest", *audit[1:]], env=env, cwd=cwd, capture_output=True, check=False)
     assert crashed.returncode == 20, crashed.stderr.decode()
     assert b"a bug of ours" in crashed.stderr
     assert list(out.rglob("*.parquet")), "it crashed before it wrote anything"
     assert holding(out, scratch, cwd) == [] and CANARY not in crashed.stdout + crashed.stderr
 
+    # Half-way: Java has read the facts of all records by then, and has histories in its hands that are not written yet.
     killed = subprocess.Popen([*RUN, *audit], env=env, cwd=cwd, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     give_up = time.monotonic() + 600  # a machine may be busy; a kill before that proves nothing
-    while not list(out.glob("**/producer_history/**/*.parquet")) and killed.poll() is None and time.monotonic() < give_up:
+    while not list(out.glob("**/transaction_spans/**/*.parquet")) and killed.poll() is None and time.monotonic() < give_up:
         time.sleep(0.05)
     os.killpg(killed.pid, signal.SIGKILL)
     said = killed.communicate()[0]
     assert killed.returncode == -signal.SIGKILL, said
-    assert list(out.glob("**/producer_history/**/*.parquet")) and list(scratch.iterdir()), "it was killed before it wrote anything"
+    assert list(out.glob("**/transaction_spans/**/*.parquet")) and list(scratch.iterdir()), "it was killed before it wrote anything"
     assert holding(out, scratch, cwd) == [] and CANARY not in said
 
 

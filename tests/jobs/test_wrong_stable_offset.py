@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-import eo_audit
-from eo_audit import pipeline
+from eo_audit.report.results import Results
 
 DUMPS = Path(__file__).resolve().parents[1] / "data" / "corpus" / "dumps" / "synthetic_base_k39"
 INDEX = "broker-1/orders-0/00000000000000000000.txnindex.txt"
@@ -30,24 +28,24 @@ CASES: Mapping[str, tuple[int, Mapping[int, str]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
-    dumps, out = tmp_path_factory.mktemp("dumps"), tmp_path_factory.mktemp("out")
+def with_wrong_indexes(root: Path) -> list[Path]:
+    """The dumps of all cases, each a cluster of its own."""
+    made = []
     for name, (stable_offset, _) in CASES.items():
-        copy = dumps / name.replace(" ", "-")
+        copy = root / name.replace(" ", "-")
         shutil.copytree(DUMPS, copy)
         index, manifest = copy / INDEX, copy / "manifest.yaml"
         text = index.read_text(encoding="utf-8")
         assert text.count(OF_THE_FIRST_ENTRY) == 1
         index.write_text(text.replace(OF_THE_FIRST_ENTRY, OF_THE_FIRST_ENTRY.replace("7\n", f"{stable_offset}\n")), encoding="utf-8")
         manifest.write_text(manifest.read_text(encoding="utf-8").replace(DUMPS.name, copy.name), encoding="utf-8")
-    pipeline.run(out, sorted(dumps.iterdir()), pipeline.Options(), spark=lambda: spark)
-    return [finding for finding in eo_audit.open(out).findings if finding["rule"] == "L02"]
+        made.append(copy)
+    return made
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_entry_that_ends_the_look_up_is_named(name: str, found: list[dict[str, object]]) -> None:
-    wanted = CASES[name][1]
+def test_the_entry_that_ends_the_look_up_is_named(name: str, altered: Results) -> None:
+    wanted, found = CASES[name][1], [finding for finding in altered.findings if finding["rule"] == "L02"]
     mine = {finding["producer_id"]: finding for finding in found if finding["cluster"] == name.replace(" ", "-")}
     assert mine.keys() == wanted.keys(), [finding["message"] for finding in mine.values()]
     for producer, sentence in wanted.items():

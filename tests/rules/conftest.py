@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit.audit.collect import Collected, collect
 from eo_audit.audit.findings import Finding, findings
-from eo_audit.store.schemas import schema
 from tests.rules.compact import Rows, Tables
+from tests.support.rows import arrow, table
 
 CASES = Path(__file__).parent / "cases"
 
@@ -28,20 +28,11 @@ class InMemory:
 
     def read(self, name: str) -> DataFrame:
         """A table."""
-        return self.spark.createDataFrame(self.arrow(name), schema(name).spark())
+        return table(self.spark, name, self.rows.get(name, []))
 
     def arrow(self, name: str) -> pa.Table:
-        """A table in memory; columns that a row does not name are null, or empty where null is not allowed."""
-        columns = schema(name)
-        empty = {str(f["name"]): _empty(f) for f in columns.fields}
-        return pa.Table.from_pylist([{**empty, **row} for row in self.rows.get(name, [])], schema=columns.arrow())
-
-
-def _empty(column: Mapping[str, object]) -> object:
-    if column["nullable"]:
-        return None
-    kind = column["type"]
-    return {"long": 0, "integer": 0, "string": "", "boolean": False}[kind] if isinstance(kind, str) else []
+        """A table in memory."""
+        return arrow(name, self.rows.get(name, []))
 
 
 @dataclass(frozen=True)

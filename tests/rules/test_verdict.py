@@ -419,4 +419,6 @@ def test_aborts_by_timeout_are_counted_with_their_outage() -> None:
     found = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts)), outage_ms=25_000))
     assert found["timeouts"] == {"transactions": 2, "outage_ms": 25_000}
     assert "2 transactions were aborted by timeout after an outage of up to 25 s; their producers were fenced." in str(found["headline"])
+    one = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts[:2])), outage_ms=15_349))
+    assert "1 transaction was aborted by timeout after an outage of up to 15.3 s; its producer was fenced." in str(one["headline"])
     assert built(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts[1:2])))["timeouts"] is None

@@ -24,7 +24,7 @@ DISGUISES = (
     b"\xc3(" * 30 + b"\nWARNING: %s",
     b"x\nFound 3 invalid bytes at the end of /data/%s.log",
 )
-RUN = (sys.executable, "-c", "from eo_audit.cli import main; main()")
+RUN = (str(Path(sys.executable).parent / "eo-audit"),)  # as an installation brings it
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,47 @@
 
 from collections.abc import Iterable, Mapping
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from eo_audit.store.schemas import schema
 
 _EMPTY: dict[str, object] = {"long": 0, "integer": 0, "string": "", "boolean": False}
 
 
-def _empty(field: T.StructField) -> object:
-    if field.nullable:
+def _empty(column: Mapping[str, object]) -> object:
+    if column["nullable"]:
         return None
-    return [] if isinstance(field.dataType, T.ArrayType) else _EMPTY[field.dataType.typeName()]
+    kind = column["type"]
+    return _EMPTY[kind] if isinstance(kind, str) else []
 
 
-def table(spark: SparkSession, name: str, rows: Iterable[Mapping[str, object]]) -> DataFrame:
+def _named(value: object, kind: pa.DataType) -> object:
+    """A struct that is given as a tuple, by the names of its fields."""
+    if isinstance(value, tuple | list) and pa.types.is_list(kind):
+        return [_named(item, kind.value_type) for item in value]
+    if isinstance(value, tuple) and pa.types.is_struct(kind):
+        return {field.name: _named(item, field.type) for field, item in zip(kind, value, strict=True)}
+    return value
+
+
+def arrow(name: str, rows: Iterable[Mapping[str, object]]) -> pa.Table:
     """Rows of a table; columns that a row does not name are null, or 0, "" or False where null is not allowed.
 
     Raises:
         KeyError: a row names a column that the table does not have.
     """
-    columns = schema(name).spark()
-    unknown = {column for row in rows for column in row} - set(columns.names)
+    columns = schema(name)
+    kinds, empty = columns.arrow(), {str(column["name"]): _empty(column) for column in columns.fields}
+    given = list(rows)
+    unknown = {column for row in given for column in row} - set(empty)
     if unknown:
         raise KeyError(f"{name} has no columns {sorted(unknown)}")
-    return spark.createDataFrame([tuple(row.get(field.name, _empty(field)) for field in columns) for row in rows], columns)
+    return pa.Table.from_pylist(
+        [{**empty, **{column: _named(value, kinds.field(column).type) for column, value in row.items()}} for row in given], schema=kinds
+    )
+
+
+def table(spark: SparkSession, name: str, rows: Iterable[Mapping[str, object]]) -> DataFrame:
+    """The same as a DataFrame. By way of Arrow, for half of what Spark takes for rows of Python: there are a thousand of these tables."""
+    return spark.createDataFrame(arrow(name, rows), schema(name).spark())

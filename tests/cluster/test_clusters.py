@@ -1,0 +1,36 @@
+"""A healthy cluster is not accused, however its clocks go and however it is dumped; one planted fault is found, and nothing beside it."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.cluster.faults import FAULTS
+from tests.cluster.held import SURE_DUMPS, SURE_FEATURES, held
+from tests.cluster.properties import Case, Result, check
+from tests.cluster.shape import draw
+
+# More of them: python -m tests.cluster --seeds 0:10000. What is beside a planted fault is a healthy cluster, too.
+SEEDS = range(80)
+PLANTED = range(1_000, 1_120)
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """All in one audit: what it says of a cluster is its own, and an audit costs more than a hundred clusters."""
+    names = list(FAULTS)
+    healthy = [Case(draw(seed, features=SURE_FEATURES, dumps=SURE_DUMPS)) for seed in SEEDS]
+    planted = [Case(draw(seed, features=SURE_FEATURES, dumps=SURE_DUMPS), names[seed % len(names)]) for seed in PLANTED]
+    return check(spark, [*healthy, *planted, *held(healthy=True), *held(healthy=False)], tmp_path_factory.mktemp("clusters"))
+
+
+def test_no_finding_above_info_and_nothing_unknown_in_complete_dumps(results: list[Result]) -> None:
+    healthy = [result for result in results if result.truth is None]
+    assert len(healthy) >= len(SEEDS)
+    assert {result.case.name: result.wrong for result in healthy if result.wrong} == {}
+    assert sum(result.open for result in healthy if not result.case.label) <= 1  # where a clock moved: 2 of 3,000 clusters
+
+
+def test_the_fault_is_found_and_nothing_beside_it(results: list[Result]) -> None:
+    planted = [result for result in results if result.truth is not None]
+    asked = {result.case.fault for result in planted if result.truth and result.truth.demands}
+    assert set(FAULTS) - set(asked) <= {"late_write_merged"}, "not planted where they can be decided"
+    assert {result.case.name: result.wrong for result in planted if result.wrong} == {}
