@@ -89,6 +89,7 @@ PLACES = {
     "accept": (ACCEPT, ["--out", "-o", "--file"]),
     "setup": (["setup"], ["--jars"]),
     "rules": (["rules"], []),
+    "explain": (["explain", "90"], ["--out", "-o"]),
 }
 
 
