@@ -17,7 +17,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet, finalize
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -39,6 +39,8 @@ _NUMBERS = count()  # of runs: each has views of its own
 _TAUGHT: WeakSet[SparkSession] = WeakSet()  # sessions that know the functions
 _LEARNING = Lock()
 _looked_for: list[tuple[str, str]] = []
+_given: WeakKeyDictionary[DataFrame, str] = WeakKeyDictionary()
+_gone: list[str] = []  # views of frames that nobody holds: a collector of garbage may not talk to Java
 
 
 class Seen(Exception):
@@ -74,11 +76,9 @@ class _Run:
     def __init__(self, session: SparkSession, inputs: Mapping[str, Input]) -> None:
         self._session = session
         self._prefix = f"eo_audit_{next(_NUMBERS)}_"
-        self._views: dict[str, str] = {}
         self._told = {name: _input(value) for name, value in inputs.items() if not isinstance(value, DataFrame)}
-        for name, value in inputs.items():
-            if isinstance(value, DataFrame):
-                self._view(f"{{{name}}}", value)
+        self._given = {f"{{{name}}}": _given_view(session, value) for name, value in inputs.items() if isinstance(value, DataFrame)}
+        self._views: dict[str, str] = {}
 
     def rows(self, history: str, step: str | None) -> DataFrame:
         """Those of a step, or of the whole text."""
@@ -98,15 +98,27 @@ class _Run:
         return self._session.sql(text, None, **self._told) if self._told else self._session.sql(text.format())
 
     def _view(self, name: str, rows: DataFrame) -> None:
-        self._views[name] = self._prefix + name.replace("{", "given_").strip("}")
+        self._views[name] = self._prefix + name
         rows.createOrReplaceTempView(self._views[name])
 
     def _read(self, found: re.Match[str]) -> str:
         word, blank, given, step, alias = found.groups()
-        name = f"{{{given}}}" if given else step
-        if name not in self._views:
-            return found[0]
-        return f"{word}{blank}{self._views[name]}{alias or ' AS ' + name.strip('{}')}"
+        view = self._given.get(f"{{{given}}}") if given else self._views.get(step)
+        return found[0] if view is None else f"{word}{blank}{view}{alias or f' AS {given or step}'}"
+
+
+def _given_view(session: SparkSession, rows: DataFrame) -> str:
+    """The view of a frame that texts are given: made once, whoever reads it (184 views of a small audit become 140), and dropped when
+    nobody holds the frame any more."""
+    with _LEARNING:
+        while _gone:
+            session.catalog.dropTempView(_gone.pop())
+        view = _given.get(rows)
+        if view is None:
+            view = _given[rows] = f"eo_audit_given_{next(_NUMBERS)}"
+            rows.createOrReplaceTempView(view)
+            finalize(rows, _gone.append, view)
+    return view
 
 
 @contextmanager

@@ -93,6 +93,7 @@ class Warehouse:
         self.small = small
         self._versions = self.pinned()
         self._inline: dict[str, pa.Table] = {}
+        self._frames: dict[str, DataFrame] = {}
         self._held: Held | None = None
         self.keys = keys or Keys()
 
@@ -111,11 +112,13 @@ class Warehouse:
 
     def read(self, name: str) -> "DataFrame":
         """A table as this process sees it: pinned, or as just committed by itself. A table that was never written has no rows."""
-        if name in self._inline:
-            return self._from_arrow(name, self._inline[name])
+        if name in self._frames:
+            return self._frames[name]
         files = self._files(name)
-        if sum(size for _, size in files) <= INLINE_FILE_BYTES:
-            return self._from_arrow(name, self._arrow(name, files))
+        if name in self._inline or sum(size for _, size in files) <= INLINE_FILE_BYTES:
+            # Kept: whoever reads it again plans with the same frame.
+            self._frames[name] = self._from_arrow(name, self._inline[name] if name in self._inline else self._arrow(name, files))
+            return self._frames[name]
         return self.session().read.schema(schema(name).spark()).parquet(*(str(path) for path, _ in files))
 
     def arrow(self, name: str) -> pa.Table:
@@ -208,7 +211,7 @@ class Warehouse:
             WarehouseError: another process writes, facts are damaged, or the tables are those of another version of this package.
         """
         with exclusive(self.folder / "_lock", break_lock=break_lock) as held:
-            self._held, self._versions, self._inline = held, self.pinned(), {}
+            self._held, self._versions, self._inline, self._frames = held, self.pinned(), {}, {}
             # Only under the lock: a run that is at work looks just like one that died.
             recovered = recover(self.folder, self._versions, remakes=remakes)
             self._versions = dict(recovered.versions)
@@ -271,7 +274,7 @@ class Warehouse:
         deleted = self._table(name).delete(column, values) if self.exists(name) and values else 0
         if deleted:
             self._versions[name] = self._table(name).version()
-            self._inline.pop(name, None)
+            self._forget(name)
         return deleted
 
     def stored_bytes(self) -> int:
@@ -314,7 +317,12 @@ class Warehouse:
     def _commit(self, name: str, files: Sequence[DataFile], *, mode: str, transaction: str | None = None) -> None:
         self._still_held()
         self._versions[name] = self._table(name).commit(files, mode=mode, transaction=transaction)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """What was read of a table is not what it is now."""
         self._inline.pop(name, None)
+        self._frames.pop(name, None)
 
     def _still_held(self) -> None:
         """Nothing is committed by a process whose lock was taken from it while it slept."""

@@ -1,5 +1,6 @@
 """The texts of the histories: their steps, and the runner that shows any of them."""
 
+import gc
 import json
 import re
 from pathlib import Path
@@ -50,7 +51,24 @@ def test_step_by_step_a_text_means_what_it_means_as_one_statement(spark: SparkSe
     by_step = text.run("clock_offsets", matched=matched, **TOLD).collect()
     whole = spark.sql((text.FOLDER / "clock_offsets.sql").read_text(), None, matched=matched, **TOLD)
     assert by_step == whole.collect() != []
-    assert [view.name for view in spark.catalog.listTables() if view.isTemporary] == []
+
+
+def views(spark: SparkSession) -> set[str]:
+    return {row.viewName for row in spark.sql("SHOW VIEWS LIKE 'eo_audit_*'").collect()}
+
+
+def test_views_of_steps_go_at_once_and_those_of_frames_with_their_frames(spark: SparkSession, matched: DataFrame) -> None:
+    text.run("clock_offsets", matched=matched, **TOLD)
+    before = views(spark)
+    assert all(name.startswith("eo_audit_given_") for name in before)
+    frame = matched.limit(1)
+    for _ in range(2):
+        text.run("clock_offsets", matched=frame, **TOLD)
+        assert len(views(spark) - before) == 1, "made once, however often it is read"
+    del frame
+    gc.collect()
+    text.run("clock_offsets", matched=matched, **TOLD)
+    assert views(spark) <= before
 
 
 def test_any_step_can_be_looked_at(matched: DataFrame) -> None:
