@@ -34,6 +34,9 @@ _PAGES = (
     "coordinator.wrong_tlog_partition",
     "coordinator.double_complete",
     "coordinator.tombstone_while_open",
+    "coordinator.tlog_time_regression",
+    "coordinator.timeout_range",
+    "coordinator.tlog_leader_epoch",
     "coordinator.abort_cause",
     "visibility.lso_stuck",
     "visibility.aborted_visible",
@@ -46,6 +49,8 @@ _PAGES = (
     "replicas.offset_hole",
     "replicas.coverage",
     "identity.unfenced_siblings",
+    "identity.pid_shared",
+    "identity.id_multi_pid_live",
 )
 RULES: tuple[Rule, ...] = tuple(of_page(import_module(f"eo_audit.rules.{page}")) for page in _PAGES)
 BY_CODE = {rule.code: rule for rule in RULES}
