@@ -24,6 +24,7 @@ _PAGES = (
     "transactions.open_at_dump_end",
     "transactions.manual_abort",
     "transactions.merged_txn",
+    "transactions.marker_lag",
     "coordinator.dangling_ongoing",
     "coordinator.prepare_stuck",
     "coordinator.illegal_transition",
@@ -37,6 +38,10 @@ _PAGES = (
     "coordinator.tlog_time_regression",
     "coordinator.timeout_range",
     "coordinator.tlog_leader_epoch",
+    "coordinator.timeout_tuning",
+    "coordinator.two_pc",
+    "coordinator.admin_fence",
+    "coordinator.fence_jump",
     "coordinator.abort_cause",
     "visibility.lso_stuck",
     "visibility.aborted_visible",
@@ -51,6 +56,8 @@ _PAGES = (
     "identity.unfenced_siblings",
     "identity.pid_shared",
     "identity.id_multi_pid_live",
+    "identity.fencing_storm",
+    "identity.id_churn",
 )
 RULES: tuple[Rule, ...] = tuple(of_page(import_module(f"eo_audit.rules.{page}")) for page in _PAGES)
 BY_CODE = {rule.code: rule for rule in RULES}

@@ -59,7 +59,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     unheard = row.text("previous_status") == row.text("status") == "Empty" and row.maybe("previous_epoch") == 0
     held = context.blocks(case.log.cluster, old) if case.log and old is not None else []
     holds = f"; it holds back {partitions(held)}" if held else ""
-    tail = "which may never have been acknowledged" if unheard else f"which nothing fences any more{holds}"
+    tail = "perhaps that entry was never acknowledged" if unheard else f"nothing fences producer {old} any more{holds}"
     message = (
         f"{name_of(row)} (producer {new}) had producer {old} (epoch {row.maybe('previous_epoch')}) until offset "
         f"{row.maybe('previous_offset')}, {duration(max(idle_ms, 0))} before, and neither a tombstone nor used-up epochs lie between: "
