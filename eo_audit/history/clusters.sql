@@ -2,7 +2,7 @@
 --
 -- manifest_entries, dump_files, section_status, replica_logs, coordinator_entries: the tables
 -- as_of_ms   the audit's now for every cluster, as the user gave it, or NULL
--- default_partitions, nearly_all, skew_ms: numbers
+-- default_partitions, nearly_all, fewest_ids, skew_ms: numbers
 WITH
 
 -- The partition of an id, under both counts that there can be.
@@ -71,6 +71,7 @@ gathered AS (
         collect_set(whole) AS whole,
         max(version) AS newest_version,
         {nearly_all} * count(fits_default) AS enough,
+        count(fits_default) AS ids,
         count_if(fits_counted) AS fit_counted,
         count_if(fits_default) AS fit_default
     FROM told
@@ -110,7 +111,10 @@ counted AS (
 known AS (
     SELECT
         *,
-        coalesce(told_partitions, inferred) AS coordinator_partitions
+        coalesce(told_partitions, inferred) AS coordinator_partitions,
+        -- A topic keeps the number it was created with, whatever transaction.state.log.num.partitions says since: where the partitions that
+        -- were dumped or nearly all ids contradict the manifest, nobody knows where an id belongs. A few ids may fit another number by chance.
+        array_max(covered) >= told_partitions OR (ids >= {fewest_ids} AND inferred <> told_partitions) AS is_contradicted
     FROM counted
 )
 
@@ -142,5 +146,6 @@ SELECT
     -- Up to 2.4 the coordinator looked for timeouts each minute, since then every ten seconds.
     coalesce(told_scan_interval_ms, IF(release <= 204, 60000L, 10000L)) AS abort_scan_interval_ms,
     CAST({skew_ms} AS BIGINT) AS skew_ms,
-    settings_known
+    settings_known,
+    IF(coalesce(is_contradicted, false), NULL, coordinator_partitions) AS id_partitions
 FROM known

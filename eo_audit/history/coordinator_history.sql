@@ -6,7 +6,7 @@
 --
 -- coordinator_entries   the table, all replicas
 -- section_status        the table: which sections are read, and where they lie
--- clusters              the table, for transaction_version, kafka_version and coordinator_partitions
+-- clusters              the table, for transaction_version, kafka_version and id_partitions
 -- The law, from eo_audit.model.states; a step is `before>after` of two states, with what must be so beside it:
 -- known_states, transient_states, run_states (those of a transaction), expirable_states
 -- continuing_steps      before>after within one transaction
@@ -20,7 +20,7 @@ releases AS (
     SELECT
         cluster,
         transaction_version,
-        coordinator_partitions,
+        id_partitions,
         try_cast(get(split(kafka_version, '\\.'), 0) AS INT) AS major,
         try_cast(get(split(kafka_version, '\\.'), 1) AS INT) AS minor
     FROM {clusters}
@@ -29,7 +29,7 @@ known AS (
     SELECT
         cluster,
         transaction_version,
-        coordinator_partitions,
+        id_partitions,
         -- Whether a fence of the old protocol may raise the epoch by more than one on this release (KAFKA-9666); unknown counts as maybe.
         coalesce(
             major < {fence_jumps_below_major} OR (major = {fence_jumps_below_major} AND minor < {fence_jumps_below_minor}), true
@@ -139,7 +139,7 @@ of_authority AS (
     SELECT /*+ BROADCAST(known) */
         entries.*,
         known.transaction_version,
-        known.coordinator_partitions,
+        known.id_partitions,
         known.may_jump
     FROM (SELECT * FROM compared_replicas WHERE rank = best) entries
     LEFT JOIN known ON known.cluster = entries.cluster
@@ -200,7 +200,7 @@ features AS (
         -- A tool that prints the start prints every field: without clientTransactionVersion the value is of version 0, which no TV2 client
         -- gets.
         start_ms IS NOT NULL AND state NOT IN ('Empty', 'Tombstone') AS printed,
-        CAST(partition_of(java_hash(digits), coordinator_partitions) AS INT) AS home_partition
+        CAST(partition_of(java_hash(digits), id_partitions) AS INT) AS home_partition
     FROM compared
 ),
 begun AS (

@@ -120,7 +120,9 @@ REASONS: Mapping[str, Reason] = {
         "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",
     ),
     "partitions_not_counted": Reason(
-        "nothing says how many partitions __transaction_state has, so where the ids of {places} belong is not known",
+        "nothing says how many partitions __transaction_state has, or the manifest's number does not fit, so where the ids of {places} "
+        "belong is "
+        "not known",
         "Say `transaction_state_partitions: 50` (the brokers' number) in a manifest.yaml beside the dumps.",
     ),
     "garbled_ids": Reason(
@@ -261,7 +263,7 @@ def _cleaner(log: "Log", context: "Context") -> str | None:
 def _placed_ids(log: "Log", context: "Context") -> str | None:
     if "unplaced_id" not in log.subjects:
         return None
-    return "partitions_not_counted" if context.cluster(log.cluster).maybe("coordinator_partitions") is None else "garbled_ids"
+    return "partitions_not_counted" if context.cluster(log.cluster).maybe("id_partitions") is None else "garbled_ids"
 
 
 def _dumped(_log: "Log", _context: "Context") -> str | None:

@@ -90,7 +90,7 @@ def clusters(spark: SparkSession) -> DataFrame:
             "cluster": c.name,
             "transaction_version": c.transaction_version,
             "kafka_version": c.kafka_version,
-            "coordinator_partitions": COORDINATORS,
+            "id_partitions": COORDINATORS,
             "abort_scan_interval_ms": c.scan_ms,
         }
         for c in CLUSTERS

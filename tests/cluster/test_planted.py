@@ -10,7 +10,7 @@ from tests.cluster.held import SURE_DUMPS, SURE_FEATURES, held
 from tests.cluster.properties import Case, check
 from tests.cluster.shape import draw
 
-SEEDS = range(1_000, 1_150)
+SEEDS = range(1_000, 1_190)
 
 
 def test_the_fault_is_found_and_nothing_beside_it(spark: SparkSession, tmp_path: Path) -> None:

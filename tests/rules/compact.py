@@ -67,6 +67,7 @@ CLUSTER: Rows = {
     "abort_scan_interval_ms": 10_000,
     "skew_ms": 2_000,
     "coordinator_partitions": 50,
+    "id_partitions": 50,
     "coordinator_partitions_source": "manifest",
     "settings_known": True,
 }

@@ -45,7 +45,7 @@ def explain(case: Case, context: "Context") -> Explanation:
     """Names the ids, where they lie and where they belong."""
     row = case.row
     cluster = context.cluster(case.log.cluster) if case.log else context.cluster("")
-    of = cluster.maybe("coordinator_partitions")
+    of = cluster.maybe("id_partitions")
     here, home = f"__transaction_state-{row.maybe('coordinator_partition')}", f"__transaction_state-{row.maybe('home_partition')}"
     is_told = cluster.text("coordinator_partitions_source") == "manifest"
     counted = f"{of} partitions" if is_told else f"{of} partitions, as nearly all other ids lie"
