@@ -9,8 +9,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-# An id of which the tool printed something else for some characters (a locale that does not know them): its hash is another one.
-GARBLED = "transactional_id RLIKE '[?\ufffd]'"
+from eo_audit.rules.sources import GARBLED
+
 # Subject -> the history table, and which of its rows (SQL) are an example of it. The order gives each subject its bit.
 SUBJECTS: Mapping[str, tuple[str, str]] = {
     "batch": ("producer_history", "true"),

@@ -10,7 +10,6 @@ Legal look-alike: A producer that died, whose transaction ends after its timeout
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.cases import hits
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
 from eo_audit.words import count, shown
@@ -27,6 +26,8 @@ _OF_OUTAGE = f"PARTITION BY cluster ORDER BY decided_at_ms RANGE BETWEEN {WITHIN
 
 def outlasted(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     """Aborts by timeout across a change of the leader, where those of three ids lie within a minute, in the form of a hit."""
+    from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
+
     # `TransactionStateManager.timedOutTransactions`: the first scan of the new leader finds all that ran out while nobody looked.
     across = histories["coordinator_history"].where(
         "status = 'PrepareAbort' AND previous_status = 'Ongoing' AND partition_leader_epoch > previous_leader_epoch"

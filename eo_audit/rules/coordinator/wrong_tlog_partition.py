@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules import commands
 from eo_audit.rules.coordinator.words import ids_of
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.subjects import GARBLED
+from eo_audit.rules.sources import GARBLED
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -12,7 +12,6 @@ Empty that was written again because nobody acknowledged it.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.cases import hits
 from eo_audit.rules.coordinator.words import name_of
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
@@ -31,6 +30,8 @@ _OF_ID = "PARTITION BY replica_log_id, transactional_id ORDER BY entry_offset"
 
 def storms(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     """The last of each five InitProducerId of an id that lie within five minutes, in the form of a hit."""
+    from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
+
     # `handleInitProducerId` writes Empty. The same epoch twice is an entry that was written again (KIP-360, or its append failed).
     starts = histories["coordinator_history"].where(
         "status = 'Empty' AND previous_status <> 'Tombstone' AND NOT (previous_status = 'Empty' AND producer_epoch <=> previous_epoch)"

@@ -11,7 +11,6 @@ Legal look-alike: Jobs with an id of their own that commit and end; a few ids th
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.cases import hits
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
 from eo_audit.words import duration, shown
@@ -29,6 +28,8 @@ _COLUMNS = ("ids", "died", "examples", "timeout_ms")
 def churned(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     """Clusters in which most ids died in their first transaction, in the form of a hit: the row of the last of them."""
     from pyspark.sql import functions as F  # late, for whoever reads the catalogue and needs no Spark
+
+    from eo_audit.rules.cases import hits
 
     # The first transaction of an id begins behind its birth: Empty with epoch 0 (`handleInitProducerId`).
     first = histories["coordinator_history"].where("status = 'Ongoing' AND previous_status = 'Empty' AND previous_epoch = 0")

@@ -61,10 +61,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     holds = f"; it holds back {partitions(held)}" if held else ""
     tail = "perhaps that entry was never acknowledged" if unheard else f"nothing fences producer {old} any more{holds}"
     message = (
-        f"{name_of(row)} (producer {new}) had producer {old} (epoch {row.maybe('previous_epoch')}) until offset "
-        f"{row.maybe('previous_offset')}, {duration(max(idle_ms, 0))} before, and neither a tombstone nor used-up epochs lie between: "
-        f"{tail}"
-        f"{more(case)}"
+        f"{name_of(row)} (producer {old}, epoch {row.maybe('previous_epoch')}) got producer {new} at offset {row.maybe('entry_offset')}, "
+        f"{duration(max(idle_ms, 0))} after its last entry, and neither a tombstone nor used-up epochs lie between: {tail}{more(case)}"
     )
     return Explanation(
         message,
@@ -72,7 +70,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         certainty="open" if unheard else "definite",
         remedy=None if unheard else _remedy(case, old),
         details={"old_producer_id": old, "new_producer_id": new, "idle_ms": idle_ms, "holds_back": [f"{t}-{p}" for t, p in held]},
-        producer_epoch=row.maybe("producer_epoch"),
+        producer_id=old,
+        producer_epoch=row.maybe("previous_epoch"),
     )
 
 

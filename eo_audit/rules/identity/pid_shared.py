@@ -10,10 +10,8 @@ Legal look-alike: One id whose producer id changes (expiry, exhaustion); the sam
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.cases import hits
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.sources import SOURCES
-from eo_audit.rules.subjects import GARBLED
+from eo_audit.rules.sources import GARBLED, SOURCES
 from eo_audit.words import shown, some
 
 if TYPE_CHECKING:
@@ -30,6 +28,8 @@ _IN_TIME = "batch_timestamp_ms, coordinator_partition, entry_offset"
 def shared(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     """Where a producer id comes to an id that is not the first one with it, in the form of a hit; the other's entry is its `previous_` "
     "one."""
+    from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
+
     entries = histories["coordinator_history"]
     # One row for each time that an id comes to a producer id: far fewer than entries.
     # Printed in two locales one id reads like two.
