@@ -103,8 +103,10 @@ class Draft:
 
     @property
     def transactional_id(self) -> str | None:
-        """The transactional id concerned, where it is known."""
-        return self.said.transactional_id or self.case.row.lenient.text("transactional_id")
+        """The transactional id concerned, where it is known; none where the cause is a whole log."""
+        if self.said.transactional_id is not None or not self.rule.by:
+            return self.said.transactional_id
+        return self.case.row.lenient.text("transactional_id")
 
     @property
     def first_offset(self) -> int | None:

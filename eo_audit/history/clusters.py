@@ -14,6 +14,8 @@ from eo_audit.history.text import run
 DEFAULT_PARTITIONS = 50
 # Some entries in a wrong partition are what C06 is there to find: they must not hide the count that all others tell.
 NEARLY_ALL = 0.9
+# So many ids do not fit a wrong count by chance: each has one chance in as many as there are partitions.
+FEWEST_IDS = 4
 # How far clocks lie apart that NTP keeps. What pairs of a decision and its marker tell of two brokers is added to it.
 SKEW_MS = 2_000
 
@@ -47,5 +49,6 @@ def clusters(
         as_of_ms=as_of_ms,
         default_partitions=DEFAULT_PARTITIONS,
         nearly_all=NEARLY_ALL,
+        fewest_ids=FEWEST_IDS,
         skew_ms=SKEW_MS,
     )

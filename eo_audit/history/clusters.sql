@@ -2,38 +2,22 @@
 --
 -- manifest_entries, dump_files, section_status, replica_logs, coordinator_entries: the tables
 -- as_of_ms   the audit's now for every cluster, as the user gave it, or NULL
--- default_partitions, nearly_all, skew_ms: numbers
+-- default_partitions, nearly_all, fewest_ids, skew_ms: numbers
 WITH
 
--- The partition of an id: `Utils.abs(hashCode) % n`, where abs of the smallest integer is 0.
+-- The partition of an id, under both counts that there can be.
 ids AS (
     -- An id has many entries, and its hash costs more than all else of them.
     SELECT
         replica_log_id,
         transactional_id,
         max(client_transaction_version) AS version,
-        -- Java's char is a UTF-16 code unit: a character outside the first plane counts as two.
         hex(encode(transactional_id, 'UTF-16BE')) AS digits
     FROM {coordinator_entries}
     GROUP BY replica_log_id, transactional_id
 ),
 hashed AS (
-    -- Java's `String.hashCode`: over UTF-16 code units, 32 bits with sign, as a long.
-    SELECT
-        *,
-        aggregate(
-            transform(
-                slice(sequence(0, length(digits) DIV 4), 1, length(digits) DIV 4),
-                i -> CAST(conv(substring(digits, 4 * i + 1, 4), 16, 10) AS BIGINT)
-            ),
-            0L,
-            (h, unit) -> pmod(h * 31 + unit, 4294967296L),
-            h -> IF(h < 2147483648, h, h - 4294967296L)
-        ) AS hash
-    FROM ids
-),
-positive AS (
-    SELECT *, IF(hash = -2147483648, 0L, abs(hash)) AS positive FROM hashed
+    SELECT *, java_hash(digits) AS hash FROM ids
 ),
 places AS (
     SELECT cluster, replica_log_id, partition, max(partition) OVER (PARTITION BY cluster) + 1 AS counted
@@ -43,14 +27,14 @@ places AS (
 placed AS (
     SELECT /*+ BROADCAST(places) */
         places.cluster,
-        positive.transactional_id,
-        positive.hash,
-        positive.version,
-        mod(positive.positive, {default_partitions}) AS by_default,
-        mod(positive.positive, places.counted) = places.partition AS fits_counted,
-        mod(positive.positive, {default_partitions}) = places.partition AS fits_default
-    FROM positive
-    JOIN places ON places.replica_log_id = positive.replica_log_id
+        hashed.transactional_id,
+        hashed.hash,
+        hashed.version,
+        partition_of(hashed.hash, {default_partitions}) AS by_default,
+        partition_of(hashed.hash, places.counted) = places.partition AS fits_counted,
+        partition_of(hashed.hash, {default_partitions}) = places.partition AS fits_default
+    FROM hashed
+    JOIN places ON places.replica_log_id = hashed.replica_log_id
 ),
 
 told AS (
@@ -87,6 +71,7 @@ gathered AS (
         collect_set(whole) AS whole,
         max(version) AS newest_version,
         {nearly_all} * count(fits_default) AS enough,
+        count(fits_default) AS ids,
         count_if(fits_counted) AS fit_counted,
         count_if(fits_default) AS fit_default
     FROM told
@@ -104,7 +89,8 @@ read AS (
         try_cast(said(manifest, 'broker_config.transaction.max.timeout.ms') AS BIGINT) AS told_max_timeout_ms,
         try_cast(
             said(manifest, 'broker_config.transaction.abort.timed.out.transaction.cleanup.interval.ms') AS BIGINT
-        ) AS told_scan_interval_ms
+        ) AS told_scan_interval_ms,
+        exists(manifest, entry -> startswith(entry.name, 'broker_config.')) AS settings_known
     FROM gathered
 ),
 counted AS (
@@ -125,7 +111,10 @@ counted AS (
 known AS (
     SELECT
         *,
-        coalesce(told_partitions, inferred) AS coordinator_partitions
+        coalesce(told_partitions, inferred) AS coordinator_partitions,
+        -- A topic keeps the number it was created with, whatever transaction.state.log.num.partitions says since: where the partitions that
+        -- were dumped or nearly all ids contradict the manifest, nobody knows where an id belongs. A few ids may fit another number by chance.
+        array_max(covered) >= told_partitions OR (ids >= {fewest_ids} AND inferred <> told_partitions) AS is_contradicted
     FROM counted
 )
 
@@ -156,5 +145,7 @@ SELECT
     transactional_id_expiration_ms,
     -- Up to 2.4 the coordinator looked for timeouts each minute, since then every ten seconds.
     coalesce(told_scan_interval_ms, IF(release <= 204, 60000L, 10000L)) AS abort_scan_interval_ms,
-    CAST({skew_ms} AS BIGINT) AS skew_ms
+    CAST({skew_ms} AS BIGINT) AS skew_ms,
+    settings_known,
+    IF(coalesce(is_contradicted, false), NULL, coordinator_partitions) AS id_partitions
 FROM known

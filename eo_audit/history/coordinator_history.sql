@@ -6,7 +6,7 @@
 --
 -- coordinator_entries   the table, all replicas
 -- section_status        the table: which sections are read, and where they lie
--- clusters              the table, for transaction_version and kafka_version
+-- clusters              the table, for transaction_version, kafka_version and id_partitions
 -- The law, from eo_audit.model.states; a step is `before>after` of two states, with what must be so beside it:
 -- known_states, transient_states, run_states (those of a transaction), expirable_states
 -- continuing_steps      before>after within one transaction
@@ -20,6 +20,7 @@ releases AS (
     SELECT
         cluster,
         transaction_version,
+        id_partitions,
         try_cast(get(split(kafka_version, '\\.'), 0) AS INT) AS major,
         try_cast(get(split(kafka_version, '\\.'), 1) AS INT) AS minor
     FROM {clusters}
@@ -28,6 +29,7 @@ known AS (
     SELECT
         cluster,
         transaction_version,
+        id_partitions,
         -- Whether a fence of the old protocol may raise the epoch by more than one on this release (KAFKA-9666); unknown counts as maybe.
         coalesce(
             major < {fence_jumps_below_major} OR (major = {fence_jumps_below_major} AND minor < {fence_jumps_below_minor}), true
@@ -64,7 +66,7 @@ together AS (
 in_logs AS (
     SELECT
         *,
-        lag(struct(entry_offset, section_id, batch_timestamp_ms)) OVER in_log AS log_previous,
+        lag(struct(entry_offset, section_id, batch_timestamp_ms, partition_leader_epoch)) OVER in_log AS log_previous,
         row_number() OVER in_log AS place
     FROM together
     WINDOW in_log AS (PARTITION BY cluster, coordinator_partition, replica_log_id ORDER BY entry_offset, section_id, byte_offset)
@@ -73,6 +75,7 @@ in_sections AS (
     SELECT
         *,
         log_previous.batch_timestamp_ms AS log_previous_batch_ms,
+        log_previous.partition_leader_epoch AS log_previous_leader_epoch,
         NOT (section_id <=> log_previous.section_id) AS begins_section
     FROM in_logs
 ),
@@ -136,6 +139,7 @@ of_authority AS (
     SELECT /*+ BROADCAST(known) */
         entries.*,
         known.transaction_version,
+        known.id_partitions,
         known.may_jump
     FROM (SELECT * FROM compared_replicas WHERE rank = best) entries
     LEFT JOIN known ON known.cluster = entries.cluster
@@ -147,8 +151,8 @@ in_stories AS (
     SELECT
         *,
         lag(struct(
-            state, producer_id, producer_epoch, timeout_ms, listed, last_update_ms, start_ms, entry_offset, stretch, section_id,
-            byte_offset, length
+            state, producer_id, producer_epoch, timeout_ms, listed, last_update_ms, start_ms, partition_leader_epoch, entry_offset, stretch,
+            section_id, byte_offset, length
         )) OVER in_id AS entry_before,
         lead(false, 1, true) OVER in_id AS is_last,
         -- Where the append of a tombstone failed the id is still in memory, and goes on from here.
@@ -183,7 +187,9 @@ compared AS (
         start_ms <> previous.start_ms AS new_start,  -- null where one of them is not printed
         state IN {run_states} AS in_run,
         state IN ('PrepareCommit', 'PrepareAbort') AS is_prepare,
-        state IN ('CompleteCommit', 'CompleteAbort') AS is_complete
+        state IN ('CompleteCommit', 'CompleteAbort') AS is_complete,
+        -- Once for each id, and once more behind a missing segment: an id has many entries, and its hash costs more than all else of them.
+        IF(previous IS NULL, hex(encode(transactional_id, 'UTF-16BE')), NULL) AS digits
     FROM beside
 ),
 features AS (
@@ -193,7 +199,8 @@ features AS (
         is_prepare AND previous.state = 'Ongoing' AS ended,
         -- A tool that prints the start prints every field: without clientTransactionVersion the value is of version 0, which no TV2 client
         -- gets.
-        start_ms IS NOT NULL AND state NOT IN ('Empty', 'Tombstone') AS printed
+        start_ms IS NOT NULL AND state NOT IN ('Empty', 'Tombstone') AS printed,
+        CAST(partition_of(java_hash(digits), id_partitions) AS INT) AS home_partition
     FROM compared
 ),
 begun AS (
@@ -512,7 +519,19 @@ with_origin AS (
 rejudged AS (
     SELECT
         * EXCEPT (judged, epoch_step, field_change, begins),
-        IF(is_ghost, 'ghost', judged) AS judged,
+        CASE
+            WHEN is_ghost THEN 'ghost'
+            -- KAFKA-10080: a completion once more, unchanged, when the id's next transaction had begun.
+            WHEN judged = 'illegal not_in_table' AND is_complete AND exists(
+                chain,
+                entry -> entry.entry_offset < entry_offset
+                    AND entry.state = state
+                    AND entry.producer_id <=> producer_id
+                    AND entry.producer_epoch <=> producer_epoch
+                    AND entry.last_update_ms <=> last_update_ms
+            ) THEN 'illegal double_complete'
+            ELSE judged
+        END AS judged,
         CASE WHEN NOT is_ghost THEN epoch_step WHEN producer_epoch IS NULL THEN 'not_judged' ELSE 'ok' END AS epoch_step,
         IF(is_ghost, NULL, field_change) AS field_change,
         -- Judged anew with the entry it goes on from: it belongs to that one's transaction, not to one that the lost neighbour began.
@@ -559,6 +578,7 @@ SELECT
     previous.last_update_ms AS previous_last_update_ms,
     previous.start_ms AS previous_start_ms,
     previous.timeout_ms AS previous_timeout_ms,
+    previous.partition_leader_epoch AS previous_leader_epoch,
     previous.listed AS previous_partitions,
     previous.section_id AS previous_section_id,
     previous.byte_offset AS previous_byte_offset,
@@ -575,5 +595,5 @@ SELECT
         concat_ws('/', cluster, CAST(coordinator_partition AS STRING), transactional_id, CAST(begin AS STRING)),
         NULL
     ) AS instance_id,
-    is_last, head_known, tail_known, log_contiguous, log_previous_batch_ms
+    is_last, head_known, tail_known, log_contiguous, log_previous_batch_ms, log_previous_leader_epoch, home_partition
 FROM in_runs

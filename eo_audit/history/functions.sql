@@ -136,3 +136,20 @@ CASE
     WHEN known_to_the_end THEN 'nobody'
     ELSE 'unknown'
 END;
+
+-- Java's `String.hashCode` of a text whose UTF-16 code units are given as hexadecimal digits: 32 bits with sign, as a long. Java's char is a
+-- code unit: a character outside the first plane counts as two.
+CREATE OR REPLACE TEMPORARY FUNCTION java_hash(digits STRING) RETURNS BIGINT RETURN
+aggregate(
+    transform(
+        slice(sequence(0, length(digits) DIV 4), 1, length(digits) DIV 4),
+        i -> CAST(conv(substring(digits, 4 * i + 1, 4), 16, 10) AS BIGINT)
+    ),
+    0L,
+    (h, unit) -> pmod(h * 31 + unit, 4294967296L),
+    h -> IF(h < 2147483648, h, h - 4294967296L)
+);
+
+-- The partition of a hash among so many: `Utils.abs(hashCode) % n`, where abs of the smallest integer is 0.
+CREATE OR REPLACE TEMPORARY FUNCTION partition_of(hash BIGINT, partitions BIGINT) RETURNS BIGINT RETURN
+mod(IF(hash = -2147483648, 0L, abs(hash)), partitions);

@@ -40,7 +40,9 @@ told AS (
         max_by(entries.batch_timestamp_ms, entries.entry_offset) AS newest_ms,
         min(greatest(newest.newest_at_ms, logs.dumped_ms)) AS told_until_ms,
         max(newest.latest_ms) AS coordinator_latest_ms,
+        -- Where an id lies in two partitions, the one in which its hash puts it has its coordinator.
         max(struct(
+            coalesce(entries.home_partition = entries.coordinator_partition, false) AS at_home,
             entries.coordinator_log_id, logs.coordinator_broker, logs.coordinator_dumped_at_ms, logs.coordinator_noted_at, logs.stopped_with
         )) AS log
     FROM entries

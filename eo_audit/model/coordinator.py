@@ -11,6 +11,7 @@ neighbour is judged from the newest earlier one from which it and every entry be
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from eo_audit.model.protocols import protocols_of
 from eo_audit.model.states import (
     COMMIT_EPOCH_STEPS,
     COMPLETE,
@@ -29,9 +30,7 @@ from eo_audit.model.states import (
     PREPARED,
     TOMBSTONE,
     TRANSIENT,
-    TV0,
     TV2,
-    UNKNOWN,
     VALID_PREVIOUS,
     Ghost,
     fence_may_jump,
@@ -47,8 +46,8 @@ class Entry:
     """One entry of an id: the printed fields (None where the dump does not print them), times in ms.
 
     `status` is Tombstone for a tombstone; `after_gap` says that a segment is missing somewhere since the id's previous entry,
-    `nothing_before` that the log is whole from offset 0 up to here; `log_previous_batch_ms` is the append time of the entry
-    before it in the log, of whatever id.
+    `nothing_before` that the log is whole from offset 0 up to here; `log_previous_batch_ms` and `log_previous_leader_epoch` are the append
+    time and the leader epoch of the entry before it in the log, of whatever id.
     """
 
     offset: int
@@ -63,6 +62,7 @@ class Entry:
     batch_ms: int | None = None
     leader_epoch: int | None = None
     log_previous_batch_ms: int | None = None
+    log_previous_leader_epoch: int | None = None
     after_gap: bool = False
     nothing_before: bool = False
 
@@ -101,7 +101,7 @@ def replay(entries: Sequence[Entry], transaction_version: int | None = None, *, 
     neither the entry nor its neighbours tell, and whether a fence may jump.
     """
     law = _Law(may_jump=fence_may_jump(kafka_version))
-    protocols = _protocols(entries, transaction_version)
+    protocols = protocols_of(entries, transaction_version)
     steps: list[Step] = []
     run: int | None = None
     alive: Entry | None = None
@@ -151,6 +151,7 @@ class _Law:
         place = self._origin(sight, entry, protocol)
         if place is None:
             neighbour = (before.offset,) if kind == "ghost" else ()
+            reason = "double_complete" if reason == "not_in_table" and _completes_again(sight, entry) else reason
             return Step(entry, before, None, neighbour, protocol, kind, reason, epoch_step, change)
         start = sight.entries[place][0] if place != UNSEEN else None
         lost = tuple(between.offset for between, _ in sight.entries[place + 1 :])
@@ -193,6 +194,14 @@ class _Law:
         return epoch_step in FINE and _field_change(start, entry) is None
 
 
+def _completes_again(sight: _Sight, entry: Entry) -> bool:
+    """A completion that was written once more, unchanged, when the id's next transaction had begun (KAFKA-10080)."""
+    if entry.status not in COMPLETE or sight.entries[-1][0].status in COMPLETE:
+        return False
+    mine = (entry.status, entry.producer_id, entry.epoch, entry.last_update_ms)
+    return any((one.status, one.producer_id, one.epoch, one.last_update_ms) == mine for one, _ in sight.entries)
+
+
 def _expired(start: Entry, entry: Entry) -> bool:
     """A tombstone needs an id that was idle for transactional.id.expiration.ms; sooner, it removes what stands between."""
     if entry.status != TOMBSTONE:
@@ -217,36 +226,6 @@ def begins_run(before: Entry | None, entry: Entry) -> bool:
     if before is None or before.status not in CONTINUES_RUN[entry.status]:
         return True
     return entry.status not in COMPLETE and entry.producer_id != before.producer_id
-
-
-def _protocols(entries: Sequence[Entry], transaction_version: int | None) -> list[str]:
-    """The protocol of each entry: its own evidence, else that of the nearest earlier, else later entry, else the cluster's."""
-    assumed = {0: TV0, 1: TV0, 2: TV2}.get(-1 if transaction_version is None else transaction_version, UNKNOWN)
-    befores = [None, *entries]
-    seen = [_evidence(None if b.after_gap else a, b, transaction_version) for a, b in zip(befores, entries, strict=False)]
-    earlier, known = [], None
-    for evidence in seen:
-        known = evidence or known
-        earlier.append(known)
-    first = next((evidence for evidence in seen if evidence), assumed)
-    return [evidence or first for evidence in earlier]
-
-
-def _evidence(before: Entry | None, entry: Entry, transaction_version: int | None) -> str | None:
-    if entry.client_version is not None and entry.client_version >= 2:
-        return TV2
-    if transaction_version in (0, 1):
-        return TV0
-    printed = entry.start_ms is not None  # a form that prints the start prints the client's version too, unless it is 0
-    # InitProducerId does not tell which protocol the client will speak: an Empty proves nothing.
-    if printed and entry.status not in (EMPTY, TOMBSTONE):
-        return TV0
-    if before is None or before.status != ONGOING or before.epoch is None or entry.epoch is None:
-        return None
-    raised = entry.epoch - before.epoch
-    if raised == 0 and entry.status in PREPARED:
-        return TV0
-    return TV2 if raised == 1 and entry.status == PREPARE_COMMIT else None
 
 
 def _step(before: Entry | None, entry: Entry, *, alive: Entry | None, protocol: str) -> tuple[str, str | None]:

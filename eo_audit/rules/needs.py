@@ -123,6 +123,16 @@ REASONS: Mapping[str, Reason] = {
         "keys and values of {places} were not printed",
         "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",
     ),
+    "partitions_not_counted": Reason(
+        "nothing says how many partitions __transaction_state has, or the manifest's number does not fit, so where the ids of {places} "
+        "belong is "
+        "not known",
+        "Say `transaction_state_partitions: 50` (the brokers' number) in a manifest.yaml beside the dumps.",
+    ),
+    "garbled_ids": Reason(
+        "transactional ids were printed with question marks in {places}, and what stands for them is not known",
+        "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are.",
+    ),
     "partition_not_dumped": Reason(
         "transactions list {places}, of which no replica was dumped",
         "Dump {places} from any replica.",
@@ -258,6 +268,12 @@ def _checksums(log: "Log", _context: "Context") -> str | None:
     return "no_checksums" if _has(log, "no_checksums") else None
 
 
+def _placed_ids(log: "Log", context: "Context") -> str | None:
+    if "unplaced_id" not in log.subjects:
+        return None
+    return "partitions_not_counted" if context.cluster(log.cluster).maybe("id_partitions") is None else "garbled_ids"
+
+
 def _dumped(_log: "Log", _context: "Context") -> str | None:
     """Partitions of which nothing was dumped have no log: the verdict adds them."""
     return None
@@ -285,6 +301,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "assigned": _assigned,
     "matched": _matched,
     "index": _index,
+    "placed_ids": _placed_ids,
     "dumped": _dumped,
     "cleaner": _cleaner,
     "payload": _payload,

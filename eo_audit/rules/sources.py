@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# An id of which the tool printed something else for some characters (a locale that does not know them): its hash is another one.
+GARBLED = "transactional_id RLIKE '[?\ufffd]'"
+
 
 @dataclass(frozen=True)
 class Source:

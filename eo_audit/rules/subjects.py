@@ -9,6 +9,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.rules.sources import GARBLED
+
 # Subject -> the history table, and which of its rows (SQL) are an example of it. The order gives each subject its bit.
 SUBJECTS: Mapping[str, tuple[str, str]] = {
     "batch": ("producer_history", "true"),
@@ -20,6 +22,11 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "marker": ("producer_history", "row_kind = 'marker'"),
     "closing_abort": ("producer_history", "marker_type = 'ABORT' AND label = 'marker'"),
     "coordinator_entry": ("coordinator_history", "true"),
+    # Nothing tells where its hash puts it.
+    "unplaced_id": (
+        "coordinator_history",
+        f"previous_offset IS NULL AND (home_partition IS NULL OR (home_partition <> coordinator_partition AND {GARBLED}))",
+    ),
     "transaction": ("transaction_instances", "true"),
     "abort": ("transaction_instances", "decision = 'ABORT'"),
     "registered_partition": ("instance_partitions", "marker_match <> 'pending'"),

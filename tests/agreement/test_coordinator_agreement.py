@@ -12,12 +12,13 @@ from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.instances import transaction_instances
 from eo_audit.model.coordinator import Entry, Step, replay
 from eo_audit.model.instances import Instance, instances
-from eo_audit.model.states import TOMBSTONE
+from eo_audit.model.states import TOMBSTONE, partition_for
 from tests.support.coordinator_ghosts import ghost_life
 from tests.support.coordinator_logs import CLUSTERS, Cluster, Log, log_of
 from tests.support.rows import table
 
 AT_LEAST = 100
+COORDINATORS = 50
 SEEDS = range(2)
 HEALTHY = 7  # the coordinator partition whose entries are all legal, though many appends failed
 
@@ -89,6 +90,7 @@ def clusters(spark: SparkSession) -> DataFrame:
             "cluster": c.name,
             "transaction_version": c.transaction_version,
             "kafka_version": c.kafka_version,
+            "id_partitions": COORDINATORS,
             "abort_scan_interval_ms": c.scan_ms,
         }
         for c in CLUSTERS
@@ -137,6 +139,9 @@ def expected_entry(key: tuple[str, int, str], step: Step) -> dict[str, object]:
         "is_last": step.is_last,
         "head_known": step.head_known,
         "log_previous_batch_ms": step.entry.log_previous_batch_ms,
+        "log_previous_leader_epoch": step.entry.log_previous_leader_epoch,
+        "previous_leader_epoch": before.leader_epoch if before else None,
+        "home_partition": partition_for(key[2], COORDINATORS) if before is None else None,
     }
 
 

@@ -5,14 +5,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.cluster.brokers import Log, Transaction, Write
-from tests.cluster.planting import NONE, Planted, index_of, pick, rules
+from eo_audit.model.states import partition_for
+from tests.cluster.brokers import COORDINATOR, Log, Record, Transaction, Write
+from tests.cluster.coordinator import Entry, printed_entry
+from tests.cluster.planting import NONE, Planted, index_of, insert, leader, pick, rules
 from tests.cluster.truth import Scene, Truth
 
 
 def _entries(scene: Scene, t: Transaction, status: str) -> list[Write]:
     """The entries of a transaction with one status, as they are printed."""
-    number = {"Ongoing": 1, "PrepareCommit": 2, "PrepareAbort": 3}[status]
+    number = {"Empty": 0, "Ongoing": 1, "PrepareCommit": 2, "PrepareAbort": 3, "CompleteCommit": 4, "CompleteAbort": 5}[status]
     wanted = re.compile(rf'state={status},|"transactionStatus":{number},'.encode())
     name = t.transactional_id.encode()
     log = scene.world.logs[scene.coordinator(t)]
@@ -79,3 +81,79 @@ def _is_preceded(scene: Scene, log: Log, t: Transaction) -> bool:
     # Where the head of the log is gone, an entry right behind what is left of it may go on from one that nobody sees (C09).
     least = 4 if log.first_offset or scene.world.shape.has("cleaned_coordinator") else 1
     return len(mine) >= least and all(scene.is_seen(log.place, entry) for entry in mine[-least:])
+
+
+def second_completion(scene: Scene, rng: random.Random) -> Planted | None:
+    """A transaction is completed once more, with another time."""
+    found = [
+        (log, t, w) for log, t, _ in _ended(scene) for w in _entries(scene, t, f"Complete{'Commit' if t.decision == 'COMMIT' else 'Abort'}")
+    ]
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, t, write = chosen
+    again = replace(write)
+    log.writes.insert(index_of(log, write) + 1, again)
+    _rewritten(log, again, r'((?:txnLastUpdateTimestamp=|"transactionLastUpdateTimestampMs":)\d+)\d', rf"\g<1>{_last_digit(again, 7)}")
+    scene.offsets(log.place, [log.writes[index_of(log, write) + 1]])
+    return Planted(
+        Truth("coordinator:twice", rules("C10"), NONE, None, t.producer_id, t.transactional_id, why=f"completion of transaction {t.number}")
+    )
+
+
+def _last_digit(write: Write, added: int) -> int:
+    """Another last digit for the last update of an entry."""
+    found = re.search(rb'(?:txnLastUpdateTimestamp=|"transactionLastUpdateTimestampMs":)\d*(\d)', write.records[0].value or b"")
+    assert found is not None
+    return (int(found[1]) + added) % 10
+
+
+def deleted_id(scene: Scene, rng: random.Random) -> Planted | None:
+    """A tombstone behind the first entry of an open transaction, with which the coordinator goes on all the same."""
+    chosen = pick(rng, [(log, t, entries[-1]) for log, t, _ in _ended(scene) if (entries := _entries(scene, t, "Ongoing"))])
+    if chosen is None:
+        return None
+    log, t, write = chosen
+    key, value, sizes = printed_entry(t.transactional_id, None, scene.world.shape.release)
+    tombstone = replace(write, records=(Record(key, value, write.records[0].timestamp_ms),), entry_sizes=sizes)
+    log.writes.insert(index_of(log, write) + 1, tombstone)
+    scene.offsets(log.place, [write, tombstone])
+    # Nobody knows any more which partitions were listed, nor whose the markers are.
+    may = frozenset({"C01", "T01", "L01", "T02", "T05", "T06", "T07", "T13", "T15", "T10", "L02", "L03"})
+    return Planted(
+        Truth("coordinator:deleted", rules("C14"), may, None, t.producer_id, t.transactional_id, why=f"tombstone in transaction {t.number}")
+    )
+
+
+def foreign_id(scene: Scene, rng: random.Random) -> Planted | None:
+    """An entry of an id stands in another partition of the coordinator's log, too."""
+    others = {log.place: [other for other in scene.world.coordinator_logs if other is not log] for log in scene.world.coordinator_logs}
+    chosen = pick(rng, [(log, t) for log, t, _ in _ended(scene) if others[log.place]])
+    if chosen is None:
+        return None
+    home, t = chosen
+    log = rng.choice(others[home.place])
+    entry = Entry("Empty", t.producer_id, t.epoch, 60_000, None, leader(scene, log, t.began_at)[0], -1)
+    _appended(scene, log, t.began_at, t.transactional_id, entry)
+    return Planted(Truth("coordinator:foreign", rules("C06"), NONE, None, t.producer_id, t.transactional_id, why=f"Empty in {log.place}"))
+
+
+def twin(scene: Scene, rng: random.Random) -> Planted | None:
+    """Another id gets a producer id that is in use."""
+    chosen = pick(rng, [t for _, t, _ in _ended(scene)])
+    if chosen is None:
+        return None
+    name = f"twin-{rng.randrange(100)}"
+    log = scene.world.logs[COORDINATOR, partition_for(name, scene.world.shape.coordinators)]
+    entry = Entry("Empty", chosen.producer_id, 0, 60_000, None, leader(scene, log, chosen.began_at)[0], -1)
+    _appended(scene, log, chosen.began_at, name, entry)
+    return Planted(Truth("coordinator:twin", rules("I01"), NONE, None, chosen.producer_id, why=f"{name} beside {chosen.transactional_id}"))
+
+
+def _appended(scene: Scene, log: Log, at: int, name: str, entry: Entry) -> None:
+    """An entry by whoever leads the partition then."""
+    key, value, sizes = printed_entry(name, entry, scene.world.shape.release)
+    stamp, epoch = leader(scene, log, at)
+    write = Write(at, stamp, epoch, (Record(key, value, stamp),), entry_sizes=sizes)
+    insert(log, write)
+    scene.offsets(log.place, [write])

@@ -48,11 +48,25 @@ CASES: dict[str, tuple[dict[str, str | None], int | None, Rows, Rows, dict[str, 
         None, THREE, entries(50),
         {"coordinator_partitions": 3, "coordinator_partitions_source": "manifest", "offsets_partitions": 2, "coordinator_complete": True,
          "transaction_version": 0, "max_transaction_timeout_ms": 60_000, "producer_id_expiration_ms": 604_800_000,
-         "abort_scan_interval_ms": 60_000},
+         "abort_scan_interval_ms": 60_000, "settings_known": True, "id_partitions": 3},
+    ),
+    "the manifest counts, and the ids fit": (
+        {"transaction_state_partitions": "3"}, None, THREE, entries(3),
+        {"coordinator_partitions_source": "manifest", "id_partitions": 3, "settings_known": False},
+    ),
+    "the ids contradict the manifest": (
+        {"transaction_state_partitions": "12"}, None, [log(p) for p in range(10)], entries(50, only=set(range(10))),
+        {"coordinator_partitions": 12, "id_partitions": None},
+    ),
+    "more partitions than the manifest counts": (
+        {"transaction_state_partitions": "2"}, None, THREE, entries(3, only={0}), {"coordinator_partitions": 2, "id_partitions": None},
+    ),
+    "too few ids to contradict the manifest": (
+        {"transaction_state_partitions": "3"}, None, THREE, entries(50, only={1})[:2], {"id_partitions": 3},
     ),
     "three partitions, by where the ids lie": (
         NOTHING, None, THREE, entries(3),
-        {"coordinator_partitions": 3, "coordinator_partitions_source": "inferred", "coordinator_complete": True,
+        {"coordinator_partitions": 3, "coordinator_partitions_source": "inferred", "coordinator_complete": True, "id_partitions": 3,
          "coordinator_partitions_covered": [0, 1, 2]},
     ),
     "three of fifty": (

@@ -66,6 +66,10 @@ CLUSTER: Rows = {
     "transactional_id_expiration_ms": 604_800_000,
     "abort_scan_interval_ms": 10_000,
     "skew_ms": 2_000,
+    "coordinator_partitions": 50,
+    "id_partitions": 50,
+    "coordinator_partitions_source": "manifest",
+    "settings_known": True,
 }
 
 

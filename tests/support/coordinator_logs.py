@@ -149,7 +149,7 @@ class Id:
         elif self.status in PREPARED:
             faults += [self.vanish, self.other_partitions, self.other_start, self.other_start]
         elif self.status == ONGOING:
-            faults += [self.shrink, self.shrink, self.shrink, self.other_start, self.vanish]
+            faults += [self.shrink, self.shrink, self.shrink, self.other_start, self.vanish, self.late_completion]
         self.random.choice([*faults, self.jump])()
 
     def jump(self) -> None:
@@ -174,6 +174,12 @@ class Id:
 
     def again(self) -> None:
         self.write(self.status)
+
+    def late_completion(self) -> None:
+        """The completion before this transaction is written once more; the coordinator goes on with the transaction."""
+        done = next((entry for entry in reversed(self.written) if entry.status in COMPLETE), None)
+        if done is not None:
+            self.written.append(replace(done, batch_ms=self.now))
 
     def vanish(self) -> None:
         self.write(TOMBSTONE)
@@ -223,6 +229,7 @@ def log_of(source: random.Random, cluster: Cluster, partition: int, *, ids: int,
     rows: list[tuple[str, Entry, int]] = []
     bases: list[int] = []
     offset, before, stretches = 0, None, {}
+    epoch: int | None = None
     for place, (name, entry) in enumerate(mixed):
         section = place * segments // len(mixed)
         if section == len(bases):
@@ -237,11 +244,12 @@ def log_of(source: random.Random, cluster: Cluster, partition: int, *, ids: int,
             offset=offset,
             leader_epoch=section,
             log_previous_batch_ms=before,
+            log_previous_leader_epoch=epoch,
             nothing_before=len(rows) == offset,
             after_gap=name in stretches and stretches[name] != stretch,
         )
         rows.append((name, known, section))
-        offset, before, stretches[name] = offset + 1, entry.batch_ms, stretch
+        offset, before, epoch, stretches[name] = offset + 1, entry.batch_ms, section, stretch
     return Log(cluster, partition, rows, bases)
 
 

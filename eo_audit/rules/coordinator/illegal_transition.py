@@ -11,7 +11,7 @@ Empty then PrepareAbort.
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.coordinator.words import NEVER_WRITTEN, more, name_of, step_details
+from eo_audit.rules.coordinator.words import more, name_of, step_details
 from eo_audit.rules.rule import Case, Explanation, Rule
 
 if TYPE_CHECKING:
@@ -23,10 +23,11 @@ RULE = Rule(
     severity="error",
     reads=("coordinator_history",),
     subject="coordinator_entry",
-    # What no coordinator writes in any step is C11's; what a failed append explains is a ghost, C09.
-    where=f"step = 'illegal' AND step_reason NOT IN {NEVER_WRITTEN}",
+    # What no coordinator writes in any step is C11's, a second completion C10's, a tombstone C14's; what a failed append explains is a
+    # ghost, C09.
+    where="step = 'illegal' AND step_reason = 'not_in_table'",
     by="transactional_id",
-    columns="previous_epoch previous_status tombstone status entry_offset step_reason",
+    columns="previous_epoch previous_status status entry_offset step_reason",
     proves_delivery_wrong=False,
     cause="a segment of the coordinator log is missing, the log was truncated or forked, or something else wrote to it",
     remedy=(
@@ -40,8 +41,8 @@ def explain(case: Case, _context: "Context") -> Explanation:
     """The first such step speaks."""
     row = case.row
     before, after = row.maybe("previous_epoch"), row.maybe("producer_epoch")
-    step = f"{row.text('previous_status') or 'nothing'} to {'a tombstone' if row.flag('tombstone') else row.word('status')}"
-    epochs = f"epoch {before} to {after}" if None not in (before, after) else f"epoch {after if before is None else before}"
+    step = f"{row.text('previous_status') or 'nothing'} to {row.word('status')}"
+    epochs = f"epoch {after}" if before is None else f"epoch {before} to {after}"
     message = (
         f"The coordinator log of {name_of(row)} goes from {step} ({epochs}) at offset {row.maybe('entry_offset')}: "
         f"no coordinator takes that step{more(case)}"

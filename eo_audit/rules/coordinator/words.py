@@ -19,6 +19,16 @@ def name_of(row: Row) -> str:
     return shown(row.text("transactional_id"))
 
 
+def ids_of(case: Case) -> str:
+    """The transactional ids of a case of a whole log: the only one by its name, else how many, and the first of them."""
+    names = list(dict.fromkeys(name_of(example.row) for example in case.examples))
+    if len(names) == 1 and len(case.examples) == case.hits:
+        return names[0]
+    number = len(names) if len(case.examples) == case.hits else case.hits
+    listed = ", ".join(names[:3]) + (" ..." if number > 3 else "")
+    return f"{number} transactional ids ({listed})"
+
+
 def asked(row: Row, context: "Context") -> str:
     """What to ask the coordinator before anything is done."""
     version = context.version(row.word("cluster"))

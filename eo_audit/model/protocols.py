@@ -1,0 +1,39 @@
+"""Which protocol wrote each entry of the coordinator's log: transaction versions 0 and 1, or 2 (KIP-890)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from eo_audit.model.states import EMPTY, ONGOING, PREPARE_COMMIT, PREPARED, TOMBSTONE, TV0, TV2, UNKNOWN
+
+if TYPE_CHECKING:
+    from eo_audit.model.coordinator import Entry
+
+
+def protocols_of(entries: Sequence["Entry"], transaction_version: int | None) -> list[str]:
+    """The protocol of each entry: its own evidence, else that of the nearest earlier, else later entry, else the cluster's."""
+    assumed = {0: TV0, 1: TV0, 2: TV2}.get(-1 if transaction_version is None else transaction_version, UNKNOWN)
+    befores = [None, *entries]
+    seen = [_evidence(None if b.after_gap else a, b, transaction_version) for a, b in zip(befores, entries, strict=False)]
+    earlier, known = [], None
+    for evidence in seen:
+        known = evidence or known
+        earlier.append(known)
+    first = next((evidence for evidence in seen if evidence), assumed)
+    return [evidence or first for evidence in earlier]
+
+
+def _evidence(before: "Entry | None", entry: "Entry", transaction_version: int | None) -> str | None:
+    if entry.client_version is not None and entry.client_version >= 2:
+        return TV2
+    if transaction_version in (0, 1):
+        return TV0
+    printed = entry.start_ms is not None  # a form that prints the start prints the client's version too, unless it is 0
+    # InitProducerId does not tell which protocol the client will speak: an Empty proves nothing.
+    if printed and entry.status not in (EMPTY, TOMBSTONE):
+        return TV0
+    if before is None or before.status != ONGOING or before.epoch is None or entry.epoch is None:
+        return None
+    raised = entry.epoch - before.epoch
+    if raised == 0 and entry.status in PREPARED:
+        return TV0
+    return TV2 if raised == 1 and entry.status == PREPARE_COMMIT else None

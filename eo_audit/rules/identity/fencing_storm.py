@@ -1,0 +1,90 @@
+"""I05 fencing-storm: one id is initialised again and again.
+
+Proves: An id was initialised five times within five minutes: its producers fence each other, or one starts again and again. By itself it
+does not prove that delivery was wrong.
+
+Bad history: Seven entries Empty of one id within two seconds, each with the next epoch and without a commit between.
+
+Legal look-alike: Producers that are made for one task each, and commit before the next begins (info); one restart of many ids at a time; an
+Empty that was written again because nobody acknowledged it.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.coordinator.words import name_of
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.sources import SOURCES
+from eo_audit.words import duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from eo_audit.rules.context import Context
+
+MANY, WITHIN_MS = 5, 300_000
+DISTURBED = 2  # of the five that did not follow a commit: one may be a crash
+_COLUMNS = ("entry_offset", "lasted_ms", "disturbed")
+_OF_ID = "PARTITION BY replica_log_id, transactional_id ORDER BY entry_offset"
+
+
+def storms(histories: "Mapping[str, DataFrame]") -> "DataFrame":
+    """The last of each five InitProducerId of an id that lie within five minutes, in the form of a hit."""
+    from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
+
+    # `handleInitProducerId` writes Empty. The same epoch twice is an entry that was written again (KIP-360, or its append failed).
+    starts = histories["coordinator_history"].where(
+        "status = 'Empty' AND previous_status <> 'Tombstone' AND NOT (previous_status = 'Empty' AND producer_epoch <=> previous_epoch)"
+    )
+    steps = starts.selectExpr(
+        "*",
+        f"batch_timestamp_ms - lag(batch_timestamp_ms, {MANY - 1}) OVER ({_OF_ID}) AS lasted_ms",
+        f"sum(IF(previous_status = 'CompleteCommit', 0, 1)) OVER ({_OF_ID} ROWS BETWEEN {MANY - 1} PRECEDING AND CURRENT ROW) AS disturbed",
+    )
+    # Less than nothing: a clock was set back, and nobody knows how long it took.
+    found = steps.where(f"lasted_ms BETWEEN 0 AND {WITHIN_MS}").selectExpr("*", "'I05' AS rule")
+    return hits(SOURCES["coordinator_history"], found, key="transactional_id", weight="disturbed", columns=_COLUMNS)
+
+
+RULE = Rule(
+    code="I05",
+    slug="fencing-storm",
+    severity="warning",
+    reads=("coordinator_history",),
+    subject="coordinator_entry",
+    find=storms,
+    by="transactional_id",
+    found=f"transactional_id producer_id producer_epoch {' '.join(_COLUMNS)}",
+    informs=True,
+    proves_delivery_wrong=False,
+    cause="two live instances share the id (a constant in place of an instance's own number), or an instance that crashes and restarts",
+    remedy=(
+        "Give every live instance a transactional.id of its own that it keeps over restarts; never use one id as a fallback for several. "
+        "If "
+        "there is only one instance, its own log says why it starts again: after ProducerFencedException it must not simply create the "
+        "next "
+        "producer while another one lives."
+    ),
+)
+
+
+def explain(case: Case, _context: "Context") -> Explanation:
+    """How many, how fast; an info where nearly each of them followed a commit."""
+    row = case.row
+    disturbed = row.number("disturbed")
+    orderly = disturbed < DISTURBED
+    times = case.hits + MANY - 1
+    of_them = "" if case.hits == 1 else f"at least {times} times, "
+    task = "after a commit each time, as producers do that are made for one task"
+    between = task if orderly else f"{disturbed} of {MANY} without a commit before"
+    message = (
+        f"{name_of(row)} (producer {row.maybe('producer_id')}) was initialised {of_them}{MANY} times within "
+        f"{duration(row.maybe('lasted_ms'))}, {between}"
+    )
+    return Explanation(
+        message,
+        severity="info" if orderly else "warning",
+        certainty="likely",
+        details={"times": times, "within_ms": row.maybe("lasted_ms"), "without_commit": disturbed},
+        producer_epoch=row.maybe("producer_epoch"),
+    )
