@@ -230,6 +230,8 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
             and pairs < LITTLE_TOLD * (story.pairs() + 1)  # who tells far less is no rival
         )
         or (story.cost - cheapest.cost < TIE and behind and story.pairs() == pairs)
+        # One pair says nothing of how the clock went on: that a marker was lost is not sure beside two pairs and a clock that was set.
+        or (pairs == 1 < story.pairs() and cheapest.faults > LITTLE and story.cost - cheapest.cost < STEP)
         or _tells_far_more(producer, story, cheapest)
     ]
     # A fault, and a clock that was set besides: nobody thinks of that where nothing is wrong otherwise.

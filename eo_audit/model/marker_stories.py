@@ -68,7 +68,8 @@ from eo_audit.model.marker_story import Story, apart_at_ends, denied_up_to, even
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
 FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than the cheapest one: one clock that was set
 MOST_MISSING = 12  # transactions passed over at once, but for those that time passes over
-STORIES = 4  # kept for each last pair
+# Kept for each last pair: of three transactions any one or two may lack their markers, beside the story in which none does.
+STORIES = 8
 MANY = 32  # pairs that no chance brings together
 MOST_STORIES = 256
 TELLING = 8  # markers in whose types and distances two starts differ
