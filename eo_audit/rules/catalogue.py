@@ -44,6 +44,7 @@ _PAGES = (
     "visibility.lso_pinned_to_log_start",
     "visibility.aborted_visible",
     "visibility.committed_hidden",
+    "sidecars.snapshot_mismatch",
     "sidecars.txnindex_missing",
     "sidecars.txnindex_extra_or_wrong",
     "replicas.replica_divergence",
