@@ -57,7 +57,7 @@ replayed AS (
         max_by(
             struct(
                 rows.producer_epoch AS epoch, rows.base_offset, rows.last_sequence, rows.last_offset,
-                rows.last_offset - rows.base_offset AS offset_delta
+                CAST(rows.last_offset - rows.base_offset AS INT) AS offset_delta
             ),
             IF(rows.row_kind = 'data', rows.base_offset, NULL)
         ) AS data,
