@@ -26,7 +26,7 @@ from tests.support.without_payloads import copy_without_payloads
 
 CORPUS = Path(__file__).parent / "data" / "corpus"
 INPUTS = sorted(path for path in (CORPUS / "dumps").iterdir() if path.is_dir())
-PAYLOAD_RULES = ("P12", "I06")
+PAYLOAD_RULES = ("P12", "P13", "I06")
 # Two dumps hold a partition that their tool could not read at all: it knows no zstd.
 TOO_OLD = ("compressed@0.11.0.3", "compressed@2.0.1")
 OLD_TOOLS = ("@0.11.0.3", "@1.1.1", "@2.0.1")  # they print neither checksums nor leader epochs

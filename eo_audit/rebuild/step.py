@@ -29,6 +29,7 @@ from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.replica_logs import replica_logs
 from eo_audit.history.sections import section_status
 from eo_audit.history.sequences import producer_rows
+from eo_audit.history.snapshot_states import snapshot_states
 from eo_audit.history.spans import transaction_spans
 from eo_audit.history.visibility import mark_visibility, visibility
 from eo_audit.history.visible_ranges import visible_ranges
@@ -112,6 +113,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         history = warehouse.overwrite("producer_history", marked)
         # After producer_history, whose columns say which records readers get.
         pending.append(beside.submit(_producer_edges, warehouse, frame, history, chunked=not small))
+        pending.append(beside.submit(_snapshot_states, warehouse, frame, history, seen))
         _visible_ranges(warehouse, frame, history, seen, chunk_bits=None if small else CHUNK_OFFSET_BITS)
         for part in pending:
             part.result()
@@ -193,6 +195,11 @@ def _visibility(warehouse: Warehouse, frame: Frame, producers: Producers, assign
 def _aborted_index(warehouse: Warehouse, frame: Frame, assigned: "DataFrame", spans: "DataFrame", seen: "DataFrame") -> None:
     printed = warehouse.read("aborted_transactions")
     warehouse.overwrite("aborted_index", aborted_index(assigned, spans, printed, visibility=seen, section_status=frame.sections))
+
+
+def _snapshot_states(warehouse: Warehouse, frame: Frame, history: "DataFrame", seen: "DataFrame") -> None:
+    known = {"section_status": frame.sections, "replica_logs": frame.logs, "visibility": seen, "clusters": frame.clusters}
+    warehouse.overwrite("snapshot_states", snapshot_states(history, warehouse.read("producer_snapshots"), **known))
 
 
 def _visible_ranges(warehouse: Warehouse, frame: Frame, history: "DataFrame", seen: "DataFrame", *, chunk_bits: int | None) -> None:

@@ -110,5 +110,12 @@ _SOURCES = (
         addresses=(("", "first_offset"),),
         about="producer_id producer_epoch",
     ),
+    Source(
+        table="snapshot_states",
+        first="snapshot_offset",
+        last="snapshot_offset",
+        addresses=(("", "snapshot_offset"),),
+        about="producer_id",
+    ),
 )
 SOURCES = {source.table: source for source in _SOURCES}

@@ -33,6 +33,7 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "index_entry": ("aborted_index", "entry_first_offset IS NOT NULL"),
     "payload_edge": ("producer_edges", "exists(head, r -> r.value_hash IS NOT NULL) OR exists(tail, r -> r.value_hash IS NOT NULL)"),
     "producer_edge": ("producer_edges", "true"),
+    "snapshot": ("snapshot_states", "true"),
     "replica": ("visibility", "count(1) OVER (PARTITION BY cluster, topic, partition) > 1"),
 }
 # One `bit_or` over all histories, where a set of names would be collected and united row by row.

@@ -38,6 +38,7 @@ OFFSETS = {
     "aborted_index": ("span_first_offset", "span_last_offset"),
     "producer_edges": ("first_offset", "last_offset"),
     "open_transactions": ("first_offset", "first_offset"),
+    "snapshot_states": ("snapshot_offset", "snapshot_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
     "producer_history": {
@@ -55,6 +56,7 @@ DEFAULTS: Mapping[str, Rows] = {
     "aborted_index": {"state": "match"},
     "producer_edges": {"first_base_sequence": 0},
     "open_transactions": {"ahead_ms": 0},
+    "snapshot_states": {"state": "match", "differences": [], "producers": 1},
 }
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 CLUSTER: Rows = {
@@ -189,6 +191,8 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
         yield from zip(RANGES[name], _range(text), strict=True)
         return
     value: object = int(text) if re.fullmatch(r"-?\d+", text) else text
+    if name == "differences":
+        value = text.split(",")
     if name == "uncounted":
         value = [int(item) for item in text.strip("[]").split(",")]
     elif text.startswith("["):

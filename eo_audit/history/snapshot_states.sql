@@ -1,0 +1,176 @@
+-- What each producer snapshot says beside what a replay of the log below it gives: what S01 judges. One row per producer of a log's newest
+-- snapshot or of the log below it, and one per snapshot that holds nobody although the log does.
+--
+-- 1. A snapshot at offset n is the state of all bytes below n (`ProducerStateManager.takeSnapshot`).
+-- 2. A batch or marker of another epoch empties the remembered batches: then none is printed, or -1.
+-- 3. Nothing is said behind holes, of compacted logs (the snapshot outlives the batches it speaks of), and of what lies below the first
+--    offset dumped. A producer that is missing may have expired (producer.id.expiration.ms, by its own timestamps); up to 2.3 it went with
+--    the head of the log. So it is missed only where the version is known and its time was not over when the dump was made.
+--
+-- rows                                   producer_history
+-- producer_snapshots, section_status, replica_logs, visibility, clusters: the tables
+WITH
+
+logs AS (
+    SELECT
+        seen.replica_log_id, seen.cluster, seen.leo, seen.first_offset, seen.unjudged_from, seen.holes, seen.compacted,
+        coalesce(seen.log_start, seen.first_offset) AS log_start,
+        logs.snapshot_section_id,
+        -- What is older than as_of_ms less this may have expired; null: nobody knows.
+        IF(
+            TRY_CAST(split_part(clusters.kafka_version, '.', 1) AS INT) * 100
+                + TRY_CAST(split_part(clusters.kafka_version, '.', 2) AS INT) >= 204,
+            clusters.as_of_ms - clusters.producer_id_expiration_ms,
+            NULL
+        ) AS expired_before_ms
+    FROM {visibility} seen
+    JOIN {replica_logs} logs ON logs.replica_log_id = seen.replica_log_id
+    JOIN {clusters} clusters ON clusters.cluster = seen.cluster
+    -- Batches of __consumer_offsets are compacted, and __transaction_state has no producers.
+    WHERE NOT seen.is_internal
+),
+filled AS (
+    SELECT section_id, count(1) AS producers FROM {producer_snapshots} GROUP BY section_id
+),
+snapshots AS (
+    SELECT /*+ BROADCAST(logs), BROADCAST(filled) */
+        logs.* EXCEPT (snapshot_section_id),
+        section.section_id, section.byte_offset, section.header_length AS length, section.segment_base_offset AS snapshot_offset,
+        filled.section_id IS NULL AS is_empty,
+        CASE
+            WHEN section.segment_base_offset > logs.leo THEN 'cut_off'
+            WHEN logs.compacted THEN 'compacted'
+            WHEN section.segment_base_offset > logs.unjudged_from THEN 'uncovered'
+            WHEN exists(logs.holes, h -> h.first_offset < section.segment_base_offset) THEN 'hole'
+        END AS why_not
+    FROM {section_status} section
+    JOIN logs ON logs.replica_log_id = section.replica_log_id
+    LEFT JOIN filled ON filled.section_id = section.section_id
+    WHERE section.kind = 'snapshot' AND section.is_read
+        -- An empty one may be older: the broker wrote it when it had lost its state, and learned of new producers since.
+        AND (section.section_id = logs.snapshot_section_id OR filled.section_id IS NULL)
+),
+replayed AS (
+    SELECT /*+ BROADCAST(snapshot) */
+        snapshot.section_id, rows.producer_id,
+        max_by(rows.producer_epoch, rows.base_offset) AS epoch,
+        max_by(
+            struct(
+                rows.producer_epoch AS epoch, rows.base_offset, rows.last_sequence, rows.last_offset,
+                CAST(rows.last_offset - rows.base_offset AS INT) AS offset_delta
+            ),
+            IF(rows.row_kind = 'data', rows.base_offset, NULL)
+        ) AS data,
+        max_by(
+            struct(rows.marker_coordinator_epoch AS coordinator_epoch, rows.base_offset), IF(rows.row_kind = 'marker', rows.base_offset, NULL)
+        ) AS marker,
+        max_by(
+            IF(rows.row_kind = 'data', rows.span_id, NULL),
+            IF(rows.row_kind = 'marker' OR rows.is_transactional, rows.base_offset, NULL)
+        ) AS open_from,
+        max(rows.max_timestamp_ms) AS newest_ms
+    FROM {rows} rows
+    JOIN snapshots snapshot ON snapshot.replica_log_id = rows.replica_log_id AND rows.base_offset < snapshot.snapshot_offset
+    WHERE rows.row_kind IN ('data', 'marker') AND rows.judged
+    GROUP BY snapshot.section_id, rows.producer_id
+),
+printed AS (
+    SELECT
+        entry.section_id, entry.producer_id,
+        struct(
+            entry.producer_epoch AS epoch, entry.coordinator_epoch, entry.current_txn_first_offset AS open_from,
+            coalesce(entry.last_sequence, -1) AS last_sequence, coalesce(entry.last_offset, -1L) AS last_offset, entry.offset_delta
+        ) AS said,
+        struct(entry.section_id, entry.byte_offset, entry.length) AS said_at
+    FROM {producer_snapshots} entry
+),
+joined AS (
+    SELECT section_id, producer_id, said, said_at, epoch, data, marker, open_from, newest_ms
+    FROM replayed
+    FULL JOIN printed USING (section_id, producer_id)
+),
+compared AS (
+    SELECT /*+ BROADCAST(snapshot) */
+        joined.*,
+        snapshot.* EXCEPT (section_id),
+        IF(data.epoch = epoch, data.last_sequence, IF(data IS NULL, NULL, -1)) AS last_sequence,
+        IF(data.epoch = epoch, data.last_offset, IF(data IS NULL, NULL, -1L)) AS last_offset,
+        IF(data.epoch = epoch, data.offset_delta, NULL) AS offset_delta,
+        -- An expired producer that only a marker brought back has no batch: its state began anew.
+        said.last_offset = -1 AND coalesce(marker.base_offset > data.base_offset, false) AS is_forgotten,
+        -- 0.11 remembers the offset of a marker as that of the last batch.
+        coalesce(said.last_offset = marker.base_offset AND said.offset_delta = 0, false) AS is_at_marker,
+        -- What began below the first offset dumped is known to the snapshot only; up to 2.3 what began below the log start is forgotten.
+        CASE
+            WHEN said.open_from < snapshot.first_offset THEN open_from IS NOT NULL OR marker IS NULL
+            WHEN said.open_from IS NULL THEN coalesce(open_from < snapshot.log_start, false)
+            ELSE false
+        END AS is_beyond_sight
+    FROM joined
+    JOIN snapshots snapshot ON snapshot.section_id = joined.section_id
+),
+differing AS (
+    SELECT
+        *,
+        array_compact(array(
+            IF(said.epoch <> epoch, 'epoch', NULL),
+            IF(said.last_sequence <> last_sequence AND NOT is_forgotten, 'lastSequence', NULL),
+            IF(said.last_offset <> last_offset AND NOT is_forgotten AND NOT is_at_marker, 'lastOffset', NULL),
+            IF(said.last_offset >= 0 AND said.offset_delta <> offset_delta AND NOT is_at_marker, 'offsetDelta', NULL),
+            -- -1: it expired in between (KAFKA-9144 up to 2.4.0).
+            IF(said.coordinator_epoch <> marker.coordinator_epoch AND said.coordinator_epoch <> -1, 'coordinatorEpoch', NULL),
+            IF(NOT said.open_from <=> open_from AND NOT is_beyond_sight, 'currentTxnFirstOffset', NULL)
+        )) AS differences,
+        coalesce(data.epoch = epoch AND newest_ms >= expired_before_ms AND log_start = 0, false) AS is_alive
+    FROM compared
+),
+judged AS (
+    SELECT
+        *,
+        CASE
+            WHEN why_not IS NOT NULL THEN why_not
+            WHEN epoch IS NULL AND said.last_offset < first_offset THEN 'below_start'
+            WHEN said IS NULL AND NOT is_alive THEN 'expired'
+        END AS reason
+    FROM differing
+),
+told AS (
+    SELECT
+        *,
+        CASE
+            WHEN reason IS NOT NULL THEN 'not_judged'
+            WHEN is_empty THEN 'empty'
+            WHEN said IS NULL THEN 'missing'
+            WHEN epoch IS NULL THEN 'extra'
+            WHEN size(differences) > 0 THEN 'mismatch'
+            ELSE 'match'
+        END AS state
+    FROM judged
+),
+numbered AS (
+    SELECT
+        *,
+        count(1) OVER (PARTITION BY section_id, state) AS producers,
+        row_number() OVER (PARTITION BY section_id, state ORDER BY producer_id) AS number
+    FROM told
+)
+
+SELECT
+    replica_log_id, snapshot_offset,
+    -- Of a snapshot that holds nobody one row tells.
+    IF(state = 'empty', -1L, producer_id) AS producer_id,
+    state,
+    reason,
+    IF(state = 'mismatch', differences, array()) AS differences,
+    CAST(IF(state = 'empty', producers, 1) AS INT) AS producers,
+    said.epoch AS said_epoch, epoch AS replayed_epoch,
+    said.last_sequence AS said_last_sequence, last_sequence AS replayed_last_sequence,
+    said.last_offset AS said_last_offset, last_offset AS replayed_last_offset,
+    said.offset_delta AS said_offset_delta, offset_delta AS replayed_offset_delta,
+    said.coordinator_epoch AS said_coordinator_epoch, marker.coordinator_epoch AS replayed_coordinator_epoch,
+    said.open_from AS said_open_from, open_from AS replayed_open_from,
+    section_id,
+    coalesce(said_at.byte_offset, byte_offset) AS byte_offset,
+    coalesce(said_at.length, length) AS length
+FROM numbered
+WHERE state <> 'empty' OR number = 1
