@@ -23,7 +23,7 @@ END = 32767  # Short.MAX_VALUE: the coordinator keeps it for fencing (`Transacti
 RULE = Rule(
     code="P14",
     slug="epoch-near-end",
-    severity="warning",
+    severity="info",
     reads=("producer_history",),
     subject="producer_batch",
     needs=("order",),
@@ -42,7 +42,7 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """An error for an epoch that data cannot have, an info where the producer id has been changed, or will be by itself."""
+    """An error for an epoch that data cannot have; else an info: at the end the coordinator changes the producer id, and nothing breaks."""
     row = case.row
     epoch = row.number("producer_epoch")
     writer, at = named(case, context), row.maybe("base_offset")
@@ -59,11 +59,11 @@ def explain(case: Case, context: "Context") -> Explanation:
     left = f"{count(END - epoch, 'epoch')} before the last one" if epoch < END else "the last one"
     message = f"Epoch {epoch} of {writer} at offset {at} is {left}{f': {over}' if over else ''}"
     details = {"epoch": epoch, "batches": case.hits}
-    return Explanation(message, named=id_of(case, context), severity="info" if over else "warning", details=details)
+    return Explanation(message, named=id_of(case, context), details=details)
 
 
 def _over(case: Case, context: "Context") -> str | None:
-    """Why nothing is to be done; None where the producer is still on its way to the end."""
+    """Why nothing is to be found out; None where the producer is still on its way to the end."""
     cluster = case.log.cluster if case.log else ""
     last = context.last_of_producer.get((cluster, case.row.number("producer_id")), Row({}))
     if not case.row.flag("is_transactional"):
