@@ -20,7 +20,8 @@ from eo_audit.rules.catalogue import RULES
 from tests.support.accepted_logs import AcceptedLog, accepted_log
 
 SEEDS, DEEDS = 2000, 60
-JUDGED = [rule for rule in RULES if rule.code.startswith("P") and rule.where is not None]
+# What a leader checks: sequences, epochs and open transactions. The other P rules look at the shape of batches, at payloads and at clocks.
+JUDGED = [rule for rule in RULES if "P01" <= rule.code <= "P08" and rule.where is not None]
 FIRST_NOT_ZERO = "P07"  # what a leader may accept of a producer that it does not know; the rule tells it as information
 
 
