@@ -93,11 +93,15 @@ def learned_section(section: Section, group: Group, *, at_end: bool) -> Section:
     if section.dialect is None or (section.dialect == "2.2" and style == "2.8"):
         changes["dialect"] = dialect(group.line, style=style, log_starting=section.log_starting)
     if section.payload_printed is None:
-        changes["payload_printed"] = next((r.ending.printed for r in group.records if r.ending.printed is not None), None)
+        changes["payload_printed"] = _printed(group)
     if section.decoder in (None, UNKNOWN_DECODER):
         changes["decoder"] = _decoder(group) or section.decoder
     changed = {name: value for name, value in changes.items() if getattr(section, name) != value}
     return replace(section, **changed) if changed else section  # type: ignore[arg-type]
+
+
+def _printed(group: Group) -> bool | None:
+    return next((record.ending.printed for record in group.records if record.ending.printed is not None), None)
 
 
 def _decoder(group: Group) -> str | None:
@@ -113,11 +117,8 @@ def _decoder(group: Group) -> str | None:
 
 def learned_flat(section: Section, group: Group) -> Section:
     """The section of a flat dump after one more batch."""
-    shown = section.payload_printed
-    if shown is None:
-        shown = next((record.ending.printed for record in group.records if record.ending.printed is not None), None)
-    decoder = section.decoder or _decoder(group)
-    return replace(section, dialect=FLAT, deep=True, payload_printed=shown, decoder=decoder)
+    shown = _printed(group) if section.payload_printed is None else section.payload_printed
+    return replace(section, dialect=FLAT, deep=True, payload_printed=shown, decoder=section.decoder or _decoder(group))
 
 
 def heard(section: Section, message: Message) -> Section:

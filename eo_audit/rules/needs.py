@@ -125,8 +125,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "partitions_not_counted": Reason(
         "nothing says how many partitions __transaction_state has, or the manifest's number does not fit, so where the ids of {places} "
-        "belong is "
-        "not known",
+        "belong is not known",
         "Say `transaction_state_partitions: 50` (the brokers' number) in a manifest.yaml beside the dumps.",
     ),
     "garbled_ids": Reason(

@@ -37,8 +37,7 @@ RULE = Rule(
     cause="KAFKA-9666 (before 2.6): this partition of __transaction_state lacked in-sync replicas while somebody fenced the producer",
     remedy=(
         "Nothing to repair; safe to leave. Upgrade to 2.6 or later, and see why the partition of __transaction_state could not be written "
-        "then "
-        "(min.insync.replicas, in-sync replicas)."
+        "then (min.insync.replicas, in-sync replicas)."
     ),
 )
 

@@ -40,8 +40,7 @@ RULE = Rule(
     remedy=(
         "If transaction.max.timeout.ms was lowered: set transaction.timeout.ms of these producers below it and restart them. Until then a "
         "transaction of theirs that nobody ends keeps read_committed consumers waiting for this long. If it was not, find out who may "
-        "write to "
-        "__transaction_state."
+        "write to __transaction_state."
     ),
 )
 

@@ -1,4 +1,5 @@
 """C17 timeout-tuning: an outage of the coordinator outlasted the timeouts of several producers.
+
 Proves: At least three ids had their transactions aborted by timeout within a minute, and the leader of the coordinator log had changed
 while they were open: the timeouts are shorter than an outage lasts. Nothing is lost: it does not prove that delivery was wrong.
 
@@ -73,8 +74,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
     listed = ", ".join(shown(name) for name in names[:4]) + (" ..." if len(names) > 4 else "")
     message = (
         f"The transactions of {count(len(names), 'transactional id')} ({listed}) were aborted by timeout within a minute of each other, "
-        "right "
-        f"behind a change of the coordinator's leader: open for {row.number('longest_ms') // 1_000} s with a timeout "
+        f"right behind a change of the coordinator's leader: open for {row.number('longest_ms') // 1_000} s with a timeout "
         f"of {row.number('timeout_ms') // 1_000} s"
     )
     return Explanation(

@@ -45,8 +45,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
     )
     remedy = (
         f"Compare the replicas of {place} ({commands.describe_topic('__transaction_state')}): dump it from every broker and audit again "
-        "(R01). "
-        "Keep the leader's, and delete the directory of a replica that differs while its broker is down: it is fetched again. "
+        "(R01). Keep the leader's, and delete the directory of a replica that differs while its broker is down: it is fetched again. "
         "unclean.leader.election.enable must be false for __transaction_state. Verify what was decided around this offset (T05, T06)."
     )
     return Explanation(message, remedy=remedy, details={"entries": case.hits, "leader_epoch": row.maybe("partition_leader_epoch")})

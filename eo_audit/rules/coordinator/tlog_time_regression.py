@@ -52,8 +52,7 @@ RULE = Rule(
     cause="a broker's clock was set back (NTP step, a machine that was suspended), or entries that no coordinator wrote",
     remedy=(
         "Let the brokers' clocks be slewed, not stepped (chrony or ntpd -x), and compare the clock of this coordinator partition's leader "
-        "with "
-        "the others. If no clock moved, find out who may write to __transaction_state."
+        "with the others. If no clock moved, find out who may write to __transaction_state."
     ),
 )
 

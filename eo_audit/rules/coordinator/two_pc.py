@@ -31,8 +31,7 @@ RULE = Rule(
     cause="transaction.two.phase.commit.enable of the producer",
     remedy=(
         "Nothing to repair. Where such a transaction stays open, ask the system that coordinates it (Flink, an XA manager) whether it "
-        "commits "
-        "or aborts; never abort it with Kafka's tools before."
+        "commits or aborts; never abort it with Kafka's tools before."
     ),
 )
 
@@ -42,8 +41,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
     row = case.row
     return Explanation(
         f"{ids_of(case)} {'has' if case.hits == 1 else 'have'} transactions that never time out (KIP-939): another system decides them, "
-        "and "
-        "what it forgets stays open",
+        "and what it forgets stays open",
         producer_id=row.maybe("producer_id") if case.hits == 1 else None,
         producer_epoch=row.maybe("producer_epoch") if case.hits == 1 else None,
     )

@@ -60,10 +60,8 @@ RULE = Rule(
     cause="two live instances share the id (a constant in place of an instance's own number), or an instance that crashes and restarts",
     remedy=(
         "Give every live instance a transactional.id of its own that it keeps over restarts; never use one id as a fallback for several. "
-        "If "
-        "there is only one instance, its own log says why it starts again: after ProducerFencedException it must not simply create the "
-        "next "
-        "producer while another one lives."
+        "If there is only one instance, its own log says why it starts again: after ProducerFencedException it must not simply create the "
+        "next producer while another one lives."
     ),
 )
 

@@ -62,8 +62,7 @@ RULE = Rule(
     cause="transactional.id is random, or holds a host name, a process id or the time: each start is a new id",
     remedy=(
         "Use ids that an instance keeps over restarts (app and input partition, or a stable instance number): initTransactions() then "
-        "ends at "
-        "once what a crash left open, and consumers do not wait for the timeout."
+        "ends at once what a crash left open, and consumers do not wait for the timeout."
     ),
 )
 

@@ -78,8 +78,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
 def _remedy(case: Case, old: int | None) -> str:
     return (
         f"Make sure that no process of {name_of(case.row)} runs that began before the change: nothing fences it. What producer {old} left "
-        "open is "
-        f"T01 of this audit, with the command that ends it. Then check the replicas of __transaction_state-"
+        f"open is T01 of this audit, with the command that ends it. Then check the replicas of __transaction_state-"
         f"{case.row.maybe('coordinator_partition')} ({commands.describe_topic('__transaction_state')}): replication factor 3, "
         "min.insync.replicas 2, no unclean election."
     )

@@ -66,8 +66,7 @@ RULE = Rule(
     proves_delivery_wrong=False,
     cause=(
         "producer ids were given out twice: the block of ids was set back (ZooKeeper's /latest_producer_id_block deleted, or the metadata "
-        "of the "
-        "cluster restored from an old copy)"
+        "of the cluster restored from an old copy)"
     ),
     remedy=(
         "Stop the producers of all ids that share it. Set the block of producer ids above the highest one in the logs (ZooKeeper: "

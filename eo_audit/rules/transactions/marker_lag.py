@@ -65,8 +65,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
         severity="warning" if lag_ms > PREPARE_WARNING_MS else "info",
         remedy=(
             f"Nothing to repair; safe to leave. Look at the leaders and in-sync replicas of {partitions(listed) or 'its partitions'} and "
-            "of "
-            f"__transaction_state-{row.maybe('coordinator_partition')} at that time{look}."
+            f"of __transaction_state-{row.maybe('coordinator_partition')} at that time{look}."
         ),
         details={"longest_ms": lag_ms, "transactions": case.hits, "partitions": [f"{t}-{p}" for t, p in listed]},
         timestamp_ms=row.maybe("decided_at_ms"),
