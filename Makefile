@@ -83,7 +83,8 @@ java:
 	  echo "eo-audit needs Java 17 to 22 (Spark runs on it), and '$$java' is $${found:+Java }$${found:-not there}: install a JDK 17, or point JAVA_HOME at one." >&2; exit 1; \
 	fi
 
-# uv installs three times faster than pip; where it cannot reach the packages (a mirror that only pip knows), pip does it.
+# uv installs three times faster than pip; where it cannot reach the packages (a mirror that only pip knows), pip does it. Its cache lies
+# beside what it installs, so that files are linked and not copied, and goes: kept in the home it grew by 1.9 GB for each Spark built.
 ifneq ($(filter-out quick lint lock fuzz tables,$(MAKECMDGOALS)),)
 $(PACKAGES): | java
 endif
@@ -97,8 +98,9 @@ $(PACKAGES): requirements.lock pyproject.toml
 	"$$python" -m venv .venv
 	@awk '/^[a-z0-9]/ { uv = /^uv==/ } uv' requirements.lock > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
-	@UV_LINK_MODE=copy $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
+	@UV_CACHE_DIR=.venv/uv-cache $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@rm -rf .venv/uv-cache
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
