@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Only what prices are made of goes to Python, where every value becomes an object.
 _DECIDED = (
     *("marker_epoch", "decision", "decided_at_ms", "until_ms", "prepare_leader_epoch", "complete_leader_epoch"),
-    *("decided_at_offset", "complete_offset"),
+    *("decided_at_offset", "complete_offset", "data_epoch"),
 )
 _MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole", "opened_at")
 _ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided", "cleaned_below", "known_until_ms", "known_until_epoch")
@@ -52,6 +52,7 @@ class _Row(TypedDict):
     complete_leader_epoch: int | None
     decided_at_offset: int | None
     complete_offset: int | None
+    data_epoch: int | None
     its_type: str | None
     its_epoch: int
     its_at_ms: int
@@ -206,4 +207,5 @@ def _decided(row: _Row) -> Decided | None:
         last_leader_epoch=row["complete_leader_epoch"],
         decided_at=row["decided_at_offset"],
         completed_at=row["complete_offset"],
+        data_epoch=row["data_epoch"],
     )

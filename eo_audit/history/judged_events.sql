@@ -196,7 +196,7 @@ strangers AS (
     GROUP BY sent.cluster
 ),
 coordinators AS (
-    SELECT whole_logs.*, strangers.has_strangers, coalesce(strangers.has_strangers, false) AS other_coordinator
+    SELECT whole_logs.*, strangers.has_strangers, coalesce(strangers.has_strangers, false) OR knows_nobody AS other_coordinator
     FROM {whole_logs} whole_logs
     LEFT JOIN strangers ON strangers.cluster = whole_logs.cluster
 ),

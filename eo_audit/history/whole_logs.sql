@@ -46,6 +46,8 @@ stopped AS (
 SELECT
     clusters.cluster,
     clusters.coordinator_complete AND coalesce(told.contiguous, true) AS whole,
+    -- Logs that were never written to know of no id, and no transactional producer begins without an entry (InitProducerId).
+    told.cluster IS NULL AS knows_nobody,
     until.whole_until_ms,
     aggregate(stopped.stopped, get(stopped.stopped, 0), (one, other) -> array_intersect(one, other)) AS whole_stopped_with,
     -- Nothing is missing but what the cleaner took: it leaves the newest entry of each id.

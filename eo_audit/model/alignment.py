@@ -109,7 +109,9 @@ def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, 
 
 
 def _settled(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
-    """All markers as the cheapest story has them."""
+    """All markers as the cheapest story has them; a lone pair that nothing anchors tells nobody how clocks went."""
+    if not producer.anchored and stories[0].pairs() == 1:
+        return _agreed(producer, stories)
     return list(zip(producer.markers, stories[0].matches(), strict=True))
 
 
@@ -170,14 +172,14 @@ def _supported(
         for name, found in others.items()
         if producers[name].coordinator == own.coordinator and not _is_firm(producers[name], found)
     ]
+    # What fits has not been paid for twice: of the others' stories only what they cost themselves is counted.
     of_others = [
-        [(one, one.cost - found[0].cost, _heard_of(other, one)) for one in _near(other, found, FOR_LITTLE)] for other, found in unsure
+        [(one, one.own - min(story.own for story in found), _heard_of(other, one)) for one in _near(other, found, FOR_LITTLE)]
+        for other, found in unsure
     ]
     near = _near(own, stories, FOR_LITTLE)
-    costs = [
-        mine.cost + sum(min(cost + _beside(own, mine, one, clock) for one, cost, clock in told) for told in of_others) for mine in near
-    ]
-    supported = [replace(one, cost=cost) for one, cost in zip(near, costs, strict=True)]
+    beside = [sum(min(cost + _beside(own, mine, one, clock) for one, cost, clock in told) for told in of_others) for mine in near]
+    supported = [replace(one, cost=one.cost + price, beside=price) for one, price in zip(near, beside, strict=True)]
     return sorted([*supported, *stories[len(near) :]], key=lambda story: story.cost)
 
 

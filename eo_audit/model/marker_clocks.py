@@ -12,7 +12,8 @@ LONG_MS = 60_000  # a marker that nothing bounds from above comes within so long
 @dataclass(frozen=True)
 class Decided:
     """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed.
-    `decided_at` and `completed_at` are the offsets of those entries in the coordinator's log, None where they are not in it."""
+    `epoch` is that of its markers, `data_epoch` that of its data; `decided_at` and `completed_at` are the offsets of those entries in the
+    coordinator's log, None where they are not in it."""
 
     place: int
     epoch: int | None
@@ -23,6 +24,7 @@ class Decided:
     last_leader_epoch: int | None = None
     decided_at: int | None = None
     completed_at: int | None = None
+    data_epoch: int | None = None
 
 
 @dataclass(frozen=True)

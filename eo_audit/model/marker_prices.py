@@ -28,6 +28,7 @@ RETRY = 0.05  # the same marker again: a coordinator that was elected sends what
 RETRY_OF_ONE = 0.15  # by the same coordinator: a request whose answer was lost
 BY_HAND_TOO = 1.0  # an operator's ABORT, and the coordinator's own of the same transaction is in no dump: two rare things at once
 FOREIGN_COORDINATOR = 0.6  # right in every other way, but its coordinator epoch is that of no leader from PrepareX to CompleteX
+EMPTY = 0.1  # a transaction that wrote nothing in a partition of its list: rarer than a marker that was sent again
 UNSEEN = 0.01  # at an end that the dumps may lack: next to nothing, so that stories with fewer such loose ends win
 STEP = 1.5  # a clock that was set, where no other producer of the log can tell
 STEP_LIKE_A_PERIOD = 1.0  # the same, where transactions follow each other so fast that any step looks like some of them missing
@@ -83,6 +84,10 @@ class Producer:
     def anchored(self) -> bool:
         """One of its ends is known on both sides, so that places tell of pairs."""
         return not (self.older_markers or self.older_decided) or not (self.newer_markers or self.newer_decided)
+
+    def has_open(self, one: Decided) -> bool:
+        """Whether what is open behind all markers has the epoch of a transaction's data."""
+        return self.open_from is not None and one.data_epoch is not None and one.data_epoch == self.open_epoch
 
     @cached_property
     def lone_epochs(self) -> frozenset[int | None]:

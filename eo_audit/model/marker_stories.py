@@ -28,6 +28,7 @@ from eo_audit.model.marker_prices import (
     APART,
     BY_HAND_TOO,
     CONTRADICTION,
+    EMPTY,
     EXTRA,
     EXTRA_BY_TOOL,
     EXTRA_EMPTY,
@@ -132,7 +133,9 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     price += UNSEEN * min(left - lost, 1)
     nothing = 0.0
     if story.last is None and producer.decided:
-        nothing = NOTHING if min(len(producer.markers), len(producer.decided)) < 2 else NOTHING_OF_MANY  # strange, but no fault
+        # Strange, but no fault; not so strange where what is open behind all markers is the first transaction's that is still told.
+        few = min(len(producer.markers), len(producer.decided)) < 2 or producer.has_open(producer.decided[0])
+        nothing = NOTHING if few else NOTHING_OF_MANY
     if story.strained and story.last is None:
         price += FROM_BEFORE
     if last is not None and _is_by_hand(last) and rest:
@@ -250,7 +253,8 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
 
 def _is_younger_than_known(marker: Marker, first: Decided, clock: Clock) -> bool:
     """Whether a marker is none of those whose decisions are gone from the coordinator's log, before the first one that it still tells."""
-    return is_after(marker, first) or clock.is_behind(marker, first.place)
+    raised = first.data_epoch is not None and marker.epoch > first.data_epoch and not marker.odd  # its data would have that epoch, too
+    return raised or is_after(marker, first) or clock.is_behind(marker, first.place)
 
 
 def _is_early(story: Story, marker: Marker, producer: Producer) -> bool:
@@ -284,7 +288,8 @@ def _matched(
     told = (story, Match(at, again=again, doubtful=False))
     price += OUT_OF_ORDER if not again and clock.denies(marker, one) else 0.0
     same_leader = story.last is not None and story.last.coordinator_epoch == marker.coordinator_epoch
-    known = story.cost + price + ((RETRY_OF_ONE if same_leader else RETRY) if again else 0.0)
+    sent = (RETRY_OF_ONE if same_leader else RETRY) if again else 0.0 if marker.closes else EMPTY
+    known = story.cost + price + sent
 
     def told_with(cost: float, distance: Distance) -> Story:
         kept = story.steps, story.strained, story.by_time, story.by_leaders, story.lost

@@ -9,7 +9,8 @@ from eo_audit.model.marker_prices import STEP, Match, Step
 @dataclass(frozen=True)
 class Story:
     """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
-    is what the first pair cost, `by_leaders` what was paid for other leaders' clocks; `lost`: the transactions that lack their marker."""
+    is what the first pair cost, `by_leaders` what was paid for other leaders' clocks; `lost`: the transactions that lack their marker;
+    `beside`: what of the price is for stories of other producers."""
 
     cost: float
     faults: float
@@ -23,6 +24,7 @@ class Story:
     by_time: float = 0.0
     by_leaders: float = 0.0
     lost: tuple[int, ...] = ()
+    beside: float = 0.0
 
     def matches(self) -> list[Match]:
         """What it says of each marker, in order."""
@@ -31,6 +33,11 @@ class Story:
             story, match = story.told
             said.append(match)
         return said[::-1]
+
+    @property
+    def own(self) -> float:
+        """What it costs without regard to those of others."""
+        return self.cost - self.beside
 
     @property
     def last_offset(self) -> int | None:

@@ -111,7 +111,7 @@ REASONS: Mapping[str, Reason] = {
         "(NTP).",
     ),
     "other_coordinator": Reason(
-        "{places} hold COMMIT markers of producers that the dumped __transaction_state never knew: it was created anew, or is another "
+        "{places} hold transactions of producers that the dumped __transaction_state never knew: it was created anew, or is another "
         "cluster's",
         "Only an older dump of __transaction_state would show their transactions.",
     ),

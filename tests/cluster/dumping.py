@@ -229,6 +229,15 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
         (folder / "manifest.yaml").write_text(_manifest(world, plan, folder.name))
 
 
+def gone_since_listed(world: World, plan: Plan) -> frozenset[str]:
+    """The logs of which a segment was deleted between a listing made by hand and the dump: nothing tells it from one that was left out."""
+    if plan.times or not plan.listing:
+        return frozenset()
+    moments = ((copy, Copy(copy.place, copy.broker, _listed_at(world, plan, copy))) for copy in plan.copies)
+    states = ((state_of(world, plan, copy), state_of(world, plan, listed)) for copy, listed in moments)
+    return frozenset(printing.name_of(dumped) for dumped, listed in states if not set(listed.bases) <= set(dumped.bases))
+
+
 def _listed_at(world: World, plan: Plan, copy: Copy) -> int:
     """When the files of a log were listed: the script does so at the time that it notes, right before their dump."""
     if not plan.times:

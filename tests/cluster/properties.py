@@ -20,7 +20,7 @@ from eo_audit.audit import policy
 from eo_audit.audit.findings import Finding
 from tests.cluster.audit import Said, audit
 from tests.cluster.brokers import World
-from tests.cluster.dumping import plan_of, write_dumps
+from tests.cluster.dumping import Plan, gone_since_listed, plan_of, write_dumps
 from tests.cluster.faults import FAULTS, suited
 from tests.cluster.producers import live
 from tests.cluster.shape import Shape
@@ -67,7 +67,7 @@ def check(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Resu
         cases: with different names.
         folder: new; dumps and tables are left there.
     """
-    made: dict[str, tuple[Case, Truth | None, World]] = {}
+    made: dict[str, tuple[Case, Truth | None, World, Plan]] = {}
     for case in cases:
         built = _make(case, folder / "dumps" / case.name)
         if built is not None:
@@ -75,14 +75,15 @@ def check(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Resu
     if not made:
         return []
     said = audit(spark, [folder / "dumps" / name for name in made], folder / "out")
-    return [_result(case, truth, said[name], world) for name, (case, truth, world) in made.items()]
+    return [_result(case, truth, said[name], world, plan) for name, (case, truth, world, plan) in made.items()]
 
 
-def _result(case: Case, truth: Truth | None, said: Said, world: World) -> Result:
+def _result(case: Case, truth: Truth | None, said: Said, world: World, plan: Plan) -> Result:
     transactions = len(world.transactions)
     undecided = _undecided(case.shape, said, world)
     if truth is None:
-        return Result(case, tuple(_healthy(case.shape, said, undecided)), transactions, open=case.shape.is_complete and bool(undecided))
+        wrong = tuple(_healthy(case.shape, said, undecided, gone_since_listed(world, plan)))
+        return Result(case, wrong, transactions, open=case.shape.is_complete and bool(undecided))
     missed = [rules for rules in truth.demands if not _is_found(truth, rules, said)]
     apart = (where for _, why, where in said.unknowns if why == "clocks_apart" and any(case.shape.has(feature) for feature in HEADLESS))
     may_be = not case.shape.is_complete or any(_is_in(truth, place) for place in (*undecided, *apart))
@@ -99,8 +100,8 @@ def _undecided(shape: Shape, said: Said, world: World) -> frozenset[str]:
     return frozenset(where for _, why, where in said.unknowns if why == "clocks_apart" and any(name in f" {where} " for name in moved))
 
 
-def _make(case: Case, folder: Path) -> tuple[Truth | None, World] | None:
-    """Live, plant, dump: the truth, and the world as it lived."""
+def _make(case: Case, folder: Path) -> tuple[Truth | None, World, Plan] | None:
+    """Live, plant, dump: the truth, the world as it lived, and how it was dumped."""
     world = live(suited(case.shape, case.fault))
     plan = plan_of(world)
     truth, lost_index = None, frozenset[tuple[tuple[str, int], int]]()
@@ -114,7 +115,7 @@ def _make(case: Case, folder: Path) -> tuple[Truth | None, World] | None:
         truth, lost_index = planted.truth, planted.lost_index
     folder.mkdir(parents=True)
     write_dumps(world, plan, folder, lost_index)
-    return truth, world
+    return truth, world, plan
 
 
 def told(finding: Finding) -> str:
@@ -132,13 +133,18 @@ def ranges(finding: Finding) -> list[tuple[int, int]]:
     return named
 
 
-def _healthy(shape: Shape, said: Said, undecided: frozenset[str]) -> Iterable[str]:
+def _healthy(shape: Shape, said: Said, undecided: frozenset[str], gone: frozenset[str]) -> Iterable[str]:
     yield from said.crashed
     is_stormy = any(shape.has(feature) for feature in STORMY)
     yield from (told(finding) for finding in said.above_info if not (is_stormy and finding.rule == "I05"))
     if shape.is_complete:
         whys = {(why, place): [code for code, w, p in said.unknowns if (w, p) == (why, place)] for _, why, place in said.unknowns}
         minded = {(why, place): codes for (why, place), codes in whys.items() if why != "clocks_apart" or place not in undecided}
+        minded = {
+            (why, place): codes
+            for (why, place), codes in minded.items()
+            if why != "missing_segments" or not any(f" {name} " in f" {place} " for name in gone)
+        }
         yield from (f"unknown {why}: {place} ({' '.join(codes)})" for (why, place), codes in minded.items())
 
 

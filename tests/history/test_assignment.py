@@ -151,9 +151,15 @@ STORIES = [
     ),
     Story(
         "an unknown producer in a whole coordinator log",
-        "",
+        "0 Empty e0 of another",
         "0 data e0 @120",
         {0: (None, *UNREGISTERED)},
+    ),
+    Story(
+        "a transactional producer, and a coordinator log that never knew any: it is not the one that it asked for its id",
+        "",
+        "0 data e0 @120\n1 ABORT e0 @900",
+        {0: (None, *UNKNOWN), 1: "unknown"},
     ),
     Story(
         "markers that only a coordinator writes, and a coordinator log that never knew the producer: it is not the one that did",

@@ -273,3 +273,46 @@ def test_a_long_log_whose_clock_lies_half_a_minute_apart_is_told_though_its_head
     producer = Producer(markers, decisions[100:], older_markers=True, older_decided=True)
     (matches, _), *_ = align({1: producer}, skew_ms=2_000).values()
     assert [(match.decided, match.doubtful) for match in matches] == [(at, False) for at in range(800, 1100)]
+
+
+@pytest.mark.parametrize(("data_epoch", "said"), [(6, [None, 0, 0]), (None, [None, None, 0])])
+def test_a_marker_with_a_raised_epoch_is_not_older_than_the_transaction_whose_data_has_the_one_before(
+    data_epoch: int | None, said: list[int | None]
+) -> None:
+    # The coordinator's log begins with this transaction of epoch 6, which a fence ended with epoch 7; its marker was sent twice.
+    fenced = Decided(104, 7, "ABORT", decided_ms=5_309, until_ms=5_349, decided_at=161, completed_at=165, data_epoch=data_epoch)
+    first, *both = at_times((9, "C", 913), (62, "A", 5_318), (67, "A", 5_348), closes="110")
+    markers = [replace(first, epoch=2), *(replace(one, epoch=7, by_tool=False) for one in both)]
+    producer = Producer(markers, [fenced], older_markers=True, newer_markers=False)
+    assert [match.decided for match in stories_of(producer, Clock(), 2_000)[0].matches()] == said
+
+
+def test_a_marker_that_ends_nothing_was_rather_sent_again_than_that_of_the_next_transaction() -> None:
+    # An elected coordinator sends the second one again; the last marker, which ends data, may be younger than the coordinator's log.
+    markers = at_times((3, "C", 5), (7, "C", 205), (8, "C", 292), (12, "C", 420), closes="1001")
+    sent = [replace(one, coordinator_epoch=epoch) for one, epoch in zip(markers, (0, 0, 2, 2), strict=True)]
+    decisions = [replace(one, first_leader_epoch=0, last_leader_epoch=2) for one in decided("CCC")]
+    late = replace(decisions[1], until_ms=300), replace(decisions[2], decided_ms=355, until_ms=425, first_leader_epoch=2)
+    assert [one.decided for one in stories_of(Producer(sent, [decisions[0], *late]), Clock(), 2_000)[0].matches()] == [0, 1, 1, 2]
+
+
+def test_two_producers_do_not_talk_each_other_into_a_clock_that_neither_believes_alone() -> None:
+    """Each has a cheap story in which its markers are 6 s, or three transactions, younger; told together it would be paid once, and what
+    one says because the other one said it is not said again."""
+    first = [(226, 2_830), (4_182, 4_344), (6_100, 6_109), (7_732, 10_336), (11_085, 11_089)]
+    second = [(296, 318), (759, 770), (1_666, 4_675), (5_478, 5_483), (10_252, 10_276)]
+    one, other = (
+        [Decided(at, 0, "COMMIT", decided_ms=a, until_ms=b, first_leader_epoch=0, last_leader_epoch=0) for at, (a, b) in enumerate(ends)]
+        for ends in (first, second)
+    )
+    ends = {"older_decided": True, "coordinator": 1}
+    producers = {
+        1: Producer(at_times((28, "C", 4_342), (40, "C", 6_106), (46, "C", 8_381), leaders="013", closes="011"), one, **ends),  # type: ignore[arg-type]
+        2: Producer(
+            at_times((27, "C", 4_272), (32, "C", 4_672), (36, "C", 5_480), (45, "C", 8_303), leaders="0113", closes="0011"),
+            other,
+            **ends,  # type: ignore[arg-type]
+        ),
+    }
+    told = align(producers, skew_ms=2_000)
+    assert [[match.decided for match in one.matches] for one in told.values()] == [[1, 2, 3], [2, 2, 3, 4]]

@@ -9,7 +9,9 @@ TIMEOUT_MS = 60_000
 LISTED = {"A": ("orders", 0), "B": ("orders", 1)}
 TOPIC, PARTITION = LISTED["A"]
 
-_ENTRY = re.compile(r"(?P<at>\d+) (?P<status>\w+) e(?P<epoch>\d+)(?: ple(?P<ple>\d+))?(?: \[(?P<parts>\w*)\])?(?P<v2> v2)?")
+_ENTRY = re.compile(
+    r"(?P<at>\d+) (?P<status>\w+) e(?P<epoch>\d+)(?: ple(?P<ple>\d+))?(?: \[(?P<parts>\w*)\])?(?P<v2> v2)?(?P<other> of another)?"
+)
 _ROW = re.compile(
     r"(?P<offset>\d+) (?P<what>data|COMMIT|ABORT) e(?P<epoch>\d+)(?: ce(?P<ce>\d+))? @(?P<at>-?\d+)(?P<append> append)?(?P<hole> hole)?"
 )
@@ -19,7 +21,8 @@ _ROW = re.compile(
 class Story:
     """One story, a cluster of its own.
 
-    `entries`: "time status eEPOCH [PARTITIONS]", one a line, of partitions A (this log) and B; batch times are 1 ms later.
+    `entries`: "time status eEPOCH [PARTITIONS]", one a line, of partitions A (this log) and B; batch times are 1 ms later; "of another"
+    behind that of another id and producer.
     `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order; "hole" behind a row that stands behind a hole.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
@@ -65,9 +68,9 @@ def entry_rows(number: int, story: Story) -> list[dict[str, object]]:
                 "entry_offset": story.first_entry + place,
                 "partition_leader_epoch": int(found["ple"] or 0),
                 "batch_timestamp_ms": at + 1,
-                "transactional_id": "writer",
+                "transactional_id": "another" if found["other"] else "writer",
                 "tombstone": False,
-                "producer_id": PRODUCER,
+                "producer_id": PRODUCER + 1 if found["other"] else PRODUCER,
                 "producer_epoch": int(found["epoch"]),
                 "timeout_ms": TIMEOUT_MS,
                 "status": status,

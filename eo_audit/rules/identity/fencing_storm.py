@@ -37,8 +37,9 @@ def storms(histories: "Mapping[str, DataFrame]") -> "DataFrame":
         "status = 'Empty' AND previous_status <> 'Tombstone' AND NOT (previous_status = 'Empty' AND producer_epoch <=> previous_epoch)"
     )
     # An abort that a fence or the timeout caused has the next epoch (`TransactionMetadata.prepareFenceProducerEpoch`), one that the client
-    # asked for the epoch of its session; of TV2 (KIP-890 bumps at each end) that cannot be told.
-    ended = f"previous_status = 'CompleteAbort' AND previous_epoch <=> lag(producer_epoch) OVER ({_OF_ID})"
+    # asked for the epoch of its session. With TV2 both have the next one (KIP-890): what may be the client's accuses nobody.
+    own = f"(protocol = 'tv2' OR previous_epoch <=> lag(producer_epoch) OVER ({_OF_ID}))"
+    ended = f"previous_status = 'CompleteAbort' AND {own}"
     of_five = f"OVER ({_OF_ID} ROWS BETWEEN {MANY - 1} PRECEDING AND CURRENT ROW)"
     steps = starts.selectExpr("*", "previous_status = 'CompleteCommit' AS has_committed", f"{ended} AS has_aborted").selectExpr(
         "*",
