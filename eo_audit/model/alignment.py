@@ -11,12 +11,14 @@ it did tells of a clock that was set, or of a wrong pair. Other producers of the
 the two it was.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 from types import MappingProxyType
 
-from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, as_seen, distance_of
+from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, as_seen, distance_of, leaders_of
 from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
     BY_TIME_ALONE,
@@ -27,6 +29,8 @@ from eo_audit.model.marker_prices import (
     Producer,
     Told,
     Witness,
+    is_after,
+    is_before,
     witness,
 )
 from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, stories_of
@@ -55,14 +59,44 @@ def align(
     newest: dict[int | None, Marker] = {}
     for marker in sorted((marker for producer in producers.values() for marker in producer.markers), key=lambda marker: marker.at_ms):
         newest[marker.leader_epoch] = marker
-    alone = Clock(newest=newest)
-    told: dict[int, Sequence[Story]] = {name: stories_of(producer, alone, skew_ms) for name, producer in producers.items()}
+    bounds = {one: _bounds(producers, one) for one in {producer.coordinator for producer in producers.values()}}
+    alone = {one: Clock(newest=newest, bounds=bounds[one]) for one in bounds}
+    told: dict[int, Sequence[Story]] = {name: stories_of(one, alone[one.coordinator], skew_ms) for name, one in producers.items()}
     for heard in HEARD:
         # One after the other: in the last round whoever is not sure hears what the others have settled on by then.
-        for name in producers:
-            known = replace(alone, seen=seen.get(producers[name].coordinator, ()))
+        for name, producer in producers.items():
+            known = replace(alone[producer.coordinator], seen=seen.get(producer.coordinator, ()))
             told[name] = _told_beside(producers, told, name, known, skew_ms, heard)
     return {name: _told(told[name], producer) for name, producer in producers.items()}
+
+
+def _bounds(producers: Mapping[int, Producer], coordinator: int | None) -> list[Witness]:
+    return sorted(bound for one in producers.values() if one.coordinator == coordinator for bound in bounds_of(one))
+
+
+def bounds_of(producer: Producer) -> list[Witness]:
+    """What epochs alone tell of two clocks, as pairs with distances that are open on one side.
+
+    The epochs of a producer id never go down: a marker with a smaller one than a transaction's stands before that was decided, one with a
+    greater one behind.
+    """
+    markers = [marker for marker in producer.markers if not (marker.odd or marker.by_tool)]
+    decided = [(one.epoch, one) for one in producer.decided if one.epoch is not None]
+    found = []
+    for at, (epoch, one) in enumerate(decided):
+        if at == 0 or decided[at - 1][0] != epoch:
+            before = bisect_left(markers, epoch, key=_epoch) - 1
+            if before >= 0 and is_before(marker := markers[before], one):
+                found.append(Witness(marker.offset, Distance(marker.at_ms - one.decided_ms, inf, marker.at_ms), leaders_of(marker, one)))
+        if at + 1 == len(decided) or decided[at + 1][0] != epoch:
+            behind = bisect_right(markers, epoch, key=_epoch)
+            if behind < len(markers) and is_after(marker := markers[behind], one):
+                found.append(Witness(marker.offset, Distance(-inf, marker.at_ms - one.decided_ms, marker.at_ms), leaders_of(marker, one)))
+    return found
+
+
+def _epoch(marker: Marker) -> int:
+    return marker.epoch
 
 
 def _told_beside(

@@ -154,8 +154,9 @@ class Witness(NamedTuple):
 class Clock:
     """What other producers saw of a log's clock.
 
-    `seen`: their matched markers in log order; `set_at`: stretches of offsets in which several saw it set; `led_apart`: how the clocks of
-    two leaders differ, as others saw them; `newest`: of each leader epoch the marker with the newest time.
+    `seen`: their matched markers in log order; `bounds`: what epochs alone tell of it, in log order (`alignment.bounds_of`); `set_at`:
+    stretches of offsets in which several saw it set; `led_apart`: how the clocks of two leaders differ, as others saw them; `newest`: of
+    each leader epoch the marker with the newest time.
 
     Order tells more: a completion stands behind all that was decided before its marker was written, so the coordinator's log tells of what
     stands before that marker (`told_up_to`, an offset of the log); and what was decided between the oldest completion and the newest
@@ -163,6 +164,7 @@ class Clock:
     """
 
     seen: Sequence[Witness] = ()
+    bounds: Sequence[Witness] = ()
     set_at: Sequence[tuple[int, int]] = ()
     led_apart: Sequence[Step] = ()
     newest: Mapping[int | None, Marker] = field(default_factory=dict)
@@ -245,11 +247,19 @@ class Clock:
         """The distances at the matched markers next to one, before and behind it, under the same leaders."""
         return self._around(marker.offset, leaders_of(marker, one))
 
+    def bounds_around(self, marker: Marker, one: Decided) -> list[Distance]:
+        """The bounds of the distance next to a pair."""
+        return _beside(self.bounds, marker.offset, leaders_of(marker, one))
+
     def _around(self, offset: int, leaders: Leaders) -> list[Distance]:
-        at = bisect_left(self.seen, offset, key=_offset)
-        ways = (range(at - 1, -1, -1), range(at, len(self.seen)))
-        led = (next((self.seen[i] for i in way if self.seen[i].leaders == leaders), None) for way in ways)
-        return [one.distance for one in led if one is not None]
+        return _beside(self.seen, offset, leaders)
+
+
+def _beside(seen: Sequence[Witness], offset: int, leaders: Leaders) -> list[Distance]:
+    at = bisect_left(seen, offset, key=_offset)
+    ways = (range(at - 1, -1, -1), range(at, len(seen)))
+    led = (next((seen[i] for i in way if seen[i].leaders == leaders), None) for way in ways)
+    return [one.distance for one in led if one is not None]
 
 
 def _offset(one: Witness) -> int:
@@ -302,6 +312,7 @@ def may_be_newer(marker: Marker, producer: Producer, clock: Clock) -> bool:
 def looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> bool:
     """Younger than a decision, as far as the distance of the clocks is known."""
     ahead = max((seen.most for seen in clock.around(marker, one)), default=0)
+    ahead = max(ahead, *(bound.least for bound in clock.bounds_around(marker, one)), -FAR_MS)
     return marker.at_ms - ahead > one.decided_ms + skew_ms
 
 

@@ -298,6 +298,8 @@ def _matched(
     if before is None or story.last is None:
         seen = clock.around(marker, one)
         first = first_price(here, seen, skew_ms, anchored=producer.anchored)
+        if any(gap(bound, here) for bound in clock.bounds_around(marker, one)):
+            first = max(first, AGAINST_WITNESSES if producer.anchored else STEP)
         yield replace(told_with(first, as_seen(here, seen) or here), by_time=first)
         return
     if again and marker.leader_epoch != story.last.leader_epoch:

@@ -37,7 +37,9 @@ class Age:
     surely_ms: int | None = None
 
 
-def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int | None, record_ms: int | None) -> Age:
+def age(
+    log: "Log", context: "Context", *, producer_id: int, first_offset: int | None, record_ms: int | None, epoch: int | None = None
+) -> Age:
     """The age of what is open in a log.
 
     Args:
@@ -46,6 +48,7 @@ def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int |
         producer_id: whose transaction.
         first_offset: where it begins; None where that is not known.
         record_ms: the time of its records, as the client gave it: it counts as far as brokers' clocks allow.
+        epoch: that of its records; None where it is not known.
     """
     now = context.now(log.cluster)
     if now is None:
@@ -61,13 +64,23 @@ def age(log: "Log", context: "Context", *, producer_id: int, first_offset: int |
     same = blocker is not None and blocker == first_offset and numbers.maybe("blocker_producer_id") == producer_id
     after = numbers.maybe("blocker_began_after_ms") if None not in (blocker, first_offset) else None
     by = numbers.maybe("blocker_open_by_ms") if same else None
-    at_least, at_most = None if by is None else max(0, now - by), None if after is None else max(0, now - after)
+    afters = [ms for ms in (after, _epoch_began_ms(log, context, producer_id, epoch)) if ms is not None]
+    at_least, at_most = None if by is None else max(0, now - by), max(0, now - max(afters)) if afters else None
     told = None if record_ms is None else max(0, now - record_ms)
     if told is not None and at_most is not None:
         told = min(told, at_most)
     if at_least is not None and (told is None or told <= at_least):
         return Age(at_least, "broker_clock", at_least, at_most)
     return Age(told, "record_time" if told is not None else None, at_least, at_most)
+
+
+def _epoch_began_ms(log: "Log", context: "Context", producer_id: int, epoch: int | None) -> int | None:
+    """Before this nobody wrote with an epoch: the coordinator raised it when it decided the producer's last transaction, or later."""
+    last = context.last_of_producer.get((log.cluster, producer_id))
+    before, decided = (last.maybe("data_epoch"), last.maybe("decided_at_ms")) if last is not None else (None, None)
+    if None in (epoch, before, decided) or epoch <= before:  # type: ignore[operator]
+        return None
+    return decided - context.farthest_ms.get(log.cluster, 0)  # type: ignore[operator]
 
 
 def _seen_open(log: "Log", context: "Context", now: int, *, coordinator: int | None) -> tuple[int, int]:

@@ -239,11 +239,14 @@ def gone_since_listed(world: World, plan: Plan) -> frozenset[str]:
 
 
 def _listed_at(world: World, plan: Plan, copy: Copy) -> int:
-    """When the files of a log were listed: the script does so at the time that it notes, right before their dump."""
+    """When the files of a log were listed: the script does so right behind the time that it notes, in whole seconds, and before their dump,
+    one log after the other; here as early as can be."""
     if not plan.times:
         return min(plan.listed_at, copy.moment)
     whole = copy.moment + copy.lost_ms
-    return whole - world.clocks[copy.broker].read(whole) % 1_000
+    noted = whole - world.clocks[copy.broker].read(whole) % 1_000
+    before = (other.moment + other.lost_ms for other in plan.copies if other.broker == copy.broker)
+    return max([noted, *(moment for moment in before if moment < whole)])
 
 
 def _snapshots(plan: Plan, state: State) -> dict[int, dict[int, Producer]]:

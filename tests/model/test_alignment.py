@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Producer, Witness, align
+from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Producer, Witness, align, bounds_of
 from eo_audit.model.marker_prices import STEP_OF_LEADERS, may_be_newer, missing
 from eo_audit.model.marker_stories import stories_of
 
@@ -257,7 +257,8 @@ def test_one_time_far_off_does_not_join_logs_that_may_not_overlap() -> None:
     lone = Producer([marker(3, "C", **late)], decided("CCCC")[3:], older_markers=True, open_from=40, open_epoch=0, **ends)
     begun = Producer([marker(at, "C", **late, epoch=1) for at in (1, 2)], decided("CCCCC")[4:], **ends)
     told = align({1: lone, 2: begun}, skew_ms=2000)
-    assert [match.doubtful for match in told[1].matches] == [True]
+    # The second one's epochs tell that the clocks are not so far apart that the lone marker could be of the time of the decision.
+    assert [(match.decided, match.doubtful) for match in told[1].matches] == [(None, False)]
     assert [(match.decided, match.legal) for match in told[2].matches] == [(None, True), (None, True)]
 
 
@@ -316,3 +317,31 @@ def test_two_producers_do_not_talk_each_other_into_a_clock_that_neither_believes
     }
     told = align(producers, skew_ms=2_000)
     assert [[match.decided for match in one.matches] for one in told.values()] == [[1, 2, 3], [2, 2, 3, 4]]
+
+
+def test_epochs_alone_bound_how_far_two_clocks_lie_apart() -> None:
+    # Epoch 0 ends before the decision of 978,177 ms: a marker of it at 982,917 ms is by a clock at least 4.7 s ahead. Epoch 2 is behind.
+    markers = [
+        replace(one, epoch=epoch)
+        for one, epoch in zip(at_times((33, "C", 981_963), (41, "C", 982_917), (60, "C", 985_000)), (0, 0, 2), strict=True)
+    ]
+    decisions = [Decided(at, 1, "COMMIT", decided_ms=ms, until_ms=ms + 60) for at, ms in ((68, 978_177), (75, 979_184))]
+    told = [(bound.offset, bound.distance.least, bound.distance.most) for bound in bounds_of(Producer(markers, decisions))]
+    assert told == [(41, 4_740, float("inf")), (60, float("-inf"), 5_816)]
+
+
+def test_a_pair_that_the_epochs_of_another_producer_deny_is_not_believed() -> None:
+    """Alone, two even pairs 3.4 s apart look right; the other producer's last marker of an old epoch says that it is 4.7 s or more."""
+    first = Producer(
+        [replace(one, epoch=1) for one in at_times((18, "C", 980_206), (29, "C", 981_512), (36, "C", 982_528))],
+        [Decided(69, 1, "COMMIT", decided_ms=978_104, until_ms=978_171), Decided(73, 1, "COMMIT", decided_ms=979_089, until_ms=979_151)],
+        older_markers=True,
+    )
+    other = Producer(
+        at_times((33, "C", 981_963), (41, "C", 982_917)),
+        [Decided(68, 1, "COMMIT", decided_ms=978_177, until_ms=978_239)],
+        older_markers=True,
+    )
+    told = {name: [match.decided for match in one.matches] for name, one in align({1: first, 2: other}, skew_ms=2_000).items()}
+    assert told == {1: [None] * 3, 2: [None] * 2}
+    assert [match.decided for match in align({1: first}, skew_ms=2_000)[1].matches] == [None, 0, 1]

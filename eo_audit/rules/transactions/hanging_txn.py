@@ -77,5 +77,5 @@ def _age_ms(case: Case, context: "Context") -> int | None:
     row, log = case.row, case.log
     if log is None:
         return None
-    first, told = row.maybe("first_offset"), row.maybe("last_timestamp_ms")
-    return age(log, context, producer_id=row.number("producer_id"), first_offset=first, record_ms=told).ms
+    first, told, epoch = row.maybe("first_offset"), row.maybe("last_timestamp_ms"), row.maybe("last_epoch")
+    return age(log, context, producer_id=row.number("producer_id"), first_offset=first, record_ms=told, epoch=epoch).ms

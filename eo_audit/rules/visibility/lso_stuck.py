@@ -114,7 +114,8 @@ def _why(log: "Log", context: "Context", producer_id: int) -> str:
 
 def _age(row: Row, log: "Log", context: "Context") -> Age:
     first, told = row.maybe("blocker_first_offset"), row.maybe("blocker_last_timestamp_ms")
-    return age(log, context, producer_id=row.number("blocker_producer_id"), first_offset=first, record_ms=told)
+    producer, epoch = row.number("blocker_producer_id"), row.maybe("blocker_epoch")
+    return age(log, context, producer_id=producer, first_offset=first, record_ms=told, epoch=epoch)
 
 
 def _severity(log: "Log", context: "Context", producer_id: int, old: Age) -> str:
