@@ -9,7 +9,7 @@ import typer
 
 from eo_audit.commands.arguments import Docs, Expectations, Out, ToFile, complain
 from eo_audit.config import DEFAULT_ACCEPTED
-from eo_audit.errors import InputError, WarehouseError
+from eo_audit.errors import ArgumentError, InputError, WarehouseError
 
 
 def show(
@@ -85,6 +85,33 @@ def explain(
     explained(" ".join(error), console(), results)
 
 
+def why(
+    partition: Annotated[str | None, typer.Argument(metavar="[PARTITION]", help="Such as orders-0.")] = None,
+    transactional_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="A transactional id.")] = None,
+    producer_id: Annotated[int | None, typer.Option("--pid", metavar="N", help="A producer id.")] = None,
+    group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="A group that commits offsets in transactions.")] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="Where several clusters have it.")] = None,
+    out: Out = Path("out"),
+) -> None:
+    """What is open in a partition, of an id, a producer or a group: since when, whose it is, who waits for it, what ended it."""
+    from eo_audit.report import why as told
+    from eo_audit.report.results import Results
+    from eo_audit.report.terminal import console
+    from eo_audit.report.why_partition import partition as of_partition
+
+    given = [value for value in (partition, transactional_id, producer_id, group) if value is not None]
+    if len(given) != 1:
+        raise ArgumentError("name one thing: a partition such as orders-0, --id ID, --pid N or --group GROUP")
+    results = Results(out)
+    if producer_id is not None:
+        subject = told.producer(producer_id, results, cluster)
+    elif transactional_id is not None:
+        subject = told.transactional_id(transactional_id, results, cluster)
+    else:
+        subject = told.group(group, results, cluster) if group is not None else of_partition(str(partition), results, cluster)
+    told.why(subject, results, console())
+
+
 def report(out: Out = Path("out")) -> None:
     """Write report.html anew from the results in --out."""
     from eo_audit.report.build import write_report
@@ -156,4 +183,4 @@ def history(
     show_audits(newest_first(audits, last), console())
 
 
-COMMANDS = (show, export, rules, explain, report, gate, accept, history)
+COMMANDS = (show, export, why, rules, explain, report, gate, accept, history)

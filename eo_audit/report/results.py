@@ -122,15 +122,23 @@ class Results:
         return {name: schema(name).description for name in table_names()}
 
     def frame(self, table: str, **equal: object) -> "pd.DataFrame":
-        """Rows of a table whose columns equal the given values, as a pandas frame in key order.
+        """Rows of a table whose columns equal the given values, or one of several, as a pandas frame in key order.
 
-        Example: `frame("producer_history", producer_id=4007)`.
+        Example: `frame("producer_history", producer_id=4007)`, `frame("findings", rule=["T01", "L01"])`.
         """
         return self._selected(table, equal).to_pandas()
 
     def rows(self, table: str, **equal: object) -> list[Row]:
         """The same as `frame`, as a list of dictionaries."""
         return list(self._selected(table, equal).to_pylist())
+
+    def newest(self, table: str, by: str, most: int, **equal: object) -> tuple[list[Row], int]:
+        """The rows with the greatest values of a column, the greatest first, of those whose columns equal the given values; and how many
+        such rows there are that have a value in that column.
+        """
+        found = self._selected(table, equal)
+        found = found.filter(pc.field(by).is_valid()).sort_by([(by, "descending")])
+        return list(found.slice(0, most).to_pylist()), found.num_rows
 
     def window(self, replica_log_id: int, *, first_offset: int, last_offset: int) -> list[Row]:
         """Rows of `producer_history` of one replica log that begin in an offset range, in offset order."""
@@ -275,9 +283,15 @@ class Results:
         numbers = {name: (value, value) for name, value in equal.items() if isinstance(value, int) and not isinstance(value, bool)}
         parts = list(self._scan(table, numbers))
         for name, value in equal.items():
-            parts = [rows.filter(pc.field(name).is_null() if value is None else pc.field(name) == value) for rows in parts]
+            parts = [rows.filter(_equals(name, value)) for rows in parts]
         rows = pa.concat_tables([schema(table).arrow().empty_table(), *parts])
         return rows.sort_by([(name, "ascending") for name in schema(table).key])
+
+
+def _equals(column: str, value: object) -> pc.Expression:
+    if isinstance(value, list | tuple | set | frozenset):
+        return pc.field(column).isin(list(value))
+    return pc.field(column).is_null() if value is None else pc.field(column) == value
 
 
 def _telling(entries: pa.Table) -> pa.Table:

@@ -258,7 +258,7 @@ def _next_step(block: Sequence[Incident], out: Path, *, many: bool) -> Iterator[
         f"\n{row['rule']} {some(_each_once([_where(incident.cause.row, many=many) for incident in block]), most=MOST_NAMED)}{offset}",
         "bold",
     )
-    yield from _remedy(str(row["remedy"]))
+    yield from remedy_of(str(row["remedy"]))
     for evidence in block[0].cause.evidence[:1]:
         yield from _prose("The line that shows it:")
         # Two clusters may have dump files of one name.
@@ -266,7 +266,7 @@ def _next_step(block: Sequence[Incident], out: Path, *, many: bool) -> Iterator[
         yield _command(shlex.join(["eo-audit", "show", evidence.address, *whose, "--out", str(out)]))
 
 
-def _remedy(remedy: str) -> Iterator[RenderableType]:
+def remedy_of(remedy: str) -> Iterator[RenderableType]:
     """Prose, wrapped; each command that has arguments on an unbroken line of its own, so that it can be copied."""
     prose = ""
     for number, part in enumerate(_COMMAND.split(remedy)):

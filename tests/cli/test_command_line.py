@@ -83,6 +83,7 @@ PLACES = {
     "prune": (["prune", "--keep", "90d"], ["--out", "-o", "--config"]),
     "show": (["show", "x@1"], ["--out", "-o"]),
     "export": (["export", "batches"], ["--out", "-o"]),
+    "why": (["why", "orders-0"], ["--out", "-o"]),
     "report": (["report"], ["--out", "-o"]),
     "gate": (["gate"], ["--out", "-o", "--expectations", "--docs"]),
     "history": (["history"], ["--out", "-o"]),

@@ -1,0 +1,92 @@
+"""What the answers of `eo-audit why` are made of: a subject, tables of a few rows, and names for where something lies."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eo_audit.report.results import Results
+from eo_audit.report.values import maybe
+from eo_audit.words import Row, moment, shown, visible
+
+MOST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Of what `why` is asked: its words, a name for the findings about it, and what is told of it."""
+
+    name: str
+    is_about: Callable[[Row], bool]
+    blocks: Sequence[RenderableType]
+
+
+def in_one(rows: Iterable[Row], cluster: str | None) -> list[Row]:
+    """The rows of a cluster, or of all of them."""
+    return [row for row in rows if cluster is None or row["cluster"] == cluster]
+
+
+def clusters_of(results: Results, cluster: str | None) -> list[str]:
+    """All clusters of the audit, or the one that was asked for."""
+    return sorted(name for row in results.rows("clusters") if cluster in (None, name := str(row["cluster"])))
+
+
+def of_broker(log: Row) -> tuple[str, int]:
+    """Puts the copies of a partition in an order."""
+    return str(log["cluster"]), -1 if log["broker"] is None else maybe(log, "broker") or 0
+
+
+def copy_of(log: Row, results: Results) -> str:
+    """Which copy of a partition a log is: its cluster, where the audit has several, and its broker, where the dumps name it."""
+    named = [f"cluster {shown(str(log['cluster']))}"] if len(results.rows("clusters")) > 1 else []
+    return ", ".join([*named, *([] if log["broker"] is None else [f"broker {log['broker']}"])])
+
+
+def in_cluster(row: Row, results: Results) -> str:
+    """Of which cluster a row is, where the audit has several."""
+    return f" of {shown(str(row['cluster']))}" if len(results.rows("clusters")) > 1 else ""
+
+
+def instances_of(ids: Iterable[object], results: Results) -> dict[object, Row]:
+    """Transactions by their ids; nobody's are left out."""
+    wanted = {one for one in ids if one is not None}
+    return {row["instance_id"]: row for row in results.rows("transaction_instances", instance_id=wanted)} if wanted else {}
+
+
+def at(ms: object, results: Results) -> str:
+    """A time; on the day of the audit without its date."""
+    return moment(ms, results.verdict.get("as_of_ms"))
+
+
+def known(value: object) -> str:
+    """A number as it is; a dash where nobody knows."""
+    return "–" if value is None else str(value)
+
+
+def table_of(title: str, *columns: str) -> Table:
+    """A table without rows."""
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, show_edge=False)
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def cells(*values: object) -> Iterator[str]:
+    """Values as cells, a dash where nobody knows."""
+    return (visible(known(value)) for value in values)
+
+
+def with_rest(table: Table, number: int) -> Iterator[RenderableType]:
+    """A table of the first rows, and how many there are beside them."""
+    yield table
+    if number > MOST_ROWS:
+        yield Text(f"and {number - MOST_ROWS:,} more")
+
+
+def cause(instance: Row) -> str:
+    """Who aborted it, as far as the coordinator's log tells."""
+    cause = instance.get("abort_cause")
+    return f" ({str(cause).replace('_', ' ')})" if cause else ""

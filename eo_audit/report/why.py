@@ -1,0 +1,223 @@
+"""`eo-audit why`: what is open, since when, whose it is, who waits for it, and what ended it. No Spark.
+
+The offline twin of `kafka-transactions.sh describe`, `describe-producers` and `list`, and of `kafka-consumer-groups.sh --describe`: what a
+broker would say, as far as the dumps tell, and what it no longer knows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from eo_audit.audit.sentences import GRAVEST_FIRST
+from eo_audit.errors import ArgumentError
+from eo_audit.report.results import Results
+from eo_audit.report.subject import (
+    MOST_ROWS,
+    Subject,
+    at,
+    cause,
+    cells,
+    clusters_of,
+    copy_of,
+    in_cluster,
+    in_one,
+    instances_of,
+    known,
+    of_broker,
+    table_of,
+    with_rest,
+)
+from eo_audit.report.terminal import STYLES, remedy_of
+from eo_audit.report.values import maybe
+from eo_audit.words import Row, count, digits, duration, offset_range, partitions, place, some, visible
+
+_EPOCHS = ("producer_epoch", "first_epoch", "last_epoch")
+
+
+def why(subject: Subject, results: Results, screen: Console) -> None:
+    """Print what is known of a subject, and the findings about it."""
+    found = [row for row in results.findings if subject.is_about(row)]
+    found.sort(key=lambda row: (GRAVEST_FIRST.index(str(row["severity"])), str(row["rule"]), str(row["finding_id"])))
+    with screen.capture() as captured:
+        screen.print(Text(visible(subject.name), "bold"))
+        for block in (*subject.blocks, *_findings(found)):
+            screen.print(Padding(block, (0 if isinstance(block, Text) else 1, 0, 0, 2)))
+        if found:
+            screen.print(Text(f"\nwhat to do about {found[0]['rule']}", "bold"))
+            for block in remedy_of(str(found[0]["remedy"])):
+                screen.print(block, soft_wrap=isinstance(block, Text))
+    # rich fills every cell with blanks; whoever copies a line should not copy them.
+    screen.file.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def transactional_id(name: str, results: Results, cluster: str | None = None) -> Subject:
+    """A transactional id: its newest state, and its newest transactions with what ended them.
+
+    Args:
+        name: the id.
+        results: of a finished audit.
+        cluster: its name, where several have such an id.
+
+    Raises:
+        ArgumentError: the coordinator's log that was dumped knows no such id.
+    """
+    clusters: set[str] = set()
+    blocks: list[RenderableType] = []
+    for one in clusters_of(results, cluster):
+        entries, _ = results.newest("coordinator_history", "entry_offset", 1, transactional_id=name, cluster=one)
+        if entries:
+            clusters.add(one)
+            instances, number = results.newest("transaction_instances", "first_entry_offset", MOST_ROWS, transactional_id=name, cluster=one)
+            blocks += [_state(entries[0], instances, results), *_transactions(instances, number, results)]
+    if not clusters:
+        raise ArgumentError(f"no dump of __transaction_state tells of the id {name}")
+    return Subject(name, lambda row: row["transactional_id"] == name and row["cluster"] in clusters, blocks)
+
+
+def producer(number: int, results: Results, cluster: str | None = None) -> Subject:
+    """A producer id: whose it is, and what it wrote and left open in each partition.
+
+    Args:
+        number: the producer id.
+        results: of a finished audit.
+        cluster: its name, where several have such a producer.
+
+    Raises:
+        ArgumentError: no dump tells of it.
+    """
+    logs = {row["replica_log_id"]: row for row in in_one(results.rows("visibility"), cluster)}
+    wrote = [row for row in results.rows("producer_edges", producer_id=number) if row["replica_log_id"] in logs]
+    spans = [row for row in results.rows("transaction_spans", producer_id=number) if row["replica_log_id"] in logs]
+    ids = in_one(results.rows("transaction_instances", producer_id=number), cluster)
+    if not (wrote or spans or ids):
+        raise ArgumentError(f"no dump tells of a producer {number}")
+    names = sorted({visible(row["transactional_id"]) for row in ids})
+    whose = f"the producer of {some(names)}" if names else "no transactional id in the dumps has this producer id"
+    blocks: list[RenderableType] = [Text(whose), _wrote(wrote, spans, logs, results)]
+    clusters = {row["cluster"] for row in (*logs.values(), *ids)}
+    return Subject(f"producer {number}", lambda row: row["producer_id"] == number and row["cluster"] in clusters, blocks)
+
+
+def group(name: str, results: Results, cluster: str | None = None) -> Subject:
+    """A consumer group that commits offsets in transactions: the offsets that count, and those that wait for a marker.
+
+    Args:
+        name: of the group.
+        results: of a finished audit.
+        cluster: its name, where several have such a group.
+
+    Raises:
+        ArgumentError: no dump of __consumer_offsets tells of such a commit.
+    """
+    logs = {row["replica_log_id"]: row for row in in_one(results.rows("visibility", topic="__consumer_offsets"), cluster)}
+    commits = [row for row in results.rows("group_offsets", group=name) if row["replica_log_id"] in logs]
+    if not commits:
+        raise ArgumentError(f"no dump of __consumer_offsets tells of offsets that a group {name} committed in transactions")
+    blocks: list[RenderableType] = []
+    for log_id in sorted({row["replica_log_id"] for row in commits}, key=lambda one: of_broker(logs[one])):
+        blocks += _committed(logs[log_id], [row for row in commits if row["replica_log_id"] == log_id], results)
+    clusters = {logs[row["replica_log_id"]]["cluster"] for row in commits}
+    return Subject(f"group {name}", lambda row: row["group"] == name and row["cluster"] in clusters, blocks)
+
+
+def _state(newest: Row, instances: Sequence[Row], results: Results) -> Text:
+    """What `kafka-transactions.sh describe` would say: the newest entry of an id."""
+    status = "removed (a tombstone)" if newest["tombstone"] else str(newest["status"])
+    entry = f"entry {newest['entry_offset']} of __transaction_state-{newest['coordinator_partition']}"
+    lines = [
+        f"{status}{in_cluster(newest, results)}, by {entry} at {at(newest['batch_timestamp_ms'], results)}",
+        f"producer {known(newest['producer_id'])}, epoch {known(newest['producer_epoch'])}, "
+        f"transaction timeout {duration(maybe(newest, 'timeout_ms'))}",
+    ]
+    last = next((row for row in instances if row["is_last"] and row["completed_at_ms"] is None), None)
+    if last is not None:
+        listed = last["partitions"]
+        assert isinstance(listed, list)
+        names = partitions((str(one["topic"]), int(one["partition"])) for one in listed) or "no partition yet"
+        lines.append(f"open since {at(last['start_ms'], results)}, in {names}")
+    return Text("\n".join(lines))
+
+
+def _transactions(instances: Sequence[Row], number: int, results: Results) -> Iterator[RenderableType]:
+    """The newest transactions of an id, and in which partitions their markers are not."""
+    if not instances:
+        yield Text("the dumps tell of no transaction of it")
+        return
+    table = table_of("its newest transactions", "began", "lasted", "producer", "epoch", "partitions", "how it ended", "markers that lack")
+    lost = results.rows("instance_partitions", instance_id=[row["instance_id"] for row in instances], marker_match="missing")
+    for row in instances:
+        listed = row["partitions"]
+        assert isinstance(listed, list)
+        began, ended = maybe(row, "start_ms"), maybe(row, "completed_at_ms") or maybe(row, "decided_at_ms")
+        lasted = duration(ended - began) if began is not None and ended is not None and ended >= began else "–"
+        how = f"{str(row['decision']).lower()}{cause(row)}" if row["decision"] else f"open ({row['last_status']})"
+        names = partitions(((str(one["topic"]), int(one["partition"])) for one in listed), most=3)
+        lacking = [one for one in lost if one["instance_id"] == row["instance_id"]]
+        told = partitions(((str(one["topic"]), maybe(one, "partition") or 0) for one in lacking), most=3)
+        table.add_row(*cells(at(began, results), lasted, row["producer_id"], row["data_epoch"], names, how, told))
+    yield from with_rest(table, number)
+
+
+def _wrote(wrote: Sequence[Row], spans: Sequence[Row], logs: Mapping[object, Row], results: Results) -> RenderableType:
+    """What `describe-producers` would say of a producer, in each partition."""
+    columns = ("partition", "broker", "epochs", "offsets", "records", "last record", "open from", "newest marker")
+    table = table_of("in the partitions", *columns)
+    for log_id in sorted({row["replica_log_id"] for row in (*wrote, *spans)}, key=lambda one: (place(logs[one]), *of_broker(logs[one]))):
+        own = [row for row in spans if row["replica_log_id"] == log_id]
+        # Of internal topics, and of the middle of very many epochs, only the transactions are told.
+        rows = [row for row in wrote if row["replica_log_id"] == log_id] or own
+        epochs = sorted(epoch for row in rows for name in _EPOCHS if (epoch := maybe(row, name)) is not None)
+        reach = {
+            "first_offset": min(maybe(row, "first_offset") or 0 for row in rows),
+            "last_offset": max(maybe(row, "last_offset") or 0 for row in rows),
+        }
+        last_ms = max((maybe(row, "last_timestamp_ms") or -1 for row in rows), default=-1)
+        opened = next((row["first_offset"] for row in own if row["outcome"] == "open"), None)
+        ended = max(own, key=lambda row: maybe(row, "marker_offset") or -1, default={})
+        marker = f"{ended['marker_type']} at {ended['marker_offset']}" if ended.get("marker_offset") is not None else None
+        of_epochs = str(epochs[0]) if epochs[0] == epochs[-1] else f"{epochs[0]} to {epochs[-1]}"
+        records = digits(sum(maybe(row, "records") or 0 for row in rows))
+        where = (place(logs[log_id]), logs[log_id]["broker"], of_epochs, offset_range(reach))
+        table.add_row(*cells(*where, records, at(last_ms, results), opened, marker))
+    return table
+
+
+def _committed(log: Row, commits: Sequence[Row], results: Results) -> Iterator[RenderableType]:
+    """What `kafka-consumer-groups.sh --describe` would say, and what makes OffsetFetch wait (KIP-447: UNSTABLE_OFFSET_COMMIT)."""
+    pending = [row for row in commits if row["outcome"] == "pending"]
+    where = ", ".join(filter(None, (place(log), copy_of(log, results))))
+    waits = (
+        f"{count(len(pending), 'commit')} of open transactions: the group cannot fetch those offsets" if pending else "nothing is pending"
+    )
+    yield Text(f"by {where}: {waits}", "yellow" if pending else "")
+    instances = instances_of([row["instance_id"] for row in commits], results)
+    table = table_of("", "partition", "offset", "committed", "transactional id", "producer", "pending", "of")
+    newest: dict[tuple[str, int], dict[str, Row]] = {}
+    for row in sorted(commits, key=lambda row: maybe(row, "effective_offset") or maybe(row, "record_offset") or 0):
+        kind = "pending" if row["outcome"] == "pending" else "counts" if row["wins"] or row["tombstone"] else "other"
+        newest.setdefault((str(row["topic"]), maybe(row, "partition") or 0), {})[kind] = row
+    for (topic, number), kinds in sorted(newest.items())[:MOST_ROWS]:
+        counts, waiting = kinds.get("counts", {}), kinds.get("pending", {})
+        offset = "deleted" if counts.get("tombstone") else counts.get("committed_offset")
+        who = (_id_of(counts, instances), counts.get("producer_id"))
+        when = at(counts.get("commit_timestamp_ms"), results)
+        table.add_row(*cells(f"{topic}-{number}", offset, when, *who, waiting.get("committed_offset"), _id_of(waiting, instances)))
+    yield from with_rest(table, len(newest))
+
+
+def _id_of(commit: Row, instances: Mapping[object, Row]) -> object:
+    return instances.get(commit.get("instance_id"), {}).get("transactional_id")
+
+
+def _findings(found: Sequence[Row]) -> Iterator[RenderableType]:
+    """The findings about the subject, the gravest first."""
+    if not found:
+        yield Text("\nno finding about it")
+        return
+    table = table_of("findings", "rule", "severity", "what")
+    for row in found[:MOST_ROWS]:
+        severity = str(row["severity"])
+        table.add_row(str(row["rule"]), Text(severity, STYLES.get(severity, "")), visible(row["message"]))
+    yield from with_rest(table, len(found))

@@ -1,0 +1,109 @@
+"""`eo-audit why orders-0`: where consumers of a partition stand, what is open there and since when, what ended last."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from eo_audit.audit.sentences import is_waiting, stuck_sentence, waiting_sentence
+from eo_audit.errors import ArgumentError
+from eo_audit.report.results import Results
+from eo_audit.report.subject import MOST_ROWS, Subject, at, cause, cells, copy_of, instances_of, of_broker, table_of, with_rest
+from eo_audit.report.values import maybe
+from eo_audit.words import Row, digits, offset_range, place, some, visible
+
+_FATES = {
+    "running": "its coordinator will end it",
+    "decided": "decided; its marker is missing here, or is younger than the dump",
+    "nobody": "nobody will end it",
+    "unknown": "the dumps do not tell whether anybody will end it",
+}
+
+
+def partition(name: str, results: Results, cluster: str | None = None) -> Subject:
+    """A partition, on each broker whose copy was dumped: where consumers stand, what is open there, what ended last.
+
+    Args:
+        name: topic-partition, such as orders-0.
+        results: of a finished audit.
+        cluster: its name, where several have such a partition.
+
+    Raises:
+        ArgumentError: the dumps hold no such partition.
+    """
+    topic, _, number = name.rpartition("-")
+    of_cluster = {} if cluster is None else {"cluster": cluster}
+    logs = results.rows("visibility", topic=topic, partition=int(number), **of_cluster) if number.isdecimal() else []
+    if not logs:
+        held = sorted({place(row) for row in results.rows("visibility", **of_cluster) if not row["is_internal"]})
+        raise ArgumentError(f"the dumps hold no partition {name}; they hold {some(held, most=12) or 'none'}")
+    blocks = [block for log in sorted(logs, key=of_broker) for block in _log(log, results)]
+    clusters = {log["cluster"] for log in logs}
+    return Subject(name, lambda row: place(row) == name and row["cluster"] in clusters, blocks)
+
+
+def _log(log: Row, results: Results) -> Iterator[RenderableType]:
+    where = copy_of(log, results)
+    stand = f"offsets {digits(log['log_start'])} to {digits(log['leo'])}, high watermark {digits(log['hw'])}, last stable offset "
+    yield Text(f"{where}{': ' * bool(where)}{stand}{digits(log['lso'])}, coverage {log['coverage']}")
+    told = _told_of(log, results)
+    if told is not None and told.get("lso_unknown_why"):
+        yield Text(visible(told["lso_unknown_why"]))
+    if told is not None and told["blocker"] and told["lso"] != told["hw"]:
+        as_of_ms = results.verdict.get("as_of_ms")
+        waits = waiting_sentence(told, as_of_ms) if is_waiting(told) else stuck_sentence(told, results.findings, as_of_ms=as_of_ms)
+        yield Text(visible(waits), "yellow")
+    yield from _open(log, results)
+    yield from _ended(log, results)
+
+
+def _told_of(log: Row, results: Results) -> Row | None:
+    """The row of a log in verdict.json."""
+    same = ("cluster", "broker", "topic", "partition")
+    rows = results.verdict["partitions"]
+    assert isinstance(rows, list)
+    return next((row for row in rows if all(row[name] == log[name] for name in same)), None)
+
+
+def _open(log: Row, results: Results) -> Iterator[RenderableType]:
+    """What is open at the end of a log, the oldest first: that one holds consumers back."""
+    found = sorted(results.rows("open_transactions", replica_log_id=log["replica_log_id"]), key=lambda row: maybe(row, "first_offset") or 0)
+    if not found:
+        yield Text("no transaction is open here")
+        return
+    instances = instances_of([row["instance_id"] for row in found], results)
+    spans = {row["producer_id"]: row for row in results.rows("transaction_spans", replica_log_id=log["replica_log_id"], outcome="open")}
+    table = table_of("open here", "transactional id", "producer", "epoch", "from offset", "records", "since", "who ends it")
+    for row in found[:MOST_ROWS]:
+        instance, span = instances.get(row["instance_id"], {}), spans.get(row["producer_id"], {})
+        since = maybe(instance, "start_ms") or maybe(row, "sealed_ms") or maybe(span, "first_timestamp_ms")
+        fate = f"unknown ({str(row['why_unknown']).replace('_', ' ')})" if row["why_unknown"] else _FATES[str(row["fate"])]
+        name = instance["transactional_id"] if instance else _owner(row, results)
+        epoch, records = span.get("last_epoch"), digits(span.get("records"))
+        table.add_row(*cells(name, row["producer_id"], epoch, row["first_offset"], records, at(since, results), fate))
+    yield from with_rest(table, len(found))
+
+
+def _owner(row: Row, results: Results) -> object:
+    """The id that has a producer id; None where the coordinator's log knows none."""
+    same = {"producer_id": row["producer_id"], "cluster": row["cluster"]}
+    found, _ = results.newest("transaction_instances", "first_entry_offset", 1, **same)
+    return found[0]["transactional_id"] if found else None
+
+
+def _ended(log: Row, results: Results) -> Iterator[RenderableType]:
+    """The newest transactions that a marker of the log ended."""
+    of_log = {"replica_log_id": log["replica_log_id"]}
+    spans, number = results.newest("transaction_spans", "marker_offset", MOST_ROWS, **of_log)
+    if not spans:
+        return
+    markers = [row["marker_offset"] for row in spans]
+    matched = {row["marker_offset"]: row for row in results.rows("instance_partitions", marker_offset=markers, **of_log)}
+    instances = instances_of([row["instance_id"] for row in matched.values()], results)
+    table = table_of("ended last", "transactional id", "producer", "epoch", "offsets", "records", "marker", "how it ended")
+    for row in spans:
+        instance = instances.get(matched.get(row["marker_offset"], {}).get("instance_id"), {})
+        how = f"{row['outcome']} at {at(row['marker_timestamp_ms'], results)}{cause(instance)}"
+        who = (instance.get("transactional_id"), row["producer_id"], row["last_epoch"])
+        table.add_row(*cells(*who, offset_range(row), digits(row["records"]), row["marker_offset"], how))
+    yield from with_rest(table, number)

@@ -1,0 +1,63 @@
+"""What is open, whose it is, who waits, what ended it: `eo-audit why` over the examples, which are dumps of real brokers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from eo_audit.cli import run_command
+
+# Arguments -> what must be told, in this order.
+ANSWERS = {
+    "orders-0 --cluster hanging_txn_k39": (
+        "offsets 0 to 14, high watermark 14, last stable offset 6",
+        "consumers are stuck at offset 6 since .* behind late-writer-0 .producer 1.",
+        "late-writer-0 +1 +0 +6 +3 .*nobody",
+        "late-writer-0 +1 +0 +2-3 +2 +5 +aborted at .*client abort",
+        "T01 +critical",
+        "kafka-transactions.sh .* abort --topic orders --partition 0 --start-offset 6$",
+    ),
+    "payments-0": (
+        "cluster clean_tv2, broker 1: .*no transaction is open here",
+        "cluster payments-prod, broker 1: .*last stable offset 0",
+        "consumers wait at offset 0 for settlement-7f3a .producer 0., open for 40 of 60 min",
+        "settlement-7f3a +0 +0 +0 +3 .*its coordinator will end it",
+    ),
+    "--id settlement-7f3a": ("^Ongoing .*entry 1 of __transaction_state-2", "open since .*, in payments-0", "open .Ongoing.", "T12 +info"),
+    "--id order-writer-0 --cluster clean_tv2": ("^CompleteCommit", "TV2|transaction timeout", "commit", "no finding about it"),
+    "--pid 1 --cluster hanging_txn_k39": ("the producer of late-writer-0", "orders-0 +1 +0 +2-8 +5 .* 6 +ABORT at 5", "T02 +critical"),
+}
+REFUSED = {
+    "orders-77": "the dumps hold no partition orders-77; they hold ",
+    "orders": "the dumps hold no partition orders; they hold ",
+    "--id nobody": "no dump of __transaction_state tells of the id nobody",
+    "--pid 4711": "no dump tells of a producer 4711",
+    "--group nobody": "no dump of __consumer_offsets tells of offsets that a group nobody committed in transactions",
+    "orders-0 --pid 1": "name one thing: a partition such as orders-0, --id ID, --pid N or --group GROUP",
+    "": "name one thing: a partition such as orders-0, --id ID, --pid N or --group GROUP",
+}
+
+
+def told(arguments: str, out: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run_command(["why", *arguments.split(), "--out", str(out)]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", ANSWERS)
+def test_it_tells(arguments: str, all_examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(arguments, all_examples, capsys)
+    place = 0
+    for wanted in ANSWERS[arguments]:
+        # Cells of a table are wrapped: any blanks will do between words.
+        pattern = re.compile(wanted.replace(".*", ".*?").replace(" ", r"\s+").replace("^", r"^\s*"), re.MULTILINE | re.DOTALL)
+        found = pattern.search(said, place)
+        assert found, f"{wanted}\n{said[place:]}"
+        place = found.end()
+    assert not [line for line in said.splitlines() if line != line.rstrip()]
+    assert not [line for line in said.splitlines() if len(line) > 100 and "kafka-transactions.sh" not in line]
+
+
+@pytest.mark.parametrize("arguments", REFUSED)
+def test_what_is_not_there_is_said_in_one_sentence(arguments: str, all_examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["why", *arguments.split(), "--out", str(all_examples)]) == 10
+    assert capsys.readouterr().err.startswith(f"eo-audit: {REFUSED[arguments]}")
