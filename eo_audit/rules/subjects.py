@@ -34,6 +34,9 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "payload_edge": ("producer_edges", "exists(head, r -> r.value_hash IS NOT NULL) OR exists(tail, r -> r.value_hash IS NOT NULL)"),
     "producer_edge": ("producer_edges", "true"),
     "snapshot": ("snapshot_states", "true"),
+    "group_offset": ("group_offsets", "true"),
+    # Whether a group committed in transactions there is not known.
+    "undecoded_offsets": ("replica_logs", "topic = '__consumer_offsets' AND NOT decoded"),
     "replica": ("visibility", "count(1) OVER (PARTITION BY cluster, topic, partition) > 1"),
 }
 # One `bit_or` over all histories, where a set of names would be collected and united row by row.
