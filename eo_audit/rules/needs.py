@@ -133,7 +133,7 @@ REASONS: Mapping[str, Reason] = {
         "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are.",
     ),
     "offsets_not_decoded": Reason(
-        "{places} were dumped without a decoder, so which offsets groups committed in transactions is not known",
+        "the records of {places} were printed without their decoder, so which offsets groups committed in transactions is not known",
         "Dump {places} again with --offsets-decoder --deep-iteration: collect-dumps.sh does so.",
     ),
     "partition_not_dumped": Reason(
