@@ -268,8 +268,9 @@ def _cleaner(log: "Log", context: "Context") -> str | None:
 
 
 def _decoded(log: "Log", _context: "Context") -> str | None:
-    # Without a transactional batch no group committed in a transaction there.
-    return "offsets_not_decoded" if {"undecoded_offsets", "transactional_batch"} <= log.subjects else None
+    # A segment that holds nothing but markers has no decoded record either: where any commit was read, the decoder was there.
+    is_blind = {"undecoded_offsets", "transactional_record"} <= log.subjects and "group_offset" not in log.subjects
+    return "offsets_not_decoded" if is_blind else None
 
 
 def _checksums(log: "Log", _context: "Context") -> str | None:

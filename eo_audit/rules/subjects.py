@@ -18,6 +18,8 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "producer_batch": ("producer_history", "row_kind = 'data'"),
     "sequenced_batch": ("producer_history", "row_kind = 'data' AND label <> 'not_sequenced'"),
     "transactional_batch": ("producer_history", "row_kind = 'data' AND is_transactional"),
+    # The cleaner leaves batches without records, so that a producer's last sequence stays known.
+    "transactional_record": ("producer_history", "row_kind = 'data' AND is_transactional AND coalesce(count, 1) > 0"),
     "unassigned_batch": ("producer_history", "row_kind = 'data' AND is_transactional AND coalesce(registration, 'unknown') = 'unknown'"),
     "marker": ("producer_history", "row_kind = 'marker'"),
     "closing_abort": ("producer_history", "marker_type = 'ABORT' AND label = 'marker'"),
