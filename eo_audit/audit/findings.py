@@ -179,7 +179,7 @@ def finding_id(draft: Draft) -> str:
         "topic": topic,
         "partition": partition,
         "transactional_id": draft.transactional_id,
-        "group": None,
+        "group": draft.said.group,
         "producer_id": draft.producer_id,
         "first_offset": draft.first_offset,
     }
@@ -259,7 +259,7 @@ def _merged(name: str, same: Sequence[Draft], paths: Mapping[int, str]) -> Findi
         partition=partition,
         brokers=tuple(sorted({draft.case.log.broker for draft in order if draft.case.log and draft.case.log.broker is not None})),
         transactional_id=best.transactional_id or best.said.named,
-        group=None,
+        group=best.said.group,
         producer_id=best.producer_id,
         producer_epoch=best.case.row.lenient.maybe("producer_epoch") if epoch is None else epoch,
         first_offset=best.first_offset,

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from eo_audit.history.aborted_index import aborted_index
 from eo_audit.history.assignment import judged_events
 from eo_audit.history.clock_offsets import clock_offsets
@@ -19,6 +21,7 @@ from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.coverage import coverage
 from eo_audit.history.cut_logs import cut_logs
 from eo_audit.history.edges import producer_edges
+from eo_audit.history.group_offsets import group_offsets
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.log_order import in_log_order
@@ -33,6 +36,7 @@ from eo_audit.history.snapshot_states import snapshot_states
 from eo_audit.history.spans import transaction_spans
 from eo_audit.history.visibility import mark_visibility, visibility
 from eo_audit.history.visible_ranges import visible_ranges
+from eo_audit.store.schemas import schema
 from eo_audit.store.tables import Warehouse
 from eo_audit.store.tasks import Progress, silent
 
@@ -114,6 +118,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         # After producer_history, whose columns say which records readers get.
         pending.append(beside.submit(_producer_edges, warehouse, frame, history, chunked=not small))
         pending.append(beside.submit(_snapshot_states, warehouse, frame, history, seen))
+        pending.append(beside.submit(_group_offsets, warehouse, frame, history, seen))
         _visible_ranges(warehouse, frame, history, seen, chunk_bits=None if small else CHUNK_OFFSET_BITS)
         for part in pending:
             part.result()
@@ -200,6 +205,19 @@ def _aborted_index(warehouse: Warehouse, frame: Frame, assigned: "DataFrame", sp
 def _snapshot_states(warehouse: Warehouse, frame: Frame, history: "DataFrame", seen: "DataFrame") -> None:
     known = {"section_status": frame.sections, "replica_logs": frame.logs, "visibility": seen, "clusters": frame.clusters}
     warehouse.overwrite("snapshot_states", snapshot_states(history, warehouse.read("producer_snapshots"), **known))
+
+
+def _group_offsets(warehouse: Warehouse, frame: Frame, history: "DataFrame", seen: "DataFrame") -> None:
+    if not any(part.num_rows for part in warehouse.batches("offset_commits")):
+        # Most dumps: then it costs no Spark job.
+        warehouse.overwrite_arrow("group_offsets", schema("group_offsets").arrow().empty_table())
+        return
+    logs = warehouse.arrow("replica_logs")
+    # As values, which Parquet can skip by: of a large history only the logs of group offsets are read.
+    own = logs.filter(pc.equal(logs["topic"], "__consumer_offsets"))["replica_log_id"].to_pylist()
+    rows = history.where(history.replica_log_id.isin(own))
+    offsets = group_offsets(warehouse.read("offset_commits"), rows, section_status=frame.sections, visibility=seen)
+    warehouse.overwrite("group_offsets", offsets)
 
 
 def _visible_ranges(warehouse: Warehouse, frame: Frame, history: "DataFrame", seen: "DataFrame", *, chunk_bits: int | None) -> None:

@@ -87,3 +87,17 @@ def fence(transactional_id: str, version: Version) -> str:
 def describe_topic(topic: str) -> str:
     """Leader, replicas and in-sync replicas of a topic now."""
     return f"`kafka-topics.sh --bootstrap-server $BOOTSTRAP --describe --topic {shell(topic)}`"
+
+
+def describe_group(group: str) -> str:
+    """What offsets a consumer group has now, and how far behind it is."""
+    return f"`kafka-consumer-groups.sh --bootstrap-server $BOOTSTRAP --describe --group {shell(group)}`"
+
+
+def reset_offset(group: str, topic: str, partition: int) -> str:
+    """Set the offset of a group, which must have no running members, to $OFFSET."""
+    of_partition = shell(f"{topic}:{partition}")
+    return (
+        f"`kafka-consumer-groups.sh --bootstrap-server $BOOTSTRAP --reset-offsets --group {shell(group)} --topic {of_partition} "
+        "--to-offset $OFFSET --execute`"
+    )

@@ -132,6 +132,10 @@ REASONS: Mapping[str, Reason] = {
         "transactional ids were printed with question marks in {places}, and what stands for them is not known",
         "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are.",
     ),
+    "offsets_not_decoded": Reason(
+        "the records of {places} were printed without their decoder, so which offsets groups committed in transactions is not known",
+        "Dump {places} again with --offsets-decoder --deep-iteration: collect-dumps.sh does so.",
+    ),
     "partition_not_dumped": Reason(
         "transactions list {places}, of which no replica was dumped",
         "Dump {places} from any replica.",
@@ -263,6 +267,12 @@ def _cleaner(log: "Log", context: "Context") -> str | None:
     return None if len(replicas) == 1 or told else "cleaner_unknown"
 
 
+def _decoded(log: "Log", _context: "Context") -> str | None:
+    # A segment that holds nothing but markers has no decoded record either: where any commit was read, the decoder was there.
+    is_blind = {"undecoded_offsets", "transactional_record"} <= log.subjects and "group_offset" not in log.subjects
+    return "offsets_not_decoded" if is_blind else None
+
+
 def _checksums(log: "Log", _context: "Context") -> str | None:
     return "no_checksums" if _has(log, "no_checksums") else None
 
@@ -304,6 +314,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "dumped": _dumped,
     "cleaner": _cleaner,
     "payload": _payload,
+    "decoded": _decoded,
     "checksums": _checksums,
 }
 NEEDS = frozenset(_NEEDS)

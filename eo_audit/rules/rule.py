@@ -96,6 +96,7 @@ class Explanation:
     them speaks of the same producer in the same log, this is only what that fault left, and an info. `transactional_id` is what the finding
     is about, and part of its id; `named` is the same id where it was looked up for a producer: it is shown, and the finding keeps the id it
     has without it (the coordinator's log forgets transactional ids after a while).
+    `group` is the consumer group that it is about, part of its id as well.
     `producers`: all that it speaks of, where that is more than one; any of them may be the cause of another finding.
     """
 
@@ -110,6 +111,7 @@ class Explanation:
     producers: tuple[int, ...] = ()
     transactional_id: str | None = None
     named: str | None = None
+    group: str | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
     first_offset: int | None = None

@@ -117,5 +117,14 @@ _SOURCES = (
         addresses=(("", "snapshot_offset"),),
         about="producer_id",
     ),
+    Source(
+        table="group_offsets",
+        first="record_offset",
+        last="record_offset",
+        records="1",
+        timestamp="commit_timestamp_ms",
+        addresses=(("", "record_offset"), ("counted_", "counted_offset"), ("parked_", "parked_offset")),
+        about="producer_id producer_epoch instance_id group topic partition",
+    ),
 )
 SOURCES = {source.table: source for source in _SOURCES}

@@ -18,6 +18,8 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "producer_batch": ("producer_history", "row_kind = 'data'"),
     "sequenced_batch": ("producer_history", "row_kind = 'data' AND label <> 'not_sequenced'"),
     "transactional_batch": ("producer_history", "row_kind = 'data' AND is_transactional"),
+    # The cleaner leaves batches without records, so that a producer's last sequence stays known.
+    "transactional_record": ("producer_history", "row_kind = 'data' AND is_transactional AND coalesce(count, 1) > 0"),
     "unassigned_batch": ("producer_history", "row_kind = 'data' AND is_transactional AND coalesce(registration, 'unknown') = 'unknown'"),
     "marker": ("producer_history", "row_kind = 'marker'"),
     "closing_abort": ("producer_history", "marker_type = 'ABORT' AND label = 'marker'"),
@@ -34,6 +36,9 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "payload_edge": ("producer_edges", "exists(head, r -> r.value_hash IS NOT NULL) OR exists(tail, r -> r.value_hash IS NOT NULL)"),
     "producer_edge": ("producer_edges", "true"),
     "snapshot": ("snapshot_states", "true"),
+    "group_offset": ("group_offsets", "true"),
+    # Whether a group committed in transactions there is not known.
+    "undecoded_offsets": ("replica_logs", "topic = '__consumer_offsets' AND NOT decoded"),
     "replica": ("visibility", "count(1) OVER (PARTITION BY cluster, topic, partition) > 1"),
 }
 # One `bit_or` over all histories, where a set of names would be collected and united row by row.

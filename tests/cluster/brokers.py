@@ -8,6 +8,8 @@ from tests.cluster.shape import Shape
 
 Place = tuple[str, int]
 COORDINATOR = "__transaction_state"
+OFFSETS = "__consumer_offsets"
+INTERNAL = (COORDINATOR, OFFSETS)
 MOVED_MS = 50  # more than a clock drifts while a cluster of ours lives
 
 
@@ -142,7 +144,12 @@ class World:
 
     @property
     def data_logs(self) -> list[Log]:
-        """Without the coordinator's."""
+        """Those of topics that clients write."""
+        return [log for log in self.logs.values() if log.topic not in INTERNAL]
+
+    @property
+    def marked_logs(self) -> list[Log]:
+        """Those that get markers: the same, and the offsets of groups."""
         return [log for log in self.logs.values() if log.topic != COORDINATOR]
 
     @property
@@ -164,6 +171,9 @@ def empty_world(shape: Shape) -> World:
         leaders = _leadership(shape, (topic, partition), length, shape.has("leader_changes"))
         log = Log(topic, partition, leaders, append_time[topic], compacted[topic])
         world.logs[log.place] = log
+    if shape.has("group_offsets"):
+        leaders = _leadership(shape, (OFFSETS, 0), length, shape.has("leader_changes"))
+        world.logs[OFFSETS, 0] = Log(OFFSETS, 0, leaders, compacted=shape.has("cleaned_data"))
     for partition in range(shape.coordinators):
         leaders = _leadership(shape, (COORDINATOR, partition), length, shape.has("failovers"))
         first = 40_000 + partition if shape.has("exhaustion") else 0  # epochs that high have a long story, and it is compacted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cluster import printing
 from tests.cluster import shape as shapes
-from tests.cluster.brokers import COORDINATOR, Log, Place, World
+from tests.cluster.brokers import COORDINATOR, INTERNAL, Log, Place, World
 from tests.cluster.clock import BEGIN_MS
 from tests.cluster.replay import Producer, State, clean, cut_head, replay
 
@@ -103,7 +103,7 @@ def _copy_all(plan: Plan, world: World, moments: dict[Place, int]) -> None:
 
 
 def _moments(world: World, begins: int, rng: random.Random) -> dict[Place, int]:
-    data, coordinators = [log.place for log in world.data_logs], [log.place for log in world.coordinator_logs]
+    data, coordinators = [log.place for log in world.marked_logs], [log.place for log in world.coordinator_logs]
     apart = {shapes.HAND_BEFORE: rng.randrange(1_000, 15_000), shapes.HAND_AFTER: rng.randrange(1_000, 15_000)}.get(world.shape.dump, 0)
     order = [*coordinators, *data] if world.shape.dump == shapes.HAND_BEFORE else [*data, *coordinators]
     if world.shape.dump == shapes.MANIFEST_END:
@@ -165,8 +165,8 @@ def housekeeping(world: World, plan: Plan, place: Place) -> Housekeeping:
     oldest = replay(log, min([plan.begins, *plan.moments(place)]), per_segment=per_segment)
     borders = [base for base in oldest.bases[1:] if base <= oldest.lso]
     dirty = tuple(sorted({rng.choice(borders), rng.choice(borders)})) if cleans and borders else ()
-    retained = log.topic != COORDINATOR and not cleans and world.shape.has("retention") and borders
-    deletes = log.topic != COORDINATOR and world.shape.has("delete_records") and oldest.lso > log.first_offset and rng.random() < 0.5
+    retained = log.topic not in INTERNAL and not cleans and world.shape.has("retention") and borders
+    deletes = log.topic not in INTERNAL and world.shape.has("delete_records") and oldest.lso > log.first_offset and rng.random() < 0.5
     return Housekeeping(
         per_segment,
         dirty,

@@ -11,13 +11,16 @@ from typing import Final
 from tests.cluster import fault_batches as batches
 from tests.cluster import fault_entries as entries
 from tests.cluster import fault_markers as markers
+from tests.cluster import fault_offsets as offsets
 from tests.cluster.planting import Planted
 from tests.cluster.shape import STOPPED, Shape
 from tests.cluster.truth import Scene
 
 
 def suited(shape: Shape, fault: str | None) -> Shape:
-    """The shape, with what a fault cannot be without: a fork needs a plain producer, and replicas in step."""
+    """The shape, with what a fault cannot be without: a fork needs a plain producer, and replicas in step, faults of offsets a group."""
+    if fault in ("unfenced_owner", "applied_abort"):
+        return replace(shape, features=shape.features | {"group_offsets", "aborts"}, ids=max(shape.ids, 3))
     if fault != "fork":
         return shape
     return replace(shape, features=shape.features | {"replicas"}, dump=STOPPED, brokers=max(shape.brokers, 2), plain=max(shape.plain, 1))
@@ -31,5 +34,6 @@ FAULTS: Final[dict[str, Planter]] = {
         *(batches.lost_batch, batches.hole, batches.duplicate, batches.old_duplicate, batches.zombie),
         *(entries.skipped_entry, entries.changed_field, entries.entry_epoch, batches.lost_index_entry, batches.fork),
         *(entries.second_completion, entries.deleted_id, entries.foreign_id, entries.twin),
+        *(offsets.unfenced_owner, offsets.applied_abort),
     )
 }

@@ -2,7 +2,7 @@
 
 import zlib
 
-from tests.cluster.brokers import COORDINATOR
+from tests.cluster.brokers import INTERNAL
 from tests.cluster.replay import Placed, Producer, State
 
 DATA_DIR = "/var/lib/kafka/data"
@@ -17,7 +17,7 @@ def segment_text(state: State, number: int, *, payloads: bool) -> tuple[str, int
     """The text of one segment, and its bytes on disk."""
     base = state.bases[number]
     lines, position = [f"Dumping {DATA_DIR}/{name_of(state)}/{base:020d}.log", f"Log starting offset: {base}"], 0
-    decoded = payloads or state.log.topic == COORDINATOR
+    decoded = payloads or state.log.topic in INTERNAL
     for batch in state.batches:
         if batch.segment == number:
             lines.append(_batch(state, batch, position))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tests.cluster.brokers import Place, Record, Transaction, World, Write, empty_world
 from tests.cluster.clock import BEGIN_MS, Clock, client_clock
 from tests.cluster.coordinator import Coordinated
+from tests.cluster.groups import PLACE, Group
 from tests.cluster.shape import TV2, Shape
 
 DAY_MS = 86_400_000
@@ -84,15 +85,19 @@ class Transactional(Client):
         if shape.has("exhaustion") and not self.is_tv2 and self.rng.random() < 0.7:
             self.coordinator.epoch = LAST_EPOCH - self.rng.randrange(4)
         self.dead = False
+        self.group = Group(world, f"{name}-app", shape.stream("group", name)) if shape.has("group_offsets") else None
 
     def live(self) -> None:
         """All of its life."""
         at = BEGIN_MS + self.rng.randrange(self.world.shape.period_ms)
         at = self.coordinator.empty(at) + 3
+        at = self.group.join(at) if self.group else at
         for _ in range(self.world.shape.transactions):
             if self.dead or at > self.world.end:
                 return
             at = self.transact(at)
+            if self.group and not self.dead:
+                self.group.ended(self.world.transactions[-1])
             at += round(self.world.shape.period_ms * self.rng.uniform(0.3, 0.9))
             if self.world.shape.has("sessions") and self.rng.random() < 0.1 and not self.dead:
                 at = self.restart(at)
@@ -105,7 +110,8 @@ class Transactional(Client):
             self.sequences = Sequences()
         else:
             coordinator.epoch += 1
-        return coordinator.empty(at + 100) + 3
+        at = coordinator.empty(at + 100) + 3
+        return self.group.join(at) if self.group else at
 
     def transact(self, at: int) -> int:
         """One transaction; returns when the client goes on."""
@@ -113,6 +119,7 @@ class Transactional(Client):
         transaction = Transaction(len(world.transactions), self.name, coordinator.producer_id, coordinator.epoch, self.is_tv2, at)
         world.transactions.append(transaction)
         at = self._write_data(at, transaction)
+        at = self._commit_offsets(at, transaction)
         expired = coordinator.expires(transaction.began_at)
         chance = self.rng.random()
         if world.shape.has("timeouts") and coordinator.timeout_ms < 20_000 and chance < 0.15:
@@ -150,6 +157,15 @@ class Transactional(Client):
                 at = max(at, first) + self.rng.choice((1, 2, 5)) + self.rng.randrange(1 + length // (2 * len(chosen)))
                 epoch = transaction.epoch
                 self.produce(at, place, producer_id=transaction.producer_id, epoch=epoch, transaction=transaction)
+        return at + 2
+
+    def _commit_offsets(self, at: int, transaction: Transaction) -> int:
+        """sendOffsetsToTransaction(), once or twice."""
+        if self.group is None:
+            return at
+        at = self.coordinator.ongoing(at, transaction, (PLACE,))
+        for _ in range(self.group.rng.choice((1, 1, 1, 2))):
+            at = self.group.commit(at + self.group.rng.choice((1, 2, 9)), transaction)
         return at + 2
 
     def _time_out(self, at: int, transaction: Transaction) -> int:

@@ -96,7 +96,7 @@ def _undecided(shape: Shape, said: Said, world: World) -> frozenset[str]:
     if shape.dump == "stopped" and not any(shape.has(feature) for feature in HEADLESS):
         return frozenset()
     coordinators = any(world.clock_moved(log) for log in world.coordinator_logs)
-    moved = [f" {log.topic}-{log.partition} " for log in world.data_logs if coordinators or world.clock_moved(log)]
+    moved = [f" {log.topic}-{log.partition} " for log in world.marked_logs if coordinators or world.clock_moved(log)]
     return frozenset(where for _, why, where in said.unknowns if why == "clocks_apart" and any(name in f" {where} " for name in moved))
 
 

@@ -38,6 +38,7 @@ FEATURES: Final[dict[str, float]] = {
     "payloads": 0.7,
     "leaders_only": 0.3,  # of stopped brokers only one copy of each coordinator log was dumped
     "rolling_stop": 0.3,  # a broker that led nothing any more was stopped before the others, and its copies were dumped
+    "group_offsets": 0.3,  # applications commit the offsets of their input in their transactions
     "coordinator_cut": 0.05,  # the text of the coordinator's logs ends between two records, and no other file says so
 }
 

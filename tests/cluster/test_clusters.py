@@ -10,7 +10,7 @@ from tests.cluster.shape import draw
 
 # More of them: python -m tests.cluster --seeds 0:10000. What is beside a planted fault is a healthy cluster, too.
 SEEDS = range(80)
-PLANTED = range(1_000, 1_152)
+PLANTED = range(1_000, 1_168)
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,7 @@ OFFSETS = {
     "producer_edges": ("first_offset", "last_offset"),
     "open_transactions": ("first_offset", "first_offset"),
     "snapshot_states": ("snapshot_offset", "snapshot_offset"),
+    "group_offsets": ("record_offset", "record_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
     "producer_history": {
@@ -57,6 +58,7 @@ DEFAULTS: Mapping[str, Rows] = {
     "producer_edges": {"first_base_sequence": 0},
     "open_transactions": {"ahead_ms": 0},
     "snapshot_states": {"state": "match", "differences": [], "producers": 1},
+    "group_offsets": {"is_transactional": True, "outcome": "applied", "wins": True},
 }
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 CLUSTER: Rows = {

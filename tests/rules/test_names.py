@@ -12,7 +12,7 @@ from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case
 from tests.rules.conftest import Audited
 
-PRODUCERS = ("producer_id", "blocker_producer_id", "earlier", "later", "previous_pid")
+PRODUCERS = ("producer_id", "blocker_producer_id", "earlier", "later", "previous_pid", "counted_producer_id", "parked_producer_id")
 
 
 def known(context: Context, case: Case) -> dict[tuple[str, int], Row]:

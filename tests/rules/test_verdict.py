@@ -220,6 +220,25 @@ def test_partitions_that_transactions_list_and_nobody_dumped() -> None:
     assert found["verdict"] == "pass"
 
 
+OFFSETS = TRANSACTIONAL | {"transactional_record", "undecoded_offsets"}
+
+
+@pytest.mark.parametrize(
+    ("subjects", "said"),
+    [
+        (OFFSETS, "unknown"),
+        (OFFSETS | {"group_offset"}, "pass"),  # a segment of markers alone has no decoded record either
+        (OFFSETS - {"transactional_record"}, "pass"),  # nobody commits in transactions there
+        (TRANSACTIONAL, "not_applicable"),  # another topic
+    ],
+)
+def test_offsets_that_were_printed_without_their_decoder_are_unknown(subjects: frozenset[str], said: str) -> None:
+    found = built(collected(a_log(subjects)))
+    assert {rule(found, code)["verdict"] for code in ("O01", "O02", "O03", "O05", "O06")} == {said}
+    if said == "unknown":
+        assert "again with --offsets-decoder" in str(rule(found, "O03")["bring"])
+
+
 def test_a_rule_that_crashes_is_unknown() -> None:
     found = built(collected(a_log(SEQUENCED)), crashed={"P04": "ValueError: no"})
     assert rule(found, "P04")["verdict"] == "unknown" and rule(found, "P04")["unknown_why"] == "ValueError: no"
