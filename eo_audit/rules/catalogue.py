@@ -69,6 +69,7 @@ _PAGES = (
     "identity.id_multi_pid_live",
     "identity.fencing_storm",
     "identity.id_churn",
+    "compaction.marker_cleaned_early",
 )
 RULES: tuple[Rule, ...] = tuple(of_page(import_module(f"eo_audit.rules.{page}")) for page in _PAGES)
 BY_CODE = {rule.code: rule for rule in RULES}

@@ -233,10 +233,18 @@ def _end(log: "Log", context: "Context") -> str | None:
 def _coordinator(log: "Log", context: "Context") -> str | None:
     if not context.cluster(log.cluster).flag("coordinator_complete"):
         return "no_coordinator"
-    if "clocks_apart" in log.unmatched:
-        return "clocks_apart"
+    return "clocks_apart" if "clocks_apart" in log.unmatched else _untold_fate(log, context)
+
+
+def _untold_fate(log: "Log", context: "Context") -> str | None:
     open_here = {row.text("why_unknown") for (place, _), row in context.fates.items() if place == log.log_id}
     return next((why for why in _WHY_UNTOLD if why in open_here), None)
+
+
+def _fates(log: "Log", context: "Context") -> str | None:
+    """Only of a log that is cleaned, and of brokers that ran when it was dumped, does it matter who will end what is open."""
+    is_cleaned = log.numbers.flag("compacted") and log.numbers.maybe("uncleaned_from") is not None
+    return _untold_fate(log, context) if is_cleaned and log.cluster not in context.stopped else None
 
 
 def _matched(log: "Log", _context: "Context") -> str | None:
@@ -299,6 +307,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "coordinator": _coordinator,
     "assigned": _assigned,
     "matched": _matched,
+    "fates": _fates,
     "index": _index,
     "placed_ids": _placed_ids,
     "dumped": _dumped,

@@ -36,6 +36,7 @@ class Plan:
     stopped: bool = False
     times: bool = False
     forked: dict[tuple[Place, int], Log] = field(default_factory=dict)
+    cleaned_markers: set[int] = field(default_factory=set)  # identities of markers that the cleaner took with their data still there
 
     @property
     def listed_at(self) -> int:
@@ -184,6 +185,7 @@ def state_of(world: World, plan: Plan, copy: Copy, lost_index: frozenset[tuple[P
     state = replay(log, copy.moment, per_segment=kept.per_segment, lost_index=lost)
     for dirty in kept.dirty:
         clean(state, dirty, BEGIN_MS, kept.active)
+    state.batches = [batch for batch in state.batches if id(batch.write) not in plan.cleaned_markers]
     if log.first_offset:
         state.cleaned_to = max(state.cleaned_to or 0, log.first_offset)
     if kept.cut is not None:

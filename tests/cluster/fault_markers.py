@@ -124,3 +124,37 @@ def flipped_marker(scene: Scene, rng: random.Random) -> Planted | None:
     truth = Truth(f"flipped_marker:{other}", must, VISIBLE | {"T10"}, log.place, t.producer_id, t.transactional_id)
     writes = [w for w in log.writes if w.transaction is t]
     return at_writes(scene, truth, writes, decidable, f"{other} where transaction {t.number} was decided {t.decision}")
+
+
+def cleaned_marker(scene: Scene, rng: random.Random) -> Planted | None:
+    """The cleaner took a COMMIT while records of its transaction are left (KAFKA-14055)."""
+    found = []
+    for log in scene.world.data_logs:
+        state = scene.states[log.place]
+        below = [batch for batch in state.batches if state.log_start <= batch.base < (state.cleaned_to or 0)]
+        for at, batch in enumerate(below):
+            mine = [b for b in below if b.write.transaction is not None and b.write.producer_id == batch.write.producer_id]
+            data = [b for b in below[:at] if b.write.transaction is batch.write.transaction and b.write.marker is None and b.records]
+            later = [b for b in mine if b.base > batch.base and b.write.epoch != batch.write.epoch]
+            after = next((b for b in mine if b.base > batch.base), None)
+            # Else the next marker of the epoch closes what this one should have closed, and nothing is to be seen.
+            if (
+                batch.write.marker == "COMMIT"
+                and data
+                and after is not None
+                and after.records
+                and after in later
+                and not after.write.marker
+            ):
+                found.append((log, batch, data))
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, batch, data = chosen
+    t = batch.write.transaction
+    assert t is not None
+    scene.plan.cleaned_markers.add(id(batch.write))
+    may = OPEN | VISIBLE | {"T10", "T02", "T07"}
+    truth = Truth("cleaned_marker", rules("X02"), may, log.place, t.producer_id, t.transactional_id)
+    truth = replace(truth, decidable=scene.plan.checkpoints, why=f"the cleaner took the COMMIT of transaction {t.number}")
+    return Planted(truth)

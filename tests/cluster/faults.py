@@ -17,7 +17,9 @@ from tests.cluster.truth import Scene
 
 
 def suited(shape: Shape, fault: str | None) -> Shape:
-    """The shape, with what a fault cannot be without: a fork needs a plain producer, and replicas in step."""
+    """The shape, with what a fault cannot be without: a fork needs a plain producer, and replicas in step; a cleaner's fault, a cleaner."""
+    if fault == "cleaned_marker":
+        return replace(shape, features=shape.features | {"cleaned_data"}, dump=STOPPED)
     if fault != "fork":
         return shape
     return replace(shape, features=shape.features | {"replicas"}, dump=STOPPED, brokers=max(shape.brokers, 2), plain=max(shape.plain, 1))
@@ -28,6 +30,7 @@ FAULTS: Final[dict[str, Planter]] = {
     planter.__name__: planter
     for planter in (
         *(markers.late_write, markers.late_write_merged, markers.unregistered, markers.lost_marker, markers.flipped_marker),
+        markers.cleaned_marker,
         *(batches.lost_batch, batches.hole, batches.duplicate, batches.old_duplicate, batches.zombie),
         *(entries.skipped_entry, entries.changed_field, entries.entry_epoch, batches.lost_index_entry, batches.fork),
         *(entries.second_completion, entries.deleted_id, entries.foreign_id, entries.twin),
