@@ -121,7 +121,8 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
 
 def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     read = warehouse.read
-    status = section_status(read("dump_sections"), read("dump_files"), read("batches"), dump_sightings=read("dump_sightings"))
+    beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files")}
+    status = section_status(read("dump_sections"), read("dump_files"), read("batches"), **beside)
     # Each is written and read back before the next is planned: a plan over plans would be analysed again by every step that reads it, and
     # planning takes 42 % of the CPU time of a small rebuild.
     sections = warehouse.overwrite("section_status", status)

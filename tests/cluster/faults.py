@@ -32,7 +32,14 @@ FAULTS: Final[dict[str, Planter]] = {
         *(markers.late_write, markers.late_write_merged, markers.unregistered, markers.lost_marker, markers.flipped_marker),
         markers.cleaned_marker,
         *(batches.lost_batch, batches.hole, batches.duplicate, batches.old_duplicate, batches.zombie),
-        *(entries.skipped_entry, entries.changed_field, entries.entry_epoch, batches.lost_index_entry, batches.fork),
-        *(entries.second_completion, entries.deleted_id, entries.foreign_id, entries.twin),
+        *(
+            entries.skipped_entry,
+            entries.changed_field,
+            entries.entry_epoch,
+            batches.lost_index_entry,
+            batches.fork,
+            batches.wrong_stable_offset,
+        ),
+        *(entries.second_completion, entries.deleted_id, entries.foreign_id, entries.twin, entries.foreign_batch),
     )
 }

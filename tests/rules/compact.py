@@ -39,6 +39,7 @@ OFFSETS = {
     "producer_edges": ("first_offset", "last_offset"),
     "open_transactions": ("first_offset", "first_offset"),
     "snapshot_states": ("snapshot_offset", "snapshot_offset"),
+    "section_status": ("segment_base_offset", "last_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
     "producer_history": {
@@ -57,6 +58,7 @@ DEFAULTS: Mapping[str, Rows] = {
     "producer_edges": {"first_base_sequence": 0},
     "open_transactions": {"ahead_ms": 0},
     "snapshot_states": {"state": "match", "differences": [], "producers": 1},
+    "section_status": {"is_read": True, "supported": True, "end_reason": "eof", "path": "broker-1/orders-0/some.txt"},
 }
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 CLUSTER: Rows = {
@@ -127,7 +129,9 @@ class Tables:
         self._add("section_status", {**where, "section_id": section, "path": path, "kind": "log", "supported": True, "end_reason": "eof"})
         ends: Rows = {"log_start": 0, "hw": leo, "hw_source": "checkpoint", "leo": leo, "lso": leo, "lso_if_hw_is_leo": leo}
         numbers = {**ends, "index_state": "dumped", "coverage": "full", "tail_intact": True, **own}
-        self._add("visibility", {**where, **numbers, "blocker_section_id": section, "blocker_length": LINE})
+        self._add(
+            "visibility", {"is_internal": topic.startswith("__"), **where, **numbers, "blocker_section_id": section, "blocker_length": LINE}
+        )
         if "dumped_at_ms" in own:
             self._add("replica_logs", {**where, "dumped_at_ms": own["dumped_at_ms"]})
 
