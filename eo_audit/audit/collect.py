@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 HISTORIES = (
     *("producer_history", "transaction_spans", "coordinator_history", "transaction_instances", "instance_partitions"),
-    *("visibility", "coverage", "aborted_index", "producer_edges", "snapshot_states", "section_status", "clusters"),
+    *("visibility", "coverage", "aborted_index", "producer_edges", "snapshot_states", "section_status", "clusters", "marker_keys"),
 )
 # The other states of `coverage` are breaks: behind them a rule may have missed something.
 COVERED = frozenset({"covered", "compacted"})

@@ -74,6 +74,7 @@ _PAGES = (
     "identity.id_multi_pid_live",
     "identity.fencing_storm",
     "identity.id_churn",
+    "compaction.int_key_marker_hazard",
     "compaction.marker_cleaned_early",
 )
 RULES: tuple[Rule, ...] = tuple(of_page(import_module(f"eo_audit.rules.{page}")) for page in _PAGES)

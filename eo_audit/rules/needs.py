@@ -271,6 +271,12 @@ def _cleaner(log: "Log", context: "Context") -> str | None:
     return None if len(replicas) == 1 or told else "cleaner_unknown"
 
 
+def _marker_keys(log: "Log", context: "Context") -> str | None:
+    """Only brokers with the fault, and where somebody cleans, have to be asked for keys."""
+    harmless = not log.numbers.flag("compacted") or context.keeps_markers(log.cluster)
+    return None if harmless or log.numbers.flag("is_internal") else _payload(log, context)
+
+
 def _checksums(log: "Log", _context: "Context") -> str | None:
     return "no_checksums" if _has(log, "no_checksums") else None
 
@@ -313,6 +319,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "dumped": _dumped,
     "cleaner": _cleaner,
     "payload": _payload,
+    "marker_keys": _marker_keys,
     "checksums": _checksums,
 }
 NEEDS = frozenset(_NEEDS)

@@ -40,6 +40,7 @@ OFFSETS = {
     "open_transactions": ("first_offset", "first_offset"),
     "snapshot_states": ("snapshot_offset", "snapshot_offset"),
     "section_status": ("segment_base_offset", "last_offset"),
+    "marker_keys": ("first_offset", "last_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
     "producer_history": {
@@ -59,6 +60,7 @@ DEFAULTS: Mapping[str, Rows] = {
     "open_transactions": {"ahead_ms": 0},
     "snapshot_states": {"state": "match", "differences": [], "producers": 1},
     "section_status": {"is_read": True, "supported": True, "end_reason": "eof", "path": "broker-1/orders-0/some.txt"},
+    "marker_keys": {},
 }
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 CLUSTER: Rows = {

@@ -1,8 +1,7 @@
 """C15 tlog-shape: a batch in the coordinator log that no coordinator writes.
 
 Proves: A client wrote to __transaction_state: a batch there has a producer id, is transactional, or is a marker. By itself it does not
-prove
-that delivery was wrong.
+prove that delivery was wrong.
 
 Bad history: A batch of producer 4 with sequence 0 between entries of the coordinator.
 
