@@ -30,6 +30,7 @@ _PAGES = (
     "transactions.coord_epoch_regression",
     "transactions.dup_marker",
     "transactions.marker_epoch_invalid",
+    "transactions.split_or_early_end",
     "transactions.open_at_dump_end",
     "transactions.manual_abort",
     "transactions.merged_txn",

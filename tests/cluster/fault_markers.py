@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 from tests.cluster.brokers import Record, Write
-from tests.cluster.planting import OPEN, VISIBLE, Planted, at_writes, insert, leader, move, pick, rules, stamped, with_data
+from tests.cluster.planting import OPEN, VISIBLE, Planted, at_writes, index_of, insert, leader, move, pick, rules, stamped, with_data
 from tests.cluster.truth import Scene, Truth
 
 FEW = 4  # transactions of which too little remains when a marker is lost
@@ -158,3 +158,24 @@ def cleaned_marker(scene: Scene, rng: random.Random) -> Planted | None:
     truth = Truth("cleaned_marker", rules("X02"), may, log.place, t.producer_id, t.transactional_id)
     truth = replace(truth, decidable=scene.plan.checkpoints, why=f"the cleaner took the COMMIT of transaction {t.number}")
     return Planted(truth)
+
+
+def repeated_marker(scene: Scene, rng: random.Random) -> Planted | None:
+    """A marker whose request was delayed arrives a second time, in the middle of the producer's next transaction (KAFKA-19446)."""
+    found = []
+    for log, t in with_data(scene):
+        later = scene.listing(log.place, t.producer_id)
+        nexts = later[later.index(t) + 1 :][:1]
+        data = scene.data(log, nexts[0]) if nexts else []
+        if data and t.is_tv2 and nexts[0].epoch == t.marker_epoch and all(scene.is_seen(log.place, w) for w in data):
+            found.append((log, t, data[0]))
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, t, before = chosen
+    marker = scene.markers(log, t)[0]
+    copy = replace(marker, at=before.at, broker_ms=before.broker_ms, leader_epoch=before.leader_epoch)
+    log.writes.insert(index_of(log, before) + 1, copy)
+    may = OPEN | VISIBLE | {"T02", "T05", "T07", "T10", "T04"}
+    truth = Truth("repeated_marker", rules("T11"), may, log.place, t.producer_id, t.transactional_id)
+    return at_writes(scene, truth, [copy], True, f"the {t.decision} of transaction {t.number} came again")

@@ -30,7 +30,7 @@ FAULTS: Final[dict[str, Planter]] = {
     planter.__name__: planter
     for planter in (
         *(markers.late_write, markers.late_write_merged, markers.unregistered, markers.lost_marker, markers.flipped_marker),
-        markers.cleaned_marker,
+        *(markers.cleaned_marker, markers.repeated_marker),
         *(batches.lost_batch, batches.hole, batches.duplicate, batches.old_duplicate, batches.zombie),
         *(
             entries.skipped_entry,
