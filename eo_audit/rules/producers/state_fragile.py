@@ -23,15 +23,13 @@ if TYPE_CHECKING:
     from eo_audit.rules.context import Context
 
 _COLUMNS = ("base_offset", "row_kind", "idle_ms", "limit_ms")
-# `producer.id.expiration.ms` came with 3.4; before, producer ids lived as long as transactional ids.
-_LIMIT = "IF(kafka_version RLIKE '^([0-2][.]|3[.][0-3]([.]|$))', transactional_id_expiration_ms, producer_id_expiration_ms)"
 
 
 def forgettable(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     """Batches and markers whose time lies too far from that of the producer's row before, in the form of a hit."""
     from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
 
-    limits = histories["clusters"].selectExpr("cluster", f"{_LIMIT} AS limit_ms")
+    limits = histories["clusters"].selectExpr("cluster", "producer_id_expiration_ms AS limit_ms")
     logs = histories["visibility"].where("NOT is_internal").select("replica_log_id", "cluster").join(limits.hint("broadcast"), "cluster")
     # A marker has its leader's time: what it ends, or begins behind it, is that much older than the broker's clock. Without one both times
     # are the client's. Another epoch begins anew, whatever the broker remembers.

@@ -5,8 +5,8 @@ before its own coordinator decided, and what the next transaction wrote afterwar
 
 Bad history: Data, COMMIT of epoch 4, data of the next transaction, the same COMMIT of epoch 4 once more, data, ABORT.
 
-Legal look-alike: A marker that was sent twice in a row (T09); an operator's ABORT (T13); under TV0/1 a transaction of which the coordinator's
-log has nothing, whose own marker looks the same: there it is only likely. Times decide nothing here: clocks differ.
+Legal look-alike: A marker that was sent twice in a row (T09); an operator's ABORT (T13); under TV0/1 a transaction of which the
+coordinator's log has nothing, whose own marker looks the same: there it is only likely. Times decide nothing here: clocks differ.
 """
 
 from typing import TYPE_CHECKING
@@ -25,18 +25,18 @@ RULE = Rule(
     reads=("producer_history",),
     subject="marker",
     needs=("order", "past", "matched"),
-    # A repeat that ends nothing is T09's. Under transaction.version 2 no two transactions of a producer have markers of one epoch (KIP-890).
+    # A repeat that ends nothing is T09's. Under transaction.version 2 no two transactions of a producer have markers of one epoch.
     where="row_kind = 'marker' AND marker_role = 'duplicate' AND in_open_transaction AND predecessor = 'observed'",
     weight="IF(instance_source = 'epoch', 1, 0)",
     columns="base_offset marker_type marker_coordinator_epoch instance_source instance_decision previous_epoch producer_epoch span_id",
     asks=ASKS,
     cause=(
-        "a delayed marker of the transaction before (its request was sent again, and the first copy arrived late: KAFKA-17754, KAFKA-19446); "
-        "brokers before 4.2 accept it"
+        "a delayed marker of the transaction before (its request was sent again, and the first copy arrived late: KAFKA-17754, "
+        "KAFKA-19446); brokers before 4.2 accept it"
     ),
     remedy=(
-        "Nothing to abort: what it ended is decided for every reader. Compare with what the coordinator decided on this transaction elsewhere "
-        "(T05, T06, T15), and correct downstream by offset. transaction.version=2 on Kafka 4.2 or later refuses such markers."
+        "Nothing to abort: what it ended is decided for every reader. Compare with what the coordinator decided on this transaction "
+        "elsewhere (T05, T06, T15), and correct downstream by offset. transaction.version=2 on Kafka 4.2 or later refuses such markers."
     ),
 )
 
@@ -44,7 +44,9 @@ RULE = Rule(
 def explain(case: Case, context: "Context") -> Explanation:
     """Certain by the epoch under TV2; else only the count of the decisions speaks."""
     row = case.row
-    proved = row.text("instance_source") == "epoch"
+    last = context.last_of_producer.get((case.log.cluster, row.number("producer_id"))) if case.log else None
+    # A client that went back to TV1 keeps its epoch from transaction to transaction (KIP-890: the version is told per transaction).
+    proved = row.text("instance_source") == "epoch" and (last is None or last.text("protocol") == "tv2")
     of_them = "" if case.hits == 1 else f" ({count(case.hits, 'such marker')})"
     message = (
         f"The {row.word('marker_type')} of {who(case, context)} at offset {row.maybe('base_offset')} repeats one that stands in this log "
