@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
+from eo_audit.rules.writers import ASKS, id_of, named
 from eo_audit.words import count
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ RULE = Rule(
     find=foreign,
     by="",
     found=f"producer_id producer_epoch {' '.join(_COLUMNS)}",
+    asks=ASKS,
     # What the coordinator made of it the other C rules tell.
     proves_delivery_wrong=False,
     cause="a client, a mirror or a restore tool wrote to __transaction_state",
@@ -55,17 +57,18 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """How many, and what the first of them is."""
     row = case.row
     kind = row.word("row_kind")
     what = {
-        "marker": f"a marker ({row.word('marker_type')}) of producer {row.maybe('producer_id')}",
-        "data": f"a{' transactional' if row.flag('is_transactional') else ''} batch of producer {row.maybe('producer_id')}",
+        "marker": f"a marker ({row.word('marker_type')}) of {named(case, context)}",
+        "data": f"a{' transactional' if row.flag('is_transactional') else ''} batch of {named(case, context)}",
         "control": "a control batch",
     }.get(kind, "a transactional batch")
     message = (
         f"__transaction_state-{row.maybe('partition')} holds {count(case.hits, 'batch', 'batches')} that no coordinator writes; the first, "
         f"at offset {row.maybe('base_offset')}, is {what}"
     )
-    return Explanation(message, details={"batches": case.hits, "kind": kind}, producer_id=row.maybe("producer_id"))
+    details = {"batches": case.hits, "kind": kind}
+    return Explanation(message, named=id_of(case, context), details=details, producer_id=row.maybe("producer_id"))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sidecars.words import rebuild_index
 from eo_audit.rules.sources import SOURCES
+from eo_audit.rules.writers import ASKS, id_of, named
 from eo_audit.words import shown
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ RULE = Rule(
     subject="index_entry snapshot",
     find=corrupt,
     found=f"producer_id {' '.join(_OF_ENTRY)} {' '.join(_OF_FILE)}",
+    asks=ASKS,
     # What brokers made of it S01, S02 and L02 tell.
     proves_delivery_wrong=False,
     cause="a disk fault, a crash before the file was flushed (KAFKA-9892 up to 2.7), or a file that was copied while it was written",
@@ -60,7 +62,7 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+def explain(case: Case, context: "Context") -> Explanation:
     """The first damage of one kind of file."""
     row = case.row
     fault = row.text("fault")
@@ -78,7 +80,12 @@ def explain(case: Case, _context: "Context") -> Explanation:
     else:
         fault = row.word("entry_fault")
         message = (
-            f"An entry of the aborted index (producer {row.maybe('producer_id')}, offsets {row.maybe('entry_first_offset')} to "
-            f"{row.maybe('marker_offset')}) {_SAID[fault]}{'' if case.hits == 1 else f', the first of {case.hits}'}"
+            f"The aborted index has an entry of {named(case, context)}, offsets {row.maybe('entry_first_offset')} to "
+            f"{row.maybe('marker_offset')}, that {_SAID[fault]}{'' if case.hits == 1 else f' (the first of {case.hits})'}"
         )
-    return Explanation(message, remedy=rebuild_index(case.log), details={"fault": fault, "places": case.hits})
+    return Explanation(
+        message,
+        named=id_of(case, context) if row.text("fault") is None else None,
+        remedy=rebuild_index(case.log),
+        details={"fault": fault, "places": case.hits},
+    )
