@@ -310,6 +310,7 @@ def _interrupt(*_: object) -> None:
 
 
 def _interrupt_again(*_: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a third one would say it twice
     shows_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # progress hides it
     # Not through `sys.stderr`, which may be at work. What a kill leaves is taken back by the next run, and so is this.
     os.write(2, f"{shows_cursor}eo-audit: interrupted again, stopped at once; the next run takes back what is half done\n".encode())

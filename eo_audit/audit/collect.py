@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 HISTORIES = (
     *("producer_history", "transaction_spans", "coordinator_history", "transaction_instances", "instance_partitions"),
     *("visibility", "coverage", "aborted_index", "producer_edges", "snapshot_states", "group_offsets", "replica_logs"),
+    *("section_status", "clusters", "marker_keys"),
 )
 # The other states of `coverage` are breaks: behind them a rule may have missed something.
 COVERED = frozenset({"covered", "compacted"})
@@ -214,7 +215,9 @@ class _Asked:
     def open_spans(self) -> dict[tuple[int, int], Row]:
         """Those cases that are rows of transaction_spans; whoever else asks for open spans reads them only."""
         spans = [case for case in self.cases["open_spans"] if self.rules[case.rule].reads[0] == "transaction_spans"]
-        return {(case.log.log_id, case.row.number("producer_id")): case.row for case in spans if case.log}
+        # A rule may be about spans that a marker closed, too: it reads how they ended then.
+        still = [case for case in spans if case.row.lenient.text("outcome") in (None, "open")]
+        return {(case.log.log_id, case.row.number("producer_id")): case.row for case in still if case.log}
 
 
 def _asked(found: Sequence[Case], rules: Mapping[str, Rule]) -> _Asked:

@@ -1,4 +1,4 @@
-"""Aborted transactions replayed from the log beside the entries of the `.txnindex` files: what S02 and S03 judge.
+"""Aborted transactions replayed from the log beside the entries of the `.txnindex` files: what S02 to S05 judge.
 
 An ABORT marker that closes data has an entry (producer id, first offset, marker offset) in the index of its segment, and every entry has
 such a marker (`ProducerStateManager`, `TransactionIndex`). Where that cannot be said, the row is `not_judged`, with the reason:

@@ -1,4 +1,4 @@
--- One row per aborted transaction of a log and per entry of its `.txnindex` files, joined where they are the same: what S02 and S03 judge.
+-- One row per aborted transaction of a log and per entry of its `.txnindex` files, joined where they are the same: what S02 to S05 judge.
 --
 -- rows                    producer_history up to span_id; only markers that close nothing are read
 -- spans                   transaction_spans
@@ -14,7 +14,8 @@ entries AS (
             PARTITION BY replica_log_id
             ORDER BY segment_base_offset, entry_index
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS highest
+        ) AS highest,
+        lag(last_offset) OVER (PARTITION BY section_id ORDER BY entry_index) AS last_offset_before
     FROM {aborted_transactions}
     LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE kind = 'txnindex' AND is_read) USING (section_id)
 ),
@@ -24,6 +25,13 @@ entry_columns AS (
         first_offset AS entry_first_offset,
         last_stable_offset AS entry_last_stable_offset,
         struct(section_id, byte_offset, length) AS entry_at,
+        -- `TransactionIndex.append` and `sanityCheck` refuse them.
+        CASE
+            WHEN version <> 0 THEN 'version'
+            WHEN first_offset > last_offset THEN 'first_after_last'
+            WHEN last_offset < segment_base_offset THEN 'below_base'
+            WHEN last_offset <= last_offset_before THEN 'order'
+        END AS entry_fault,
         -- The look-up ends there: entries behind it are in the file, and yet not found (`model.visibility.look_up_ends_before`).
         IF(highest.last_stable_offset > first_offset, highest.last_offset, NULL) AS ends_at_offset,
         IF(highest.last_stable_offset > first_offset, highest.last_stable_offset, NULL) AS ends_at_stable_offset
@@ -33,17 +41,30 @@ newest_entries AS (
     SELECT replica_log_id, max(last_offset) AS newest_entry FROM entries GROUP BY replica_log_id
 ),
 
+-- At its marker: the first offset of what ends later, or never. What begins behind the marker begins above it, and does not count.
+ended AS (
+    SELECT
+        *,
+        min(first_offset) OVER (
+            PARTITION BY replica_log_id
+            ORDER BY coalesce(marker_offset, 9223372036854775807L) DESC
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS open_beside
+    FROM {spans}
+),
 -- Markers that closed data, and so must have an entry if they are ABORTs; and those that closed nothing.
 markers AS (
     SELECT
         replica_log_id, producer_id, marker_offset, marker_type, judged,
         first_offset AS span_first_offset, last_offset AS span_last_offset, records,
+        -- `ProducerStateManager.lastStableOffset` of the transaction that completes.
+        coalesce(least(open_beside, marker_offset + 1), marker_offset + 1) AS stable_offset,
         struct(marker_section_id AS section_id, marker_byte_offset AS byte_offset, marker_length AS length) AS marker_at
-    FROM {spans}
+    FROM ended
     WHERE marker_offset IS NOT NULL
     UNION ALL
     SELECT
-        replica_log_id, producer_id, base_offset, marker_type, judged, NULL, NULL, NULL, struct(section_id, byte_offset, length)
+        replica_log_id, producer_id, base_offset, marker_type, judged, NULL, NULL, NULL, NULL, struct(section_id, byte_offset, length)
     FROM {rows}
     WHERE row_kind = 'marker' AND span_id IS NULL
 ),
@@ -58,7 +79,7 @@ told AS (
 known AS (
     SELECT /*+ BROADCAST(log), BROADCAST(ends) */
         told.*,
-        log.leo, log.unjudged_from, log.first_offset, log.holes,
+        log.leo, log.unjudged_from, log.first_offset, log.holes, log.uncleaned_from,
         coalesce(log.log_start, log.first_offset) AS log_start,
         exists(
             log.segments,
@@ -100,13 +121,25 @@ judged AS (
             WHEN marker_at IS NULL THEN 'extra'
             WHEN marker_type = 'COMMIT' THEN 'marker_is_commit'
             ELSE 'wrong_first'
-        END AS state
+        END AS state,
+        -- Where a transaction may have been open that the dumps no longer show, its first offset is not known: below what was dumped, where
+        -- the cleaner was or may have been, and behind a hole.
+        CASE
+            WHEN marker_type = 'ABORT' AND judged AND span_first_offset = entry_first_offset
+                AND least(entry_last_stable_offset, stable_offset) >= greatest(first_offset, log_start, cleaned_below)
+                AND uncleaned_from IS NOT NULL
+                AND NOT coalesce(marker_offset >= unjudged_from, false)
+                AND NOT exists(
+                    holes, h -> h.first_offset <= marker_offset AND h.last_offset >= least(entry_last_stable_offset, stable_offset)
+                )
+                THEN stable_offset
+        END AS expected_stable_offset
     FROM reasoned
 )
 
 SELECT
     replica_log_id, producer_id, marker_offset, span_first_offset, span_last_offset, records,
-    entry_first_offset, entry_last_stable_offset, ends_at_offset, ends_at_stable_offset,
+    entry_first_offset, entry_last_stable_offset, expected_stable_offset, entry_fault, ends_at_offset, ends_at_stable_offset,
     state,
     IF(state = 'not_judged', why_not, NULL) AS reason,
     coalesce(marker_at, entry_at).section_id AS section_id,

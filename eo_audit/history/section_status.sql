@@ -9,6 +9,7 @@
 -- dump_sections, dump_files   the tables
 -- dump_sightings              the table; a file is of the newest dump in which its text was met
 -- batches                     the table, for the offsets and clocks of each log section
+-- tool_messages, listed_files the tables, for what is wrong with a file as a whole
 WITH
 
 -- What was dumped in one go. A folder that is filled anew each night is told by its manifest. Where nothing says when, only folders tell
@@ -126,6 +127,42 @@ judged AS (
             NULL
         ) AS better
     FROM beside_rivals
+),
+
+-- What the tool said of a file as a whole, the first of it. `TransactionIndex.iterator` gives up at an entry of another version.
+said AS (
+    SELECT
+        coalesce(applies_to_section, section_id) AS of_section,
+        min_by(struct(text_kind, section_id, byte_offset, length), struct(section_id, byte_offset)) AS message
+    FROM {tool_messages}
+    WHERE text_kind IN ('snapshot_corrupt', 'invalid_bytes')
+        OR (text_kind = 'exception' AND contains(text, 'aborted transaction version'))
+    GROUP BY coalesce(applies_to_section, section_id)
+),
+-- Of all that a broker writes into an aborted index, each entry has 34 bytes (`AbortedTxn.TotalSize`); the tool passes over a rest.
+odd_sizes AS (
+    SELECT
+        replica_log_id, CAST(regexp_extract(file_name, '(\\d+)[.]txnindex', 1) AS LONG) AS base,
+        max(struct(section_id, byte_offset, length)) AS line
+    FROM {listed_files}
+    WHERE file_bytes % 34 <> 0 AND replica_log_id IS NOT NULL AND file_name RLIKE '^\\d+[.]txnindex$' AND NOT folder RLIKE '-(delete|future|stray)$'
+    GROUP BY replica_log_id, CAST(regexp_extract(file_name, '(\\d+)[.]txnindex', 1) AS LONG)
+),
+with_faults AS (
+    SELECT /*+ BROADCAST(said), BROADCAST(odd) */
+        judged.*,
+        CASE
+            WHEN said.message.text_kind = 'snapshot_corrupt' AND kind = 'snapshot' THEN 'snapshot_corrupt'
+            WHEN said.message.text_kind = 'exception' AND kind = 'txnindex' THEN 'index_version'
+            WHEN said.message.text_kind = 'invalid_bytes' AND kind = 'log' THEN 'invalid_bytes'
+            WHEN odd.line IS NOT NULL AND kind = 'txnindex' THEN 'index_size'
+        END AS fault,
+        said.message AS message,
+        odd.line AS line,
+        supported AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_read
+    FROM judged
+    LEFT JOIN said ON said.of_section = judged.section_id
+    LEFT JOIN odd_sizes odd ON odd.replica_log_id = judged.replica_log_id AND odd.base = judged.segment_base_offset
 )
 
 SELECT
@@ -143,11 +180,24 @@ SELECT
         WHEN better.rank.dumped_at_ms > candidate.rank.dumped_at_ms THEN 'newer_dump'
         ELSE 'longer_dump'
     END AS supersession_reason,
-    supported AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_read,
+    is_read,
     first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, incomplete_from,
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
     coalesce(cleaned, false) AS shows_cleaning,
     coalesce(lacks_checksums, false) AS lacks_checksums,
     end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AS tail_intact,
+    invalid_tail_bytes,
+    IF(
+        is_read AND kind = 'log',
+        min(segment_base_offset) OVER (
+            PARTITION BY replica_log_id, kind, is_read
+            ORDER BY segment_base_offset RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+        ),
+        NULL
+    ) AS next_segment_base,
+    fault,
+    IF(fault = 'index_size', line.section_id, IF(fault IS NULL, NULL, message.section_id)) AS fault_section_id,
+    IF(fault = 'index_size', line.byte_offset, IF(fault IS NULL, NULL, message.byte_offset)) AS fault_byte_offset,
+    IF(fault = 'index_size', line.length, IF(fault IS NULL, NULL, message.length)) AS fault_length,
     dumped_at_ms, dump_set
-FROM judged
+FROM with_faults

@@ -9,7 +9,13 @@ UNSUPPORTED_DIALECT = "0.11-2.1"
 
 
 def section_status(
-    dump_sections: DataFrame, dump_files: DataFrame, batches: DataFrame, *, dump_sightings: DataFrame | None = None
+    dump_sections: DataFrame,
+    dump_files: DataFrame,
+    batches: DataFrame,
+    *,
+    dump_sightings: DataFrame | None = None,
+    tool_messages: DataFrame | None = None,
+    listed_files: DataFrame | None = None,
 ) -> DataFrame:
     """One row per dump section: is it read, and if not, which section is read instead of it.
 
@@ -18,13 +24,16 @@ def section_status(
         dump_files: the table, for paths, digests and dump times.
         batches: the table, for the offsets and clocks of each log section.
         dump_sightings: the table; a file is of the newest dump in which its text was met. Without it, each was met once.
+        tool_messages, listed_files: the tables, for what is wrong with a file as a whole. Without them, nothing is.
     """
-    met = no_rows(dump_sections.sparkSession, "dump_sightings") if dump_sightings is None else dump_sightings
+    session = dump_sections.sparkSession
     return run(
         "section_status",
         dump_sections=dump_sections,
         dump_files=dump_files,
-        dump_sightings=met,
+        dump_sightings=no_rows(session, "dump_sightings") if dump_sightings is None else dump_sightings,
+        tool_messages=no_rows(session, "tool_messages") if tool_messages is None else tool_messages,
+        listed_files=no_rows(session, "listed_files") if listed_files is None else listed_files,
         batches=batches,
         unsupported_dialect=UNSUPPORTED_DIALECT,
     )

@@ -35,7 +35,10 @@ spans AS (
         bool_and(judged) AS judged,
         -- Behind a hole the first batches, or a marker between, may be unseen.
         bool_and(predecessor IN ('observed', 'not_observed')) AS complete_past,
-        max(IF(predecessor = 'hole' AND base_offset > span_id, base_offset, NULL)) AS hole_at
+        max(IF(predecessor = 'hole' AND base_offset > span_id, base_offset, NULL)) AS hole_at,
+        -- What the cleaner has emptied is of no transaction that anybody reads.
+        min(IF(is_data AND count > 0, struct(base_offset, producer_epoch), NULL)) AS with_records,
+        max(IF(is_data AND count > 0, struct(producer_epoch, -base_offset AS from_offset), NULL)) AS newest_epoch
     FROM placed
     GROUP BY replica_log_id, producer_id, span_id
 )
@@ -55,6 +58,8 @@ SELECT
     marker.marker_coordinator_epoch AS marker_coordinator_epoch,
     marker.max_timestamp_ms AS marker_timestamp_ms,
     outcome, judged, complete_past, hole_at,
+    with_records.base_offset AS records_from,
+    IF(newest_epoch.producer_epoch > with_records.producer_epoch, -newest_epoch.from_offset, NULL) AS epoch_changes_at,
     data.section_id AS data_section_id, data.byte_offset AS data_byte_offset, data.length AS data_length,
     marker.section_id AS marker_section_id, marker.byte_offset AS marker_byte_offset, marker.length AS marker_length
 FROM spans

@@ -12,6 +12,7 @@ from eo_audit.store.tables import Warehouse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -19,6 +20,9 @@ class _Finished(Warehouse):
     """Tables that are not written again: what a history is made from is what the finished rebuild left."""
 
     def overwrite(self, name: str, rows: "DataFrame") -> "DataFrame":
+        return self.read(name)
+
+    def overwrite_arrow(self, name: str, rows: "pa.Table") -> "DataFrame":
         return self.read(name)
 
     def materialise(self, rows: "DataFrame") -> "DataFrame":

@@ -36,6 +36,7 @@ from eo_audit.history.snapshot_states import snapshot_states
 from eo_audit.history.spans import transaction_spans
 from eo_audit.history.visibility import mark_visibility, visibility
 from eo_audit.history.visible_ranges import visible_ranges
+from eo_audit.rebuild.marker_keys import write_marker_keys
 from eo_audit.store.schemas import schema
 from eo_audit.store.tables import Warehouse
 from eo_audit.store.tasks import Progress, silent
@@ -104,11 +105,12 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         producers = _producers(warehouse, frame, chunked=not small and warehouse.text_bytes() > CHUNKED_ABOVE_BYTES)
         told()
         coordinator, instances = deciding.result()
+        pending = [beside.submit(write_marker_keys, warehouse)]
         judged = _judged(warehouse, frame, producers, coordinator, instances)
         # The widest plan of all (112,000 characters at 1 GB): three tables are made from its rows, and none should plan it again.
         assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
         told()
-        pending = [beside.submit(_instance_partitions, warehouse, frame, instances, assigned, judged, producers.coverage)]
+        pending.append(beside.submit(_instance_partitions, warehouse, frame, instances, assigned, judged, producers.coverage))
         # Before the rows are marked: who may read a batch depends on the LSO of its log.
         seen = _visibility(warehouse, frame, producers, assigned, instances)
         pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
@@ -126,7 +128,8 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
 
 def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     read = warehouse.read
-    status = section_status(read("dump_sections"), read("dump_files"), read("batches"), dump_sightings=read("dump_sightings"))
+    beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files")}
+    status = section_status(read("dump_sections"), read("dump_files"), read("batches"), **beside)
     # Each is written and read back before the next is planned: a plan over plans would be analysed again by every step that reads it, and
     # planning takes 42 % of the CPU time of a small rebuild.
     sections = warehouse.overwrite("section_status", status)

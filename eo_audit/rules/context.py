@@ -175,6 +175,15 @@ class Context:
         parts = (self.cluster(cluster).text("kafka_version") or "").split(".")[:2]
         return tuple(int(part) for part in parts) if len(parts) == 2 and all(part.isdigit() for part in parts) else None
 
+    def keeps_markers(self, cluster: str) -> bool | None:
+        """The brokers' cleaner never looks for markers among the keys of records (KAFKA-14055: 3.3.0, 3.2.1, 3.1.2, 3.0.2); None where the
+        manifest does not say their version."""
+        version, parts = self.version(cluster), (self.cluster(cluster).text("kafka_version") or "").split(".")
+        if version is None:
+            return None
+        patch = int(parts[2]) if len(parts) > 2 and parts[2].isdigit() else 0
+        return version >= (3, 3) or (version[0] == 3 and patch >= (2, 2, 1)[version[1]])
+
     def decision(self, instance_id: str) -> str | None:
         """COMMIT or ABORT, as the coordinator decided it."""
         instance = self.instances.get(instance_id)

@@ -237,10 +237,18 @@ def _end(log: "Log", context: "Context") -> str | None:
 def _coordinator(log: "Log", context: "Context") -> str | None:
     if not context.cluster(log.cluster).flag("coordinator_complete"):
         return "no_coordinator"
-    if "clocks_apart" in log.unmatched:
-        return "clocks_apart"
+    return "clocks_apart" if "clocks_apart" in log.unmatched else _untold_fate(log, context)
+
+
+def _untold_fate(log: "Log", context: "Context") -> str | None:
     open_here = {row.text("why_unknown") for (place, _), row in context.fates.items() if place == log.log_id}
     return next((why for why in _WHY_UNTOLD if why in open_here), None)
+
+
+def _fates(log: "Log", context: "Context") -> str | None:
+    """Only of a log that is cleaned, and of brokers that ran when it was dumped, does it matter who will end what is open."""
+    is_cleaned = log.numbers.flag("compacted") and log.numbers.maybe("uncleaned_from") is not None
+    return _untold_fate(log, context) if is_cleaned and log.cluster not in context.stopped else None
 
 
 def _matched(log: "Log", _context: "Context") -> str | None:
@@ -271,6 +279,12 @@ def _decoded(log: "Log", _context: "Context") -> str | None:
     # A segment that holds nothing but markers has no decoded record either: where any commit was read, the decoder was there.
     is_blind = {"undecoded_offsets", "transactional_record"} <= log.subjects and "group_offset" not in log.subjects
     return "offsets_not_decoded" if is_blind else None
+
+
+def _marker_keys(log: "Log", context: "Context") -> str | None:
+    """Only brokers with the fault, and where somebody cleans, have to be asked for keys."""
+    harmless = not log.numbers.flag("compacted") or context.keeps_markers(log.cluster)
+    return None if harmless or log.numbers.flag("is_internal") else _payload(log, context)
 
 
 def _checksums(log: "Log", _context: "Context") -> str | None:
@@ -309,12 +323,14 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "coordinator": _coordinator,
     "assigned": _assigned,
     "matched": _matched,
+    "fates": _fates,
     "index": _index,
     "placed_ids": _placed_ids,
     "dumped": _dumped,
     "cleaner": _cleaner,
     "payload": _payload,
     "decoded": _decoded,
+    "marker_keys": _marker_keys,
     "checksums": _checksums,
 }
 NEEDS = frozenset(_NEEDS)

@@ -111,6 +111,19 @@ _SOURCES = (
         about="producer_id producer_epoch",
     ),
     Source(
+        table="marker_keys",
+        first="first_offset",
+        last="last_offset",
+        records="records",
+        addresses=(("", "first_offset"),),
+    ),
+    Source(
+        table="section_status",
+        first="segment_base_offset",
+        last="last_offset",
+        addresses=(("fault_", "segment_base_offset"),),
+    ),
+    Source(
         table="snapshot_states",
         first="snapshot_offset",
         last="snapshot_offset",

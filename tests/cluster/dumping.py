@@ -36,6 +36,8 @@ class Plan:
     stopped: bool = False
     times: bool = False
     forked: dict[tuple[Place, int], Log] = field(default_factory=dict)
+    cleaned_markers: set[int] = field(default_factory=set)  # identities of markers that the cleaner took with their data still there
+    stable: dict[tuple[Place, int], int] = field(default_factory=dict)  # lastStableOffset of the entry of a marker, by place and offset
 
     @property
     def listed_at(self) -> int:
@@ -184,6 +186,9 @@ def state_of(world: World, plan: Plan, copy: Copy, lost_index: frozenset[tuple[P
     state = replay(log, copy.moment, per_segment=kept.per_segment, lost_index=lost)
     for dirty in kept.dirty:
         clean(state, dirty, BEGIN_MS, kept.active)
+    state.batches = [batch for batch in state.batches if id(batch.write) not in plan.cleaned_markers]
+    place = copy.place
+    state.aborted = [replace(entry, stable=plan.stable.get((place, entry.last), entry.stable)) for entry in state.aborted]
     if log.first_offset:
         state.cleaned_to = max(state.cleaned_to or 0, log.first_offset)
     if kept.cut is not None:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from tests.cluster.brokers import Log, Write
 from tests.cluster.planting import NONE, Planted, at_writes, index_of, pick, rules, with_data
@@ -158,3 +159,21 @@ def fork(scene: Scene, rng: random.Random) -> Planted | None:
     settled = scene.plan.checkpoints or any(scene.is_seen(log.place, later) for later in log.writes[index_of(log, write) + 1 :])
     truth = Truth("fork", rules("R01"), NONE, log.place)
     return at_writes(scene, truth, [write], settled, f"the replica on broker {copy.broker} differs")
+
+
+def wrong_stable_offset(scene: Scene, rng: random.Random) -> Planted | None:
+    """An entry of the aborted index says that all was stable further on than it was: look-ups end at it, and miss the entry behind."""
+    found = []
+    for log in scene.world.data_logs if scene.plan.sidecars else []:
+        state = scene.states[log.place]
+        kept = max(state.log_start, state.cleaned_to or 0)
+        entries = [entry for entry in state.aborted if entry.first >= kept]
+        found += [(log, entry, other) for entry, other in pairwise(entries)]
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, entry, missed = chosen
+    scene.plan.stable[log.place, entry.last] = missed.last + 1
+    truth = Truth("wrong_stable_offset", rules("S04"), frozenset({"L02"}), log.place)
+    why = f"the entry of the ABORT at {entry.last} ends look-ups before {missed.last + 1}"
+    return Planted(replace(truth, decidable=True, why=why))

@@ -157,3 +157,16 @@ def _appended(scene: Scene, log: Log, at: int, name: str, entry: Entry) -> None:
     write = Write(at, stamp, epoch, (Record(key, value, stamp),), entry_sizes=sizes)
     insert(log, write)
     scene.offsets(log.place, [write])
+
+
+def foreign_batch(scene: Scene, rng: random.Random) -> Planted | None:
+    """A tool that restores topics writes an entry of the coordinator's log once more, as an idempotent producer does."""
+    found = [(log, write) for log in scene.world.coordinator_logs for write in log.writes if scene.is_seen(log.place, write)]
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, write = chosen
+    copy = replace(write, producer_id=77_777, epoch=0, base_sequence=0)
+    log.writes.insert(index_of(log, write) + 1, copy)
+    truth = Truth("foreign_batch", rules("C15"), frozenset({"C03", "C08", "C10"}), log.place)
+    return Planted(replace(truth, why="an entry stands there again, with a producer id"))

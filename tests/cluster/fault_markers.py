@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 from tests.cluster.brokers import Record, Write
-from tests.cluster.planting import OPEN, VISIBLE, Planted, at_writes, insert, leader, move, pick, rules, stamped, with_data
+from tests.cluster.planting import OPEN, VISIBLE, Planted, at_writes, index_of, insert, leader, move, pick, rules, stamped, with_data
 from tests.cluster.truth import Scene, Truth
 
 FEW = 4  # transactions of which too little remains when a marker is lost
@@ -124,3 +124,58 @@ def flipped_marker(scene: Scene, rng: random.Random) -> Planted | None:
     truth = Truth(f"flipped_marker:{other}", must, VISIBLE | {"T10"}, log.place, t.producer_id, t.transactional_id)
     writes = [w for w in log.writes if w.transaction is t]
     return at_writes(scene, truth, writes, decidable, f"{other} where transaction {t.number} was decided {t.decision}")
+
+
+def cleaned_marker(scene: Scene, rng: random.Random) -> Planted | None:
+    """The cleaner took a COMMIT while records of its transaction are left (KAFKA-14055)."""
+    found = []
+    for log in scene.world.data_logs:
+        state = scene.states[log.place]
+        below = [batch for batch in state.batches if state.log_start <= batch.base < (state.cleaned_to or 0)]
+        for at, batch in enumerate(below):
+            mine = [b for b in below if b.write.transaction is not None and b.write.producer_id == batch.write.producer_id]
+            data = [b for b in below[:at] if b.write.transaction is batch.write.transaction and b.write.marker is None and b.records]
+            later = [b for b in mine if b.base > batch.base and b.write.epoch != batch.write.epoch]
+            after = next((b for b in mine if b.base > batch.base), None)
+            # Else the next marker of the epoch closes what this one should have closed, and nothing is to be seen.
+            if (
+                batch.write.marker == "COMMIT"
+                and data
+                and after is not None
+                and after.records
+                and after in later
+                and not after.write.marker
+            ):
+                found.append((log, batch, data))
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, batch, data = chosen
+    t = batch.write.transaction
+    assert t is not None
+    scene.plan.cleaned_markers.add(id(batch.write))
+    may = OPEN | VISIBLE | {"T10", "T02", "T07"}
+    truth = Truth("cleaned_marker", rules("X02"), may, log.place, t.producer_id, t.transactional_id)
+    truth = replace(truth, decidable=scene.plan.checkpoints, why=f"the cleaner took the COMMIT of transaction {t.number}")
+    return Planted(truth)
+
+
+def repeated_marker(scene: Scene, rng: random.Random) -> Planted | None:
+    """A marker whose request was delayed arrives a second time, in the middle of the producer's next transaction (KAFKA-19446)."""
+    found = []
+    for log, t in with_data(scene):
+        later = scene.listing(log.place, t.producer_id)
+        nexts = later[later.index(t) + 1 :][:1]
+        data = scene.data(log, nexts[0]) if nexts else []
+        if data and t.is_tv2 and nexts[0].epoch == t.marker_epoch and all(scene.is_seen(log.place, w) for w in data):
+            found.append((log, t, data[0]))
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, t, before = chosen
+    marker = scene.markers(log, t)[0]
+    copy = replace(marker, at=before.at, broker_ms=before.broker_ms, leader_epoch=before.leader_epoch)
+    log.writes.insert(index_of(log, before) + 1, copy)
+    may = OPEN | VISIBLE | {"T02", "T05", "T07", "T10", "T04"}
+    truth = Truth("repeated_marker", rules("T11"), may, log.place, t.producer_id, t.transactional_id)
+    return at_writes(scene, truth, [copy], True, f"the {t.decision} of transaction {t.number} came again")

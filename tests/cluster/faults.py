@@ -18,7 +18,10 @@ from tests.cluster.truth import Scene
 
 
 def suited(shape: Shape, fault: str | None) -> Shape:
-    """The shape, with what a fault cannot be without: a fork needs a plain producer, and replicas in step, faults of offsets a group."""
+    """The shape, with what a fault cannot be without: a fork needs a plain producer, and replicas in step; a cleaner's fault, a cleaner;
+    faults of offsets a group."""
+    if fault == "cleaned_marker":
+        return replace(shape, features=shape.features | {"cleaned_data"}, dump=STOPPED)
     if fault in ("unfenced_owner", "applied_abort"):
         return replace(shape, features=shape.features | {"group_offsets", "aborts"}, ids=max(shape.ids, 3))
     if fault != "fork":
@@ -31,9 +34,17 @@ FAULTS: Final[dict[str, Planter]] = {
     planter.__name__: planter
     for planter in (
         *(markers.late_write, markers.late_write_merged, markers.unregistered, markers.lost_marker, markers.flipped_marker),
+        *(markers.cleaned_marker, markers.repeated_marker),
         *(batches.lost_batch, batches.hole, batches.duplicate, batches.old_duplicate, batches.zombie),
-        *(entries.skipped_entry, entries.changed_field, entries.entry_epoch, batches.lost_index_entry, batches.fork),
-        *(entries.second_completion, entries.deleted_id, entries.foreign_id, entries.twin),
+        *(
+            entries.skipped_entry,
+            entries.changed_field,
+            entries.entry_epoch,
+            batches.lost_index_entry,
+            batches.fork,
+            batches.wrong_stable_offset,
+        ),
+        *(entries.second_completion, entries.deleted_id, entries.foreign_id, entries.twin, entries.foreign_batch),
         *(offsets.unfenced_owner, offsets.applied_abort),
     )
 }

@@ -40,6 +40,8 @@ OFFSETS = {
     "open_transactions": ("first_offset", "first_offset"),
     "snapshot_states": ("snapshot_offset", "snapshot_offset"),
     "group_offsets": ("record_offset", "record_offset"),
+    "section_status": ("segment_base_offset", "last_offset"),
+    "marker_keys": ("first_offset", "last_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
     "producer_history": {
@@ -59,6 +61,8 @@ DEFAULTS: Mapping[str, Rows] = {
     "open_transactions": {"ahead_ms": 0},
     "snapshot_states": {"state": "match", "differences": [], "producers": 1},
     "group_offsets": {"is_transactional": True, "outcome": "applied", "wins": True},
+    "section_status": {"is_read": True, "supported": True, "end_reason": "eof", "path": "broker-1/orders-0/some.txt"},
+    "marker_keys": {},
 }
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 CLUSTER: Rows = {
@@ -129,7 +133,9 @@ class Tables:
         self._add("section_status", {**where, "section_id": section, "path": path, "kind": "log", "supported": True, "end_reason": "eof"})
         ends: Rows = {"log_start": 0, "hw": leo, "hw_source": "checkpoint", "leo": leo, "lso": leo, "lso_if_hw_is_leo": leo}
         numbers = {**ends, "index_state": "dumped", "coverage": "full", "tail_intact": True, **own}
-        self._add("visibility", {**where, **numbers, "blocker_section_id": section, "blocker_length": LINE})
+        self._add(
+            "visibility", {"is_internal": topic.startswith("__"), **where, **numbers, "blocker_section_id": section, "blocker_length": LINE}
+        )
         if "dumped_at_ms" in own:
             self._add("replica_logs", {**where, "dumped_at_ms": own["dumped_at_ms"]})
 

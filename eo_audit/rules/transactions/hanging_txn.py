@@ -32,6 +32,7 @@ RULE = Rule(
     columns="last_epoch first_offset last_timestamp_ms",
     # Whether the coordinator still holds it (`DescribeTransactions`, KIP-664), and whether another finding tells why not.
     asks=("last_of_producer", "open_spans", "unmarked", "newest_markers"),
+    caused_by=("X02",),
     waiting="for_ever",
     cause=f"a late or unregistered write: {UNVERIFIED}; or a marker that compaction or an unclean election removed",
     remedy="See the finding: the abort command is built from the partition and the first offset.",

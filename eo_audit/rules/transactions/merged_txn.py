@@ -28,6 +28,7 @@ RULE = Rule(
     where=f"{DATA} AND instance_decision = 'ABORT' AND span_outcome = 'committed'",
     columns="late span_id",
     asks=ASKS,
+    caused_by=("X02",),
     # The ABORT is missing here (T05): that a COMMIT took its data says more.
     speaks_for=("T05",),
     cause="the ABORT marker was lost on this partition, or the data was written after it (late write)",

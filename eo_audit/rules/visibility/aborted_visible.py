@@ -34,7 +34,7 @@ RULE = Rule(
     columns="span_outcome returned",
     # An entry that is there and yet not found (`TransactionIndex.collectAbortedTxns`) is another fault than one that is not there.
     asks=("missed_entries", *ASKS),
-    caused_by=("T06", "T15", "S02", "S03"),
+    caused_by=("T06", "T15", "S02", "S03", "S04"),
     cause="the aborted index does not know the transaction, or a COMMIT closed it",
     remedy=(
         "See the finding that is named as its incident; consumers may already have read these records: correct them downstream by offset."

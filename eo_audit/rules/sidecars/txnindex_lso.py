@@ -1,0 +1,80 @@
+"""S04 txnindex-lso: an entry of the aborted index has a last stable offset that its broker cannot have had.
+
+Proves: An entry's lastStableOffset lies above the first offset of a transaction that was aborted later: a broker's look-up ends at it and
+misses that transaction's entry. Or it lies below all that was open: the index is of another history. By itself it does not prove that
+delivery was wrong.
+
+Bad history: The entry of the ABORT at offset 20 says lastStableOffset 90, and offsets 40 to 44 were aborted, too.
+
+Legal look-alike: A lastStableOffset above the marker: a follower that gets several batches at once counts what begins in them as open. A
+transaction open at the marker that began below the first offset dumped, or that the cleaner took.
+"""
+
+from typing import TYPE_CHECKING
+
+from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.sidecars.words import rebuild_index
+from eo_audit.rules.writers import ASKS, id_of, named
+
+if TYPE_CHECKING:
+    from eo_audit.rules.context import Context
+
+RULE = Rule(
+    code="S04",
+    slug="txnindex-lso",
+    severity="error",
+    reads=("aborted_index",),
+    subject="index_entry",
+    needs=("order", "past"),
+    # `TransactionIndex.collectAbortedTxns` ends at the first entry whose lastStableOffset reaches the end of the fetch.
+    where="""ends_at_offset IS NOT NULL OR entry_last_stable_offset < expected_stable_offset
+        OR entry_last_stable_offset > marker_offset + 1""",
+    weight="coalesce(ends_at_stable_offset, entry_last_stable_offset)",
+    columns=("entry_first_offset marker_offset entry_last_stable_offset expected_stable_offset ends_at_offset ends_at_stable_offset"),
+    asks=ASKS,
+    # Whether anybody got aborted records for it, L02 tells.
+    proves_delivery_wrong=False,
+    cause="an index of another history, an entry that was changed, or a log that was cut below it (an election) and written anew",
+    remedy="See the finding: the index is rebuilt from the log.",
+)
+
+
+def explain(case: Case, context: "Context") -> Explanation | None:
+    """What it hides, the first of it; else what it says wrongly."""
+    rows = [example.row for example in case.examples]
+    hidden = [row for row in rows if row.maybe("ends_at_offset") is not None]
+    if hidden:
+        row = min(hidden, key=lambda row: row.number("marker_offset"))
+        message = (
+            f"The aborted index has an entry of {named(case, context)} for offsets {row.maybe('entry_first_offset')} to "
+            f"{row.maybe('marker_offset')}, but an entry before it, of the ABORT at offset {row.maybe('ends_at_offset')}, has "
+            f"lastStableOffset {row.maybe('ends_at_stable_offset')}: a look-up of a fetch that ends up to there does not find it"
+        )
+        details = {name: row.maybe(name) for name in ("ends_at_offset", "ends_at_stable_offset")}
+        return Explanation(message, named=id_of(case, context), remedy=rebuild_index(case.log), details={"state": "too_high", **details})
+    leo, log = case.log.numbers.maybe("leo") if case.log else None, case.log
+    for row in rows:
+        said, expected = row.number("entry_last_stable_offset"), row.maybe("expected_stable_offset")
+        # Above what a log holds that has ended: whatever is aborted there next will not be found.
+        ahead = log is not None and leo is not None and said > leo and log.ends_here and log.cluster in context.stopped
+        if ahead or (expected is not None and said < expected):
+            return _wrong(case, context, row.number("marker_offset"), said=said, expected=None if ahead else expected)
+    return None
+
+
+def _wrong(case: Case, context: "Context", marker: int, *, said: int, expected: int | None) -> Explanation:
+    entry = f"The entry of the ABORT at offset {marker} of {named(case, context)} in the aborted index has lastStableOffset {said}"
+    if expected is None:
+        message = f"{entry}, beyond the end of the log: what is aborted below that will not be found"
+    else:
+        message = f"{entry}, where the log says {expected}: nothing was open from there on. Consumers lose nothing by it"
+    return Explanation(
+        message,
+        severity="error" if expected is None else "warning",
+        certainty="definite" if expected is None else "likely",
+        named=id_of(case, context),
+        remedy=rebuild_index(case.log),
+        details={"state": "too_high" if expected is None else "too_low", "last_stable_offset": said, "expected": expected},
+        first_offset=marker,
+        last_offset=marker,
+    )
