@@ -268,6 +268,8 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
         or (story.cost - cheapest.cost < TIE and behind and story.pairs() == pairs)
         # One pair says nothing of how the clock went on: that a marker was lost is not sure beside two pairs and a clock that was set.
         or (pairs == 1 < story.pairs() and cheapest.faults > LITTLE and story.cost - cheapest.cost < STEP)
+        # And one pair that costs as much as none tells of no time that both logs have.
+        or (pairs == 1 and not producer.anchored and story.last is None and story.cost - cheapest.cost < MARGIN and story.faults <= LITTLE)
         or _tells_far_more(producer, story, cheapest)
     ]
     # A fault, and a clock that was set besides: nobody thinks of that where nothing is wrong otherwise.

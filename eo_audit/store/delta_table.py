@@ -25,6 +25,14 @@ LONG_LOG = 20
 GRACE_MS = 3_600_000
 
 
+class OtherVersionError(WarehouseError):
+    """Tables of another version of eo-audit: a column is missing, or one too many."""
+
+    def __init__(self, name: str, warehouse: Path) -> None:
+        """Say which table of which folder shows it."""
+        super().__init__(f"{warehouse} is of another version of eo-audit (other columns in {name}): choose another --out")
+
+
 class DamagedError(WarehouseError):
     """A table that cannot be read: which one, and what to type. `what` is the first half of the sentence."""
 

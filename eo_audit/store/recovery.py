@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from eo_audit.errors import WarehouseError
 from eo_audit.store import parquet
-from eo_audit.store.delta_table import DamagedError, Table
+from eo_audit.store.delta_table import DamagedError, OtherVersionError, Table
 from eo_audit.store.schemas import schema, table_names
 
 
@@ -62,7 +61,7 @@ def _put_back(table: Table, pinned: int | None) -> tuple[bool, int | None]:
         raise DamagedError(table.name, table.folder, "its log is missing")
     if table.has_own_columns():
         return _restored(table, pinned)
-    raise WarehouseError(f"{table.folder.parent} is of another version of eo-audit (other columns in {table.name}): choose another --out")
+    raise OtherVersionError(table.name, table.folder.parent)
 
 
 def _restored(table: Table, pinned: int | None) -> tuple[bool, int | None]:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from eo_audit.errors import of_machine
 from eo_audit.store import parquet
-from eo_audit.store.delta_table import DamagedError, Table
+from eo_audit.store.delta_table import DamagedError, OtherVersionError, Table
 from eo_audit.store.keys import Keys
 from eo_audit.store.lock import Held, exclusive
 from eo_audit.store.parquet import DataFile
@@ -293,6 +293,8 @@ class Warehouse:
         """Damage met while the files of a table are read, as one sentence."""
         try:
             yield
+        except KeyError as error:  # pyarrow's word for a column that its schema lacks
+            raise OtherVersionError(name, self.folder) from error
         except (OSError, pa.ArrowException) as error:
             # A full disk or a lost permission is no damage: whoever heard so might remove a table that is whole.
             if of_machine(error) is not None:

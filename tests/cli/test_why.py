@@ -26,6 +26,10 @@ ANSWERS = {
     "--id settlement-7f3a": ("^Ongoing .*entry 1 of __transaction_state-2", "open since .*, in payments-0", "open .Ongoing.", "T12 +info"),
     "--id order-writer-0 --cluster clean_tv2": ("^CompleteCommit", "TV2|transaction timeout", "commit", "no finding about it"),
     "--pid 1 --cluster hanging_txn_k39": ("the producer of late-writer-0", "orders-0 +1 +0 +2-8 +5 .* 6 +ABORT at 5", "T02 +critical"),
+    "--group payments-app": (
+        "by __consumer_offsets-., cluster clean_tv2, broker 1: nothing is pending",
+        "orders-0 +52 +.*payments-app-0 +5",
+    ),
 }
 REFUSED = {
     "orders-77": "the dumps hold no partition orders-77; they hold ",
@@ -61,3 +65,8 @@ def test_it_tells(arguments: str, all_examples: Path, capsys: pytest.CaptureFixt
 def test_what_is_not_there_is_said_in_one_sentence(arguments: str, all_examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["why", *arguments.split(), "--out", str(all_examples)]) == 10
     assert capsys.readouterr().err.startswith(f"eo-audit: {REFUSED[arguments]}")
+
+
+def test_the_page_shows_what_it_prints(hanging_example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "operate.md").read_text(encoding="utf-8")
+    assert told("orders-0", hanging_example, capsys).strip() in page
