@@ -345,14 +345,3 @@ def test_a_pair_that_the_epochs_of_another_producer_deny_is_not_believed() -> No
     told = {name: [match.decided for match in one.matches] for name, one in align({1: first, 2: other}, skew_ms=2_000).items()}
     assert told == {1: [None] * 3, 2: [None] * 2}
     assert [match.decided for match in align({1: first}, skew_ms=2_000)[1].matches] == [None, 0, 1]
-
-
-def test_a_lone_pair_that_costs_as_much_as_none_is_not_sure() -> None:
-    # The data log has lost its head, the coordinator's log was dumped long before: one pair, 6.5 s apart, or no time that both logs have.
-    times = at_times((48, "C", 17_693), (60, "C", 22_940), (70, "C", 28_172), (76, "C", 29_319))
-    markers = [replace(one, epoch=epoch) for one, epoch in zip(times, (4, 4, 8, 8), strict=True)]
-    ends = [(0, -1_489, -1_427), (2, 1_641, 1_647), (4, 4_454, 4_515), (4, 8_149, 8_161), (4, 11_148, 11_156)]
-    decisions = [Decided(at, epoch, "ABORT" if epoch == 2 else "COMMIT", decided_ms=a, until_ms=b) for at, (epoch, a, b) in enumerate(ends)]
-    (matches, _), *_ = align({1: Producer(markers, decisions, older_decided=True)}, skew_ms=2_000).values()
-    assert (matches[0].decided, matches[0].doubtful, matches[0].legal) == (4, True, True)
-    assert [match.decided for match in matches[1:]] == [None] * 3
