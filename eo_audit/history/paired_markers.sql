@@ -250,7 +250,11 @@ told_by AS (
             -- dump may lack their markers.
             AND last_rank - first_rank + 1 = matched AND (first_rank = 1 OR older_decided) AND (last_rank = wanted OR newer_decided)
             -- So few that fit by their times may do so by chance, where as many do not overlap on both sides.
-            AND NOT (matched <= least(older, wanted - last_rank)) AS by_time
+            AND NOT (matched <= least(older, wanted - last_rank))
+            -- Nor a single one where another decision is left out and nothing is known of both ends: the law hears the other producers, too.
+            AND NOT (
+                matched = 1 AND wanted > 1 AND (older_markers OR older_decided) AND (newer_markers OR newer_decided)
+            ) AS by_time
     FROM of_producer
 ),
 methods AS (
