@@ -117,6 +117,11 @@ def test_what_old_tools_do_not_print_is_unknown_and_never_passes(results: Result
     assert {row["cluster"] for row in results.rows("coverage", state="no_checksums")} == set(old)
 
 
+def test_a_log_whose_tool_died_before_the_first_batch_has_no_numbers(results: Results) -> None:
+    logs = [row for row in results.verdict["partitions"] if row["cluster"] in TOO_OLD and row["topic"] == "c-zstd"]  # type: ignore[attr-defined]
+    assert [(row["lso"], row["hw"], row["leo"], row["coverage"]) for row in logs] == [(None, None, None, "none")] * len(TOO_OLD)
+
+
 def test_every_byte_has_one_owner(results: Results) -> None:
     files = results.rows("dump_files")
     assert sum(row["text_bytes"] for row in files) == sum(p.stat().st_size for path in INPUTS for p in path.rglob("*") if p.is_file())

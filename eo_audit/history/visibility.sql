@@ -145,7 +145,9 @@ logs AS (
         told.missing,
         told.unjudged_from,
         pinned.pinned,
-        coalesce(logs.snapshot_offset = logs.leo, false) AS by_snapshot
+        coalesce(logs.snapshot_offset = logs.leo, false) AS by_snapshot,
+        -- A tool that died before the first batch leaves no number of the log.
+        NOT logs.is_empty AND NOT logs.tail_intact AND coalesce(logs.leo <= logs.first_offset, true) AS is_unreadable
     FROM {replica_logs} logs
     LEFT JOIN told_of_log told ON told.replica_log_id = logs.replica_log_id
     LEFT JOIN pinned_logs pinned ON pinned.replica_log_id = logs.replica_log_id
@@ -200,6 +202,7 @@ believed AS (
         *,
         coalesce(pinned, false) AS is_held,
         NOT supported
+            OR is_unreadable
             OR coalesce(size(unordered_before) > 0 AND NOT (by_snapshot AND shown_lso >= first_offset), false)
             OR coalesce(NOT by_snapshot AND NOT pinned AND shown_lso > log_start, false) AS is_unknown
     FROM shown
@@ -280,7 +283,9 @@ SELECT /*+ BROADCAST(held), BROADCAST(clusters) */
     ) AS index_known_from,
     stable.snapshot_offset,
     CASE
-        WHEN NOT stable.supported THEN 'none' WHEN coalesce(stable.is_broken, false) OR NOT stable.whole THEN 'partial' ELSE 'full'
+        WHEN NOT stable.supported OR stable.is_unreadable THEN 'none'
+        WHEN coalesce(stable.is_broken, false) OR NOT stable.whole THEN 'partial'
+        ELSE 'full'
     END AS coverage,
     stable.tail_intact, stable.compacted, stable.uncleaned_from, stable.is_internal, stable.newest_broker_clock_ms,
     stable.first_offset, stable.segments, stable.unknown_indexes,

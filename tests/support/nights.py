@@ -47,7 +47,7 @@ def make(night: Night, folder: Path, *, cluster: str) -> Path:
     for log in sorted(path for path in (CLEAN / "broker-1").iterdir() if path.is_dir() and path.name != "__cluster_metadata-0"):
         missing = (night.without or {}).get(log.name, ())
         for base, segment, index in _segments(log, night):
-            listing += [f"100 /d/{log.name}/{base:020}.{kind}" for kind in ("log", "txnindex")]
+            listing += [f"{size} /d/{log.name}/{base:020}.{kind}" for kind, size in (("log", 100), ("txnindex", 3 * 34))]
             if base not in missing:
                 (broker / log.name).mkdir(exist_ok=True)
                 (broker / log.name / f"{base:020}.log.txt").write_bytes(segment)
