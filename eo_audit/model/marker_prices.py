@@ -249,13 +249,13 @@ class Clock:
 
     def bounds_around(self, marker: Marker, one: Decided) -> list[Distance]:
         """The bounds of the distance next to a pair."""
-        return _beside(self.bounds, marker.offset, leaders_of(marker, one))
+        return _next_to(self.bounds, marker.offset, leaders_of(marker, one))
 
     def _around(self, offset: int, leaders: Leaders) -> list[Distance]:
-        return _beside(self.seen, offset, leaders)
+        return _next_to(self.seen, offset, leaders)
 
 
-def _beside(seen: Sequence[Witness], offset: int, leaders: Leaders) -> list[Distance]:
+def _next_to(seen: Sequence[Witness], offset: int, leaders: Leaders) -> list[Distance]:
     at = bisect_left(seen, offset, key=_offset)
     ways = (range(at - 1, -1, -1), range(at, len(seen)))
     led = (next((seen[i] for i in way if seen[i].leaders == leaders), None) for way in ways)
@@ -312,7 +312,7 @@ def may_be_newer(marker: Marker, producer: Producer, clock: Clock) -> bool:
 def looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> bool:
     """Younger than a decision, as far as the distance of the clocks is known."""
     ahead = max((seen.most for seen in clock.around(marker, one)), default=0)
-    ahead = max(ahead, *(bound.least for bound in clock.bounds_around(marker, one)), -FAR_MS)
+    ahead = max([ahead, *(bound.least for bound in clock.bounds_around(marker, one))])
     return marker.at_ms - ahead > one.decided_ms + skew_ms
 
 

@@ -71,12 +71,18 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
         out: the folder of the results, as the user named it.
         screen: from `console`.
     """
-    with screen.capture() as captured:
+    with without_blanks(screen):
         screen.print()
         screen.print(summary(content, out))
         for block in (_results(out), *_next_steps(content, out, many=content.many_clusters)):
             screen.print(block, soft_wrap=isinstance(block, Text))
-    # rich fills every cell with blanks; whoever copies a line should not copy them.
+
+
+@contextmanager
+def without_blanks(screen: Console) -> Iterator[None]:
+    """Prints without blanks at the ends of lines: rich fills every cell with them, and whoever copies a line should not copy those."""
+    with screen.capture() as captured:
+        yield
     screen.file.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 

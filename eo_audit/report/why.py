@@ -29,7 +29,7 @@ from eo_audit.report.subject import (
     table_of,
     with_rest,
 )
-from eo_audit.report.terminal import STYLES, remedy_of
+from eo_audit.report.terminal import STYLES, remedy_of, without_blanks
 from eo_audit.report.values import maybe
 from eo_audit.words import Row, count, digits, duration, offset_range, partitions, place, some, visible
 
@@ -40,7 +40,7 @@ def why(subject: Subject, results: Results, screen: Console) -> None:
     """Print what is known of a subject, and the findings about it."""
     found = [row for row in results.findings if subject.is_about(row)]
     found.sort(key=lambda row: (GRAVEST_FIRST.index(str(row["severity"])), str(row["rule"]), str(row["finding_id"])))
-    with screen.capture() as captured:
+    with without_blanks(screen):
         screen.print(Text(visible(subject.name), "bold"))
         for block in (*subject.blocks, *_findings(found)):
             screen.print(Padding(block, (0 if isinstance(block, Text) else 1, 0, 0, 2)))
@@ -48,8 +48,6 @@ def why(subject: Subject, results: Results, screen: Console) -> None:
             screen.print(Text(f"\nwhat to do about {found[0]['rule']}", "bold"))
             for block in remedy_of(str(found[0]["remedy"])):
                 screen.print(block, soft_wrap=isinstance(block, Text))
-    # rich fills every cell with blanks; whoever copies a line should not copy them.
-    screen.file.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def transactional_id(name: str, results: Results, cluster: str | None = None) -> Subject:
@@ -124,7 +122,7 @@ def group(name: str, results: Results, cluster: str | None = None) -> Subject:
 
 def _state(newest: Row, instances: Sequence[Row], results: Results) -> Text:
     """What `kafka-transactions.sh describe` would say: the newest entry of an id."""
-    status = "removed (a tombstone)" if newest["tombstone"] else str(newest["status"])
+    status = "removed (a tombstone)" if newest["tombstone"] else visible(newest["status"])
     entry = f"entry {newest['entry_offset']} of __transaction_state-{newest['coordinator_partition']}"
     lines = [
         f"{status}{in_cluster(newest, results)}, by {entry} at {at(newest['batch_timestamp_ms'], results)}",
@@ -133,11 +131,14 @@ def _state(newest: Row, instances: Sequence[Row], results: Results) -> Text:
     ]
     last = next((row for row in instances if row["is_last"] and row["completed_at_ms"] is None), None)
     if last is not None:
-        listed = last["partitions"]
-        assert isinstance(listed, list)
-        names = partitions((str(one["topic"]), int(one["partition"])) for one in listed) or "no partition yet"
-        lines.append(f"open since {at(last['start_ms'], results)}, in {names}")
+        lines.append(f"open since {at(last['start_ms'], results)}, in {_listed(last['partitions'], most=6) or 'no partition yet'}")
     return Text("\n".join(lines))
+
+
+def _listed(places: object, *, most: int) -> str:
+    """Partitions of a list of rows or structs."""
+    assert isinstance(places, list)
+    return partitions(((one["topic"], one["partition"]) for one in places), most=most)
 
 
 def _transactions(instances: Sequence[Row], number: int, results: Results) -> Iterator[RenderableType]:
@@ -148,15 +149,12 @@ def _transactions(instances: Sequence[Row], number: int, results: Results) -> It
     table = table_of("its newest transactions", "began", "lasted", "producer", "epoch", "partitions", "how it ended", "markers that lack")
     lost = results.rows("instance_partitions", instance_id=[row["instance_id"] for row in instances], marker_match="missing")
     for row in instances:
-        listed = row["partitions"]
-        assert isinstance(listed, list)
         began, ended = maybe(row, "start_ms"), maybe(row, "completed_at_ms") or maybe(row, "decided_at_ms")
         lasted = duration(ended - began) if began is not None and ended is not None and ended >= began else "–"
         how = f"{str(row['decision']).lower()}{cause(row)}" if row["decision"] else f"open ({row['last_status']})"
-        names = partitions(((str(one["topic"]), int(one["partition"])) for one in listed), most=3)
-        lacking = [one for one in lost if one["instance_id"] == row["instance_id"]]
-        told = partitions(((str(one["topic"]), maybe(one, "partition") or 0) for one in lacking), most=3)
-        table.add_row(*cells(at(began, results), lasted, row["producer_id"], row["data_epoch"], names, how, told))
+        lacking = _listed([one for one in lost if one["instance_id"] == row["instance_id"]], most=3)
+        names = _listed(row["partitions"], most=3)
+        table.add_row(*cells(at(began, results), lasted, row["producer_id"], row["data_epoch"], names, how, lacking))
     yield from with_rest(table, number)
 
 

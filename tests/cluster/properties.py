@@ -139,12 +139,9 @@ def _healthy(shape: Shape, said: Said, undecided: frozenset[str], gone: frozense
     yield from (told(finding) for finding in said.above_info if not (is_stormy and finding.rule == "I05"))
     if shape.is_complete:
         whys = {(why, place): [code for code, w, p in said.unknowns if (w, p) == (why, place)] for _, why, place in said.unknowns}
-        minded = {(why, place): codes for (why, place), codes in whys.items() if why != "clocks_apart" or place not in undecided}
-        minded = {
-            (why, place): codes
-            for (why, place), codes in minded.items()
-            if why != "missing_segments" or not any(f" {name} " in f" {place} " for name in gone)
-        }
+        excused = {(why, place) for why, place in whys if why == "clocks_apart" and place in undecided}
+        excused |= {(why, at) for why, at in whys if why == "missing_segments" and any(f" {name} " in f" {at} " for name in gone)}
+        minded = {key: codes for key, codes in whys.items() if key not in excused}
         yield from (f"unknown {why}: {place} ({' '.join(codes)})" for (why, place), codes in minded.items())
 
 
