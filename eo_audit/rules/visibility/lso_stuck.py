@@ -4,8 +4,8 @@ Proves: An open transaction holds the last stable offset back: read_committed co
 
 Bad history: LSO 6, high watermark 14, the blocker is hanging (T01).
 
-Legal look-alike: A transaction open inside its timeout (info); a high watermark that merely lags behind the log's end; a
-replica that a newer leader left behind.
+Legal look-alike: A transaction open inside its timeout (info); one that is old by its records' own time alone (info: that is the
+client's clock); a high watermark that merely lags behind the log's end; a replica that a newer leader left behind.
 """
 
 from typing import TYPE_CHECKING
@@ -63,11 +63,10 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if severity == "info" and not row.number("held_back_committed_records"):
         return None  # nobody waits, and T12 tells of the transaction
     sure = row.text("hw_source") == "checkpoint"
-    is_proved = hanging or severity == "info" or old.source != "record_time"
     return Explanation(
         _message(row, log, context, name=name, old=old) + ("" if sure else " (the high watermark is assumed)"),
         severity=severity,
-        certainty="definite" if sure and is_proved else "likely",
+        certainty="definite" if sure else "likely",
         remedy=_remedy(case, context, hanging=hanging),
         details=_details(row, old),
         transactional_id=name,
@@ -119,17 +118,18 @@ def _age(row: Row, log: "Log", context: "Context") -> Age:
 
 
 def _severity(log: "Log", context: "Context", producer_id: int, old: Age) -> str:
-    """By age: past its timeout, and past any timeout that the broker allows. What only the client's clock says is never critical."""
+    """By the age that is proved: past its timeout, and past any timeout that the broker allows.
+
+    What only the client's clock says informs: records may be dated hours back. Without a coordinator's log L01 is unknown there as well.
+    """
     cluster, last = context.cluster(log.cluster), context.unfinished(log.cluster, producer_id)
     limit = cluster.number("max_transaction_timeout_ms", 900_000)
     timeout = last.number("timeout_ms", limit) if last and context.lists(log, producer_id) else limit
     grace = cluster.number("abort_scan_interval_ms", 10_000) + cluster.number("skew_ms", 2_000)
-    told = old.ms if old.surely_ms is None else old.surely_ms
-    if told is None or told <= timeout + grace:
-        return "info"
     least = old.at_least_ms if old.surely_ms is None else old.surely_ms
-    proved = least is not None and least > max(limit, timeout) + GRACE_MS
-    return "critical" if proved else "warning"
+    if least is None or least <= timeout + grace:
+        return "info"
+    return "critical" if least > max(limit, timeout) + GRACE_MS else "warning"
 
 
 def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
