@@ -97,6 +97,7 @@ def why(
     from eo_audit.report import why as told
     from eo_audit.report.results import Results
     from eo_audit.report.terminal import console
+    from eo_audit.report.why_group import group as of_group
     from eo_audit.report.why_partition import partition as of_partition
 
     given = [value for value in (partition, transactional_id, producer_id, group) if value is not None]
@@ -108,7 +109,7 @@ def why(
     elif transactional_id is not None:
         subject = told.transactional_id(transactional_id, results, cluster)
     else:
-        subject = told.group(group, results, cluster) if group is not None else of_partition(str(partition), results, cluster)
+        subject = of_group(group, results, cluster) if group is not None else of_partition(str(partition), results, cluster)
     told.why(subject, results, console())
 
 

@@ -20,10 +20,8 @@ from eo_audit.report.subject import (
     cause,
     cells,
     clusters_of,
-    copy_of,
     in_cluster,
     in_one,
-    instances_of,
     known,
     of_broker,
     table_of,
@@ -31,7 +29,7 @@ from eo_audit.report.subject import (
 )
 from eo_audit.report.terminal import STYLES, remedy_of, without_blanks
 from eo_audit.report.values import maybe
-from eo_audit.words import Row, count, digits, duration, offset_range, partitions, place, some, visible
+from eo_audit.words import Row, digits, duration, offset_range, partitions, place, some, visible
 
 _EPOCHS = ("producer_epoch", "first_epoch", "last_epoch")
 
@@ -98,28 +96,6 @@ def producer(number: int, results: Results, cluster: str | None = None) -> Subje
     return Subject(f"producer {number}", lambda row: row["producer_id"] == number and row["cluster"] in clusters, blocks)
 
 
-def group(name: str, results: Results, cluster: str | None = None) -> Subject:
-    """A consumer group that commits offsets in transactions: the offsets that count, and those that wait for a marker.
-
-    Args:
-        name: of the group.
-        results: of a finished audit.
-        cluster: its name, where several have such a group.
-
-    Raises:
-        ArgumentError: no dump of __consumer_offsets tells of such a commit.
-    """
-    logs = {row["replica_log_id"]: row for row in in_one(results.rows("visibility", topic="__consumer_offsets"), cluster)}
-    commits = [row for row in results.rows("group_offsets", group=name) if row["replica_log_id"] in logs]
-    if not commits:
-        raise ArgumentError(f"no dump of __consumer_offsets tells of offsets that a group {name} committed in transactions")
-    blocks: list[RenderableType] = []
-    for log_id in sorted({row["replica_log_id"] for row in commits}, key=lambda one: of_broker(logs[one])):
-        blocks += _committed(logs[log_id], [row for row in commits if row["replica_log_id"] == log_id], results)
-    clusters = {logs[row["replica_log_id"]]["cluster"] for row in commits}
-    return Subject(f"group {name}", lambda row: row["group"] == name and row["cluster"] in clusters, blocks)
-
-
 def _state(newest: Row, instances: Sequence[Row], results: Results) -> Text:
     """What `kafka-transactions.sh describe` would say: the newest entry of an id."""
     status = "removed (a tombstone)" if newest["tombstone"] else visible(newest["status"])
@@ -180,33 +156,6 @@ def _wrote(wrote: Sequence[Row], spans: Sequence[Row], logs: Mapping[object, Row
         where = (place(logs[log_id]), logs[log_id]["broker"], of_epochs, offset_range(reach))
         table.add_row(*cells(*where, records, at(last_ms, results), opened, marker))
     return table
-
-
-def _committed(log: Row, commits: Sequence[Row], results: Results) -> Iterator[RenderableType]:
-    """What `kafka-consumer-groups.sh --describe` would say, and what makes OffsetFetch wait (KIP-447: UNSTABLE_OFFSET_COMMIT)."""
-    pending = [row for row in commits if row["outcome"] == "pending"]
-    where = ", ".join(filter(None, (place(log), copy_of(log, results))))
-    waits = (
-        f"{count(len(pending), 'commit')} of open transactions: the group cannot fetch those offsets" if pending else "nothing is pending"
-    )
-    yield Text(f"by {where}: {waits}", "yellow" if pending else "")
-    instances = instances_of([row["instance_id"] for row in commits], results)
-    table = table_of("", "partition", "offset", "committed", "transactional id", "producer", "pending", "of")
-    newest: dict[tuple[str, int], dict[str, Row]] = {}
-    for row in sorted(commits, key=lambda row: maybe(row, "effective_offset") or maybe(row, "record_offset") or 0):
-        kind = "pending" if row["outcome"] == "pending" else "counts" if row["wins"] or row["tombstone"] else "other"
-        newest.setdefault((str(row["topic"]), maybe(row, "partition") or 0), {})[kind] = row
-    for (topic, number), kinds in sorted(newest.items())[:MOST_ROWS]:
-        counts, waiting = kinds.get("counts", {}), kinds.get("pending", {})
-        offset = "deleted" if counts.get("tombstone") else counts.get("committed_offset")
-        who = (_id_of(counts, instances), counts.get("producer_id"))
-        when = at(counts.get("commit_timestamp_ms"), results)
-        table.add_row(*cells(f"{topic}-{number}", offset, when, *who, waiting.get("committed_offset"), _id_of(waiting, instances)))
-    yield from with_rest(table, len(newest))
-
-
-def _id_of(commit: Row, instances: Mapping[object, Row]) -> object:
-    return instances.get(commit.get("instance_id"), {}).get("transactional_id")
 
 
 def _findings(found: Sequence[Row]) -> Iterator[RenderableType]:

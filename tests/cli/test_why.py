@@ -28,7 +28,9 @@ ANSWERS = {
     "--pid 1 --cluster hanging_txn_k39": ("the producer of late-writer-0", "orders-0 +1 +0 +2-8 +5 .* 6 +ABORT at 5", "T02 +critical"),
     "--group payments-app": (
         "by __consumer_offsets-., cluster clean_tv2, broker 1: nothing is pending",
-        "orders-0 +52 +.*payments-app-0 +5",
+        "orders-0 +52 +2 +0 .*payments-app-0 +5",
+        "orders-2 +4 +43 +22 ",
+        "orders-0: lag 2, and nothing to read: up to 54 there are only markers and aborted records",
     ),
 }
 REFUSED = {
