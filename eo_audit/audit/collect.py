@@ -136,11 +136,11 @@ def _by_name(tables: Tables) -> dict[str, Row]:
 def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mapping[int, frozenset[str]]) -> dict[int, Log]:
     """Every replica log of which anything was dumped."""
     numbers = {row["replica_log_id"]: row for row in tables.arrow("visibility").to_pylist()}
-    unmatched: dict[int, set[str]] = defaultdict(set)
-    for row in tables.arrow("unmatched").to_pylist():
-        unmatched[row["replica_log_id"]].add(row["why"])
+    unmatched = [(row["replica_log_id"], row["why"]) for row in tables.arrow("unmatched").to_pylist()]
     breaks: dict[int, list[Row]] = defaultdict(list)
-    for row in tables.arrow("coverage").to_pylist():
+    parts = tables.arrow("coverage").to_pylist()
+    starts = dict(sorted(((row["replica_log_id"], row["first_offset"]) for row in parts if row["state"] == "covered"), reverse=True))
+    for row in parts:
         if row["state"] not in COVERED:
             # What the cleaner removed is no break: it removes nothing that a rule could miss.
             breaks[row["replica_log_id"]].append(Row(row))
@@ -156,7 +156,8 @@ def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mappi
             numbers=Row(numbers.get(log_id, {})),
             subjects=found.get(log_id, frozenset()),
             breaks=tuple(breaks[log_id]),
-            unmatched=frozenset(unmatched[log_id]),
+            unmatched=frozenset(why for log, why in unmatched if log == log_id),
+            starts_at=starts.get(log_id),
         )
         for log_id, row in sorted(named.items())
     }

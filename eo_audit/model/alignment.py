@@ -67,7 +67,8 @@ def align(
         for name, producer in producers.items():
             known = replace(alone[producer.coordinator], seen=seen.get(producer.coordinator, ()))
             told[name] = _told_beside(producers, told, name, known, skew_ms, heard)
-    return {name: _told(told[name], producer) for name, producer in producers.items()}
+    older = {one: _held_to_be_older(producers, told, one) for one in bounds}
+    return {name: _told(told[name], producer, older[producer.coordinator]) for name, producer in producers.items()}
 
 
 def _bounds(producers: Mapping[int, Producer], coordinator: int | None) -> list[Witness]:
@@ -134,6 +135,13 @@ def _tells_far_more(producer: Producer, story: Story, cheapest: Story) -> bool:
     pairs far more of them may cost what a clock that was set costs, and is as good."""
     little = LITTLE_TOLD * (cheapest.pairs() + 1)
     return not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE and story.pairs() >= little
+
+
+def _acquits(producer: Producer, story: Story, cheapest: Story) -> bool:
+    """Where no end is anchored, what is missing in the cheapest story may be a price of clocks alone: one that pairs more markers, and in
+    which nothing is missing, is as good for what a clock costs that was set."""
+    more = cheapest.lost and not story.lost and story.faults <= LITTLE and story.pairs() > cheapest.pairs()
+    return bool(more) and not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE
 
 
 def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
@@ -238,10 +246,26 @@ def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> flo
     return price + max(0.0, (STEP if max(apart) > 1 else AGAINST_WITNESSES) - story.by_time)
 
 
-def _told(stories: Sequence[Story], producer: Producer) -> Told:
+def _held_to_be_older(producers: Mapping[int, Producer], told: Mapping[int, Sequence[Story]], coordinator: int | None) -> int:
+    """The newest decision of those that are held to be older than the log, because all markers of their producer are younger."""
+    beside = [(producers[name], found[0]) for name, found in told.items() if found and producers[name].coordinator == coordinator]
+    older = [one.decided[-1] for one, story in beside if one.decided and story.last is None and story.following == len(one.decided)]
+    return max((one.decided_at for one in older if one.decided_at is not None), default=-1)
+
+
+def _told(stories: Sequence[Story], producer: Producer, held_older: int) -> Told:
     """The cheapest story with its doubts. Where the stories do not agree which transaction lacks its marker, but none is without one, not
-    even among those that cost a clock more that was set: it is one of theirs."""
+    even among those that cost a clock more that was set: it is one of theirs.
+
+    `held_older`: a decision that is older than the log, as another producer has it. A lone pair that was complete before it is in doubt.
+    """
     matches = _with_doubts(stories, producer)
+    if stories and not producer.anchored and stories[0].pairs() == 1:
+        completed = [None if match.decided is None else producer.decided[match.decided].completed_at for match in matches]
+        matches = [
+            match._replace(doubtful=match.doubtful or (at is not None and at < held_older))
+            for match, at in zip(matches, completed, strict=True)
+        ]
     near = _near(producer, stories, FOR_LITTLE) if stories else []
     if producer.cleaned_below or not any(match.doubtful for match in matches) or not all(story.lost for story in near):
         return Told(matches)
@@ -271,6 +295,7 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
         # And one pair that costs as much as none tells of no time that both logs have.
         or (pairs == 1 and not producer.anchored and story.last is None and story.cost - cheapest.cost < MARGIN and story.faults <= LITTLE)
         or _tells_far_more(producer, story, cheapest)
+        or _acquits(producer, story, cheapest)
     ]
     # A fault, and a clock that was set besides: nobody thinks of that where nothing is wrong otherwise.
     legal = all(story.faults <= LITTLE or (story.has_set_clock() and cheapest.faults <= LITTLE) for story in (cheapest, *rivals))

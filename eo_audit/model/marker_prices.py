@@ -185,6 +185,11 @@ class Clock:
         return min((one.completed_at for one in self.seen if one.completed_at is not None), default=None)
 
     @cached_property
+    def surely_decided_from(self) -> int | None:
+        """The same, by witnesses that are sure."""
+        return min((one.completed_at for one in self.seen if one.sure and one.completed_at is not None), default=None)
+
+    @cached_property
     def decided_up_to(self) -> int | None:
         """What was completed before this entry is not younger than the log."""
         return max((one.decided_at for one in self.seen if one.decided_at is not None), default=None)
@@ -223,6 +228,10 @@ class Clock:
     def is_older(self, one: Decided) -> bool:
         """Whether the log may begin behind the marker of a transaction."""
         return None in (self.decided_from, one.decided_at) or one.decided_at < self.decided_from  # type: ignore[operator]
+
+    def may_be_older(self, one: Decided) -> bool:
+        """The same, unless a witness denies it that is sure: a lone pair may be one by chance."""
+        return None in (self.surely_decided_from, one.decided_at) or one.decided_at < self.surely_decided_from  # type: ignore[operator]
 
     def price(self, step: Step, before: Distance, here: Distance, leaders: Leaders) -> float:
         """What a jump between the clocks of two leaders costs, from the distance before to the one here."""

@@ -5,12 +5,10 @@ on the last pair have the same clock and the same choices before them, so few of
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from eo_audit.model.marker_clocks import (
-    DRIFT,
-    ROUNDING_MS,
     Decided,
     Distance,
     Marker,
@@ -64,7 +62,17 @@ from eo_audit.model.marker_prices import (
     missing,
     price_of,
 )
-from eo_audit.model.marker_story import Story, apart_at_ends, denied_up_to, evenly_told, led_by_others, step_of_leaders
+from eo_audit.model.marker_story import (
+    Story,
+    apart_at_ends,
+    denied_up_to,
+    evenly_told,
+    goes_on,
+    is_early,
+    is_told_of,
+    led_by_others,
+    step_of_leaders,
+)
 
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
 FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than the cheapest one: one clock that was set
@@ -121,11 +129,11 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
     last, rest = producer.markers[-1] if producer.markers else None, producer.decided[story.following :]
     left = len(rest)
-    goes_on = _goes_on(story, clock)
+    is_beyond = goes_on(story, clock)
     lacking = [
         at
         for at, one in enumerate(rest, start=story.following)
-        if not producer.newer_decided or not clock.is_younger(one) or (last is not None and is_after(last, one)) or goes_on(one)
+        if not producer.newer_decided or not clock.is_younger(one) or (last is not None and is_after(last, one)) or is_beyond(one)
     ]
     # The marker that open data lacks would stand behind that data.
     owned = producer.open_from is not None and any(_may_own(producer.decided[at], producer.open_epoch) for at in lacking)
@@ -141,7 +149,8 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     if last is not None and _is_by_hand(last) and rest:
         price += _by_hand_too(story, rest[0])
     if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
-        price += LATE_OR_NEWER if producer.newer_markers and producer.open_from >= clock.told_up_to else LATE
+        newer = producer.newer_markers and producer.open_from >= clock.told_up_to and not is_told_of(story, producer, clock)
+        price += LATE_OR_NEWER if newer else LATE
     apart = min(APART * apart_at_ends(story, left), MOST_APART)
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
@@ -162,18 +171,6 @@ def _by_hand_too(story: Story, lost: Decided) -> float:
 def _may_own(one: Decided, epoch: int | None) -> bool:
     """Whether data of an epoch may be a transaction's: its marker has that epoch, or one or two more (fenced: KAFKA-19367)."""
     return None in (epoch, one.epoch) or 0 <= one.epoch - epoch <= 2  # type: ignore[operator]
-
-
-def _goes_on(story: Story, clock: Clock) -> Callable[[Decided], bool]:
-    """Whether the log goes on behind the completion of a transaction that has no marker in it, by the clocks of the last pair's leaders."""
-    last, pair, distance = story.last, story.last_decided, story.distance
-    newest = clock.newest.get(last.leader_epoch) if last is not None else None
-    if last is None or pair is None or distance is None or newest is None or newest.offset <= last.offset:
-        return lambda _: False
-    shown = newest.at_ms - distance.most - ROUNDING_MS - DRIFT * abs(newest.at_ms - last.at_ms)
-    return lambda one: (
-        one.until_ms is not None and not of_two_clocks(one) and one.first_leader_epoch == pair.first_leader_epoch and one.until_ms < shown
-    )
 
 
 def _continued(
@@ -216,7 +213,7 @@ def _continued(
 def _begins_behind(marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> bool:
     """Whether a log that has lost its head may begin where a coordinator's log ends, that has lost its end."""
     decided = producer.decided
-    may_be = bool(decided) and producer.newer_markers and may_be_newer(marker, producer, clock) and clock.is_older(decided[-1])
+    may_be = bool(decided) and producer.newer_markers and may_be_newer(marker, producer, clock) and clock.may_be_older(decided[-1])
     return may_be and looks_younger(marker, decided[-1], clock, skew_ms) and not is_before(marker, decided[-1])
 
 
@@ -246,7 +243,7 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
         price = UNSEEN if story.told is None else 0.0
         strained = strained or (bool(decided) and looks_younger(marker, decided[0], clock, skew_ms))
     elif story.following >= len(decided) and producer.newer_markers and may_be_newer(marker, producer, clock):
-        price = price if decided and is_before(marker, decided[-1]) else STEP if _is_early(story, marker, producer) else UNSEEN
+        price = price if decided and is_before(marker, decided[-1]) else STEP if is_early(story, marker, producer) else UNSEEN
     told = (story, Match(None, again=False, doubtful=False))
     return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
 
@@ -255,18 +252,6 @@ def _is_younger_than_known(marker: Marker, first: Decided, clock: Clock) -> bool
     """Whether a marker is none of those whose decisions are gone from the coordinator's log, before the first one that it still tells."""
     raised = first.data_epoch is not None and marker.epoch > first.data_epoch and not marker.odd  # its data would have that epoch, too
     return raised or is_after(marker, first) or clock.is_behind(marker, first.place)
-
-
-def _is_early(story: Story, marker: Marker, producer: Producer) -> bool:
-    """At a time of which the coordinator's log still tells, by the clock that wrote the last transaction's marker: before that one was
-    complete, or before the log was dumped."""
-    last, one, distance = story.last, story.last_decided, story.distance
-    if last is None or one is None or distance is None or marker.leader_epoch != last.leader_epoch:
-        return False
-    at_ms = marker.at_ms - distance.least + ROUNDING_MS + DRIFT * abs(marker.at_ms - last.at_ms)
-    completed_ms = None if of_two_clocks(one) else one.until_ms
-    told_ms = producer.told_until_ms if producer.told_until_epoch == one.first_leader_epoch else None
-    return any(until_ms is not None and at_ms < until_ms for until_ms in (completed_ms, told_ms))
 
 
 def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story:

@@ -1,9 +1,10 @@
 """One way to tell the markers of a producer, and what can be asked of it alone."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from eo_audit.model.marker_clocks import Decided, Distance, Marker, distance_of, gap, leaders_of
-from eo_audit.model.marker_prices import STEP, Match, Step
+from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, gap, leaders_of, of_two_clocks
+from eo_audit.model.marker_prices import STEP, Clock, Match, Producer, Step
 
 
 @dataclass(frozen=True)
@@ -94,3 +95,34 @@ def led_by_others(story: Story, marker: Marker, one: Decided) -> bool:
     """Another leader, of the partition or of the coordinator, has another clock."""
     last, decided = story.last, story.last_decided
     return last is not None and decided is not None and leaders_of(last, decided) != leaders_of(marker, one)
+
+
+def goes_on(story: Story, clock: Clock) -> Callable[[Decided], bool]:
+    """Whether the log goes on behind the completion of a transaction that has no marker in it, by the clocks of the last pair's leaders."""
+    last, pair, distance = story.last, story.last_decided, story.distance
+    newest = clock.newest.get(last.leader_epoch) if last is not None else None
+    if last is None or pair is None or distance is None or newest is None or newest.offset <= last.offset:
+        return lambda _: False
+    shown = newest.at_ms - distance.most - ROUNDING_MS - DRIFT * abs(newest.at_ms - last.at_ms)
+    return lambda one: (
+        one.until_ms is not None and not of_two_clocks(one) and one.first_leader_epoch == pair.first_leader_epoch and one.until_ms < shown
+    )
+
+
+def is_early(story: Story, marker: Marker, producer: Producer) -> bool:
+    """At a time of which the coordinator's log still tells, by the clock that wrote the last transaction's marker: before that one was
+    complete, or before the log was dumped."""
+    last, one, distance = story.last, story.last_decided, story.distance
+    if last is None or one is None or distance is None or marker.leader_epoch != last.leader_epoch:
+        return False
+    at_ms = marker.at_ms - distance.least + ROUNDING_MS + DRIFT * abs(marker.at_ms - last.at_ms)
+    completed_ms = None if of_two_clocks(one) else one.until_ms
+    told_ms = producer.told_until_ms if producer.told_until_epoch == one.first_leader_epoch else None
+    return any(until_ms is not None and at_ms < until_ms for until_ms in (completed_ms, told_ms))
+
+
+def is_told_of(story: Story, producer: Producer, clock: Clock) -> bool:
+    """Whether the coordinator's log would tell of the transaction of open data: a marker behind it was written before that log ends."""
+    newest = clock.newest.get(story.last.leader_epoch) if story.last is not None else None
+    behind = newest is not None and producer.open_from is not None and newest.offset > producer.open_from
+    return behind and newest is not None and is_early(story, newest, producer)

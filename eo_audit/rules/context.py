@@ -39,7 +39,7 @@ class Log:
     """One replica log: where it is, its subjects, and what is not covered.
 
     `numbers` is its row of `visibility`, empty where no batch was read; `unmatched` says why something in it cannot be told by the
-    coordinator's log (the reasons of the table `unmatched`).
+    coordinator's log (the reasons of the table `unmatched`); `starts_at` is the first offset that is left of it, null where none is.
     """
 
     log_id: int
@@ -51,6 +51,7 @@ class Log:
     subjects: frozenset[str] = frozenset()
     breaks: tuple[Row, ...] = ()
     unmatched: frozenset[str] = frozenset()
+    starts_at: int | None = None
 
     @property
     def place(self) -> tuple[str, str | None, int | None]:
@@ -166,8 +167,10 @@ class Context:
 
     def lists(self, log: Log, producer_id: int) -> bool:
         """The coordinator still lists this partition for this producer id: it will end what is open here."""
-        last = self.unfinished(log.cluster, producer_id)
-        return last is not None and (log.topic, log.partition) in last.partitions()
+        last, row = self.unfinished(log.cluster, producer_id), self.fates.get((log.log_id, producer_id))
+        # Where nothing tells whose the open data is, it may be a later transaction's, of which the coordinator's dump does not tell yet.
+        is_told = row is None or row.text("instance_id") is not None
+        return last is not None and is_told and (log.topic, log.partition) in last.partitions()
 
     def version(self, cluster: str) -> tuple[int, ...] | None:
         """The broker version (major, minor), where the manifest says it."""

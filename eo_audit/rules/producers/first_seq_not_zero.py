@@ -13,7 +13,7 @@ from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.writers import ASKS, id_of, who
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context
+    from eo_audit.rules.context import Context, Log
 
 # Of a log that begins at offset 0, without a hole and never compacted: nothing was removed from it.
 _LOST_AT_BIRTH = (
@@ -47,7 +47,7 @@ RULE = Rule(
 def explain(case: Case, context: "Context") -> Explanation:
     """An error only where the broker must have refused such a first batch."""
     row, log = case.row, case.log
-    from_birth = log is not None and log.numbers.maybe("log_start") == 0 and not log.numbers.flag("compacted") and not log.breaks
+    from_birth = log is not None and _is_from_birth(log)
     refused = from_birth and log is not None and _is_refused(case, context, log.cluster)
     before = "never arrived in this log or was lost" if from_birth else "is not in the log"
     untold = f"what it wrote before {before}, so nothing is said about it"
@@ -65,6 +65,11 @@ def explain(case: Case, context: "Context") -> Explanation:
         remedy=_SEND_AGAIN if from_birth else None,
         details={"producers": case.hits, "log_from_birth": from_birth},
     )
+
+
+def _is_from_birth(log: "Log") -> bool:
+    """Whether nothing was taken from the log; what is missing before its first batch the cleaner took, if no checkpoint says so, too."""
+    return log.numbers.maybe("log_start") == 0 and not log.starts_at and not log.numbers.flag("compacted") and not log.breaks
 
 
 def _is_refused(case: Case, context: "Context", cluster: str) -> bool:
