@@ -1,0 +1,109 @@
+"""Which marker ended which transaction, where no end of either log is there to count from. Numbers are those of model clusters."""
+
+from dataclasses import replace
+
+import pytest
+
+from eo_audit.model.alignment import Decided, Marker, Producer, align
+
+
+def markers(*times: tuple[int, str, int], epochs: tuple[int, ...] = (), closes: str = "", leader: int = 0) -> list[Marker]:
+    """Markers at (offset, type, ms), with the epochs given, else 0; what ends no data has a 0 in `closes`."""
+    return [
+        Marker(
+            offset=offset,
+            type={"C": "COMMIT", "A": "ABORT"}[kind],
+            epoch=epochs[at] if epochs else 0,
+            at_ms=at_ms,
+            closes=closes[at : at + 1] != "0",
+            leader_epoch=leader,
+        )
+        for at, (offset, kind, at_ms) in enumerate(times)
+    ]
+
+
+def decided(*times: tuple[str, int, int], entries: tuple[int, ...] = (), epochs: tuple[int, ...] = ()) -> list[Decided]:
+    """Transactions by (decision, decided, completed), at the entries of the coordinator's log that are given, two behind each other."""
+    return [
+        Decided(
+            place=at,
+            epoch=epochs[at] if epochs else 0,
+            decision={"C": "COMMIT", "A": "ABORT"}[kind],
+            decided_ms=first,
+            until_ms=last,
+            first_leader_epoch=0,
+            last_leader_epoch=0,
+            decided_at=entries[at] if entries else 2 * at,
+            completed_at=entries[at] + 1 if entries else 2 * at + 1,
+            data_epoch=epochs[at] if epochs else 0,
+        )
+        for at, (kind, first, last) in enumerate(times)
+    ]
+
+
+@pytest.mark.parametrize(("told_until_ms", "said"), [(6_707, None), (500, 0)])
+def test_open_data_is_not_of_a_transaction_that_the_coordinators_log_would_tell_of(told_until_ms: int, said: int | None) -> None:
+    """An ABORT 41 ms before the decision, data behind it that is open, and a marker of another producer behind that: if the coordinator's
+    log goes on for seconds, the data is the decision's, whose marker is late, and the ABORT is of a transaction that was cleaned away."""
+    ends = {"older_markers": True, "told_until_ms": told_until_ms, "told_until_epoch": 0}
+    aborted = Producer(markers((2, "A", 359)), decided(("A", 400, 5_996)), open_from=3, open_epoch=0, **ends)  # type: ignore[arg-type]
+    beside = Producer(markers((21, "C", 610)), [], **ends)  # type: ignore[arg-type]
+    (match,) = align({1: aborted, 2: beside}, skew_ms=2_000)[1].matches
+    assert match.decided == said
+    assert match.doubtful is (said is not None)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_lone_pair_by_chance_makes_nothing_missing(beside: bool) -> None:
+    """All that the coordinator's log tells of one producer is older than the partition's log, as the epochs say. A pair of the other one
+    that fits to 11 ms says that it begins before; that is in doubt then."""
+    ends = {"older_markers": True, "older_decided": True, "told_until_ms": 19_508, "told_until_epoch": 0}
+    younger = Producer(
+        markers((78, "A", 21_625), (101, "C", 26_029), epochs=(9, 10)),
+        decided(("C", 9_647, 9_668), ("A", 19_401, 19_408), entries=(45, 108), epochs=(3, 7)),
+        **ends,  # type: ignore[arg-type]
+    )
+    lone = Producer(
+        markers((69, "C", 18_826), (82, "C", 21_742), (112, "A", 29_664), epochs=(6, 6, 12)),
+        decided(("A", 15_946, 15_959), ("C", 18_837, 18_852), entries=(85, 104), epochs=(5, 6)),
+        **ends,  # type: ignore[arg-type]
+    )
+    told = align({1: lone, 2: younger} if beside else {1: lone}, skew_ms=2_000)
+    first, *others = told[1].matches
+    assert (first.decided, first.doubtful, [match.decided for match in others]) == (1, beside, [None, None])
+    if beside:
+        assert [(match.decided, match.legal) for match in told[2].matches] == [(None, True)] * 2
+
+
+@pytest.mark.parametrize("set_ms", [-300, 0])
+def test_nothing_is_missing_for_certain_where_more_pairs_with_clocks_that_were_set_leave_nothing_out(set_ms: int) -> None:
+    """Nine pairs and a clock that was set twice by 0.3 s, beside five pairs, one step of 14 s and four transactions without markers in a
+    log that is cleaned: what clocks cost tells neither. Nine pairs with an even clock are believed."""
+    period = (
+        ("C", 6_783),
+        ("C", 11_013),
+        ("A", 18_343),
+        ("C", 22_175),
+        ("A", 26_493),
+        ("C", 31_722),
+        ("A", 35_909),
+        ("A", 38_092),
+        ("A", 40_442),
+    )
+    own = decided(*((kind, ms, ms + 20) for kind, ms in period))
+    steps = [0] * 4 + [set_ms] + [2 * set_ms] * 4
+    sent = [(10 + 4 * at, kind, ms + 5 - 30_000 + steps[at]) for at, (kind, ms) in enumerate(period)]
+    begun = markers(*sent, (51, "C", 46_760 - 30_000), closes="1101111101")
+    producer = Producer(begun, own, older_decided=True, cleaned_below=1 << 62, told_until_ms=40_506, told_until_epoch=0, coordinator=1)
+    matches, lost = align({1: producer}, skew_ms=2_000)[1]
+    agreed = [match.decided for match in matches if not match.doubtful]
+    assert not lost
+    assert agreed == ([0, 1, 2, 3, None] if set_ms else [*range(9), None])
+
+
+def test_the_cases_are_told_the_same_with_other_producers_of_another_coordinator() -> None:
+    """Another coordinator has another clock: what is said of its producers tells nothing."""
+    one = Producer(markers((2, "A", 359)), decided(("A", 400, 5_996)), older_markers=True, coordinator=1)
+    other = replace(one, markers=markers((4, "A", 90_359)), coordinator=2)
+    alone, beside = align({1: one}, skew_ms=2_000)[1], align({1: one, 2: other}, skew_ms=2_000)[1]
+    assert alone == beside
