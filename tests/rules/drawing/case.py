@@ -74,27 +74,32 @@ def _lines(case: Mapping[str, object]) -> list[Line]:
     history = case.get("history") or {}
     assert isinstance(history, dict)
     lines = [line for table, rows in history.items() for row in rows for line in DRAWN[table](*parse(table, row))]
-    whole: list[Line] = []
     commits = {line.place for line in lines if line.block == "offsets"}
-    for line in lines:
-        if line.block == "log" and line.place in commits:
-            line = replace(line, block="offsets")
+    placed = [replace(line, block="offsets") if line.block == "log" and line.place in commits else line for line in lines]
+    found: list[Line] = []
+    for nth, line in enumerate(placed):
         # A row that is only known as the one before another stands there by itself where the case has it.
-        there = next((nth for nth, other in reversed(list(enumerate(whole))) if line.first is None and _is_there(line, other)), None)
-        if there is None:
-            whole.append(line)
-        elif line.block == "coordinator":
-            whole[there] = _one(whole[there], line)
-    return whole
+        if line.first is None and line.block == "coordinator":
+            there = next((at for at, other in reversed(list(enumerate(found))) if _is_entry(line, other)), None)
+            if there is not None:
+                found[there] = _one(found[there], line)
+                continue
+        if line.first is None and not line.remarks and line.block in ("log", "offsets") and _is_written(line, placed[nth + 1], placed):
+            continue
+        found.append(line)
+    return found
 
 
-def _is_there(line: Line, other: Line) -> bool:
-    if (line.block, line.place) != (other.block, other.place) or other.first is None or line.remarks:
-        return False
-    if line.block == "log":
-        return line.cells["producer"] == other.cells.get("producer")
+def _is_entry(line: Line, other: Line) -> bool:
     known = ("transactional id", "state", "epoch")
-    return line.block == "coordinator" and all(line.cells[name] in ("", other.cells.get(name)) for name in known)
+    same = (line.block, line.place) == (other.block, other.place) and other.first is not None
+    return same and all(line.cells[name] in ("", other.cells.get(name)) for name in known)
+
+
+def _is_written(line: Line, following: Line, lines: Sequence[Line]) -> bool:
+    """The log of the case has a row of this producer before the one that names it."""
+    own = [other for other in lines if other.place == line.place and other.cells.get("producer") == line.cells["producer"]]
+    return any(other.first is not None and other.first < (following.first or 0) for other in own)
 
 
 def _merged(lines: Sequence[Line]) -> list[Line]:

@@ -62,6 +62,7 @@ def entry(place: Place, row: Row) -> Iterator[Line]:
 def _of_entry(place: Place, row: Row) -> Iterator[str]:
     yield "the first of its id here" if row.get("step") == "first" and row.get("status") != "Empty" else ""
     yield f"started {clock(row['start_ms'])}" if "start_ms" in row else ""
+    yield f"changed: {str(row['field_change']).replace('_', ' ')}" if "field_change" in row else ""
     before = row.get("previous_start_ms", row.get("start_ms"))
     yield f"the entry before says it started {clock(before)}" if before != row.get("start_ms") else ""
     uncounted = row.get("uncounted")

@@ -62,11 +62,10 @@ _OF_TRANSACTION = (
 def batch(place: Place, row: Row) -> Iterator[Line]:
     """A row of producer_history; before it the batch that it repeats."""
     kind, first, last = row["row_kind"], row.get("base_offset"), row.get("last_offset")
-    marker = kind == "marker"
     txn = "txn " if row.get("is_transactional") else ""
-    what = (
-        str(row.get("marker_type") or "marker") if marker else {"data": f"{txn}data", "plain": "plain data"}.get(str(kind), "control batch")
-    )
+    plain = "entries" if place[0] == "__transaction_state" else "plain data"
+    kinds = {"marker": str(row.get("marker_type") or "marker"), "data": f"{txn}data", "plain": plain}
+    what = kinds.get(str(kind), "control batch")
     same = row.get("same_identity_offset")
     cells = {
         "what": what,
