@@ -11,7 +11,7 @@ CLASSES := .cache/.classes-ready
 # Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test session-tests other-tests quick bundle tables bench fuzz lint types lock clean java
+.PHONY: help demo test session-tests other-tests quick bundle tables rules bench fuzz lint types lock clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
@@ -62,6 +62,9 @@ bundle: $(JARS) ## one archive for a machine without a network: build/eo-audit-b
 
 tables: $(PACKAGES) ## write docs/tables.md anew from schemas/
 	@$(BIN)/python .ci/tables.py > docs/tables.md
+
+rules: $(JARS) ## write docs/rules/ anew: a page for each rule, from its text and its cases (minutes: it audits all cases)
+	@$(BIN)/python .ci/rule_pages.py
 
 lint: $(PACKAGES) ## ruff, strict mypy, shellcheck
 	@$(BIN)/ruff check .

@@ -156,7 +156,7 @@ def _fate(span: Rows, rows: Mapping[str, list[Rows]], cluster: Rows) -> Rows:
 def parse(table: str, line: str) -> tuple[tuple[str, int, int], Rows]:
     """One compact row: its partition (topic, partition, broker) and its columns."""
     words = line.split()
-    place, row = _place(words[0]), {}
+    place, row = place_of(words[0]), {}
     for at, word in enumerate(words[1:]):
         if at == 0 and re.fullmatch(r"\d*-?\d*", word):
             row.update(zip(OFFSETS[table], _range(word), strict=True))
@@ -183,7 +183,8 @@ def _completed(table: str, row: Rows) -> Rows:
     return row
 
 
-def _place(word: str) -> tuple[str, int, int]:
+def place_of(word: str) -> tuple[str, int, int]:
+    """`orders-0`, `orders-0/2`: topic, partition and broker."""
     name, _, broker = word.partition("/")
     topic, _, partition = name.rpartition("-")
     return topic, int(partition), int(broker or 1)
@@ -204,7 +205,7 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
     if name == "uncounted":
         value = [int(item) for item in text.strip("[]").split(",")]
     elif text.startswith("["):
-        places = [_place(item) for item in text.strip("[]").split(",") if item]
+        places = [place_of(item) for item in text.strip("[]").split(",") if item]
         value = [{"topic": topic, "partition": partition} for topic, partition, _ in places]
     if text in ("true", "false", "null"):
         value = {"true": True, "false": False, "null": None}[text]
@@ -239,5 +240,5 @@ def _of_log(case: Mapping[str, object], place: tuple[str, int, int]) -> Iterator
     logs = case.get("logs") or {}
     assert isinstance(logs, dict)
     for name, columns in logs.items():
-        if _place(name) == place:
+        if place_of(name) == place:
             yield from columns.items()

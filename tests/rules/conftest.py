@@ -60,14 +60,19 @@ def audit(tables: InMemory) -> Audited:
     return Audited(of_cluster, collected, {**collected.crashed, **crashed})
 
 
-@pytest.fixture(scope="session")
-def histories(spark: SparkSession) -> InMemory:
-    """The histories of all cases that are given as rows."""
+def all_cases() -> Tables:
+    """The rows of all cases."""
     tables = Tables()
     for stem, content in case_files():
         for case in content["cases"]:  # type: ignore[attr-defined]
             tables.add_case(f"{stem}: {case['name']}", case)
-    return InMemory(spark, tables.rows)
+    return tables
+
+
+@pytest.fixture(scope="session")
+def histories(spark: SparkSession) -> InMemory:
+    """The histories of all cases that are given as rows."""
+    return InMemory(spark, all_cases().rows)
 
 
 @pytest.fixture(scope="session")

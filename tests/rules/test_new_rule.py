@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,12 @@ def test_its_cases_are_tested_and_find_what_they_expect(copy: Path, spark: Spark
         for stem, code, case in own:
             cases.test_case(audited, stem, code, case)
         rule = cases.BY_CODE["P16"]
+        make_page = runpy.run_path(str(ROOT / ".ci" / "rule_pages.py"))["page"]
+        page = make_page(
+            rule, [case for *_, case in own], {case["name"]: audited.of_cluster.get(f"{stem}: {case['name']}", ()) for stem, _, case in own}
+        )
+        told = ("## A bad history", "### Two days of silence", "> P16 info: A batch of", "## Legal, and looks", "### One hour of silence")
+        assert sorted(told, key=page.index) == list(told), "its page in docs/rules/ is made without a fourth edit"
         cases.test_every_rule_is_documented_and_has_both_kinds_of_cases(rule)
         catalogue.test_a_rule_is_whole(rule)
         catalogue.test_a_page_begins_with_the_name_of_its_rule(copy / PAGE)

@@ -6,7 +6,8 @@ a story. By itself it does not prove that delivery was wrong.
 Bad history: Ongoing is followed by CompleteCommit.
 
 Legal look-alike: PrepareCommit(e) then PrepareAbort(e+1), or PrepareAbort(e+1) then PrepareCommit(e): the first did not count (C09); TV2:
-Empty then PrepareAbort.
+Empty then PrepareAbort; whatever state compaction left as the first. A completion that was written twice is C10, a tombstone behind an open
+transaction C14.
 """
 
 from typing import TYPE_CHECKING

@@ -4,7 +4,8 @@ Proves: A decision was written, but not all partitions took their marker, for lo
 
 Bad history: PrepareCommit two hours before the dump, no CompleteCommit.
 
-Legal look-alike: PrepareCommit seconds before the dump: markers are on their way.
+Legal look-alike: PrepareCommit seconds before the dump: markers are on their way; a little longer, where the clock of the machine that
+collected the dumps may be ahead.
 """
 
 from typing import TYPE_CHECKING

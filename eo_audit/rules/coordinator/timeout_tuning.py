@@ -5,7 +5,8 @@ while they were open: the timeouts are shorter than an outage lasts. Nothing is 
 
 Bad history: Ongoing of three ids under leader epoch 4; 90 s later PrepareAbort of all three under leader epoch 5, with a timeout of 60 s.
 
-Legal look-alike: A producer that died, whose transaction ends after its timeout under the same leader; one id only; an abort by the client.
+Legal look-alike: A producer that died, whose transaction ends after its timeout under the same leader; fewer than three ids; aborts that
+share no outage; an abort by the client.
 """
 
 from collections.abc import Mapping

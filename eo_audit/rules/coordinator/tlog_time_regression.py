@@ -6,7 +6,7 @@ clock. By itself it does not prove that delivery was wrong.
 Bad history: CompleteCommit, then Ongoing of the same id with a last update 65 s earlier, under the same leader epoch.
 
 Legal look-alike: A new leader whose clock is behind that of the one before; a clock that NTP sets back by seconds (info); a completion
-whose last update is that of the decision, long before its append.
+whose last update is that of the decision, long before its append; a completion that was written twice, with the time of the first (C10).
 """
 
 from typing import TYPE_CHECKING

@@ -4,7 +4,8 @@ word, and a marker of one ends the transaction of the other. By itself it does n
 
 Bad history: Empty of twin-a with producer 9018, then Empty of twin-b with producer 9018.
 
-Legal look-alike: One id whose producer id changes (expiry, exhaustion); the same numbers in two clusters; one id in two partitions (C06).
+Legal look-alike: One id whose producer id changes (expiry, exhaustion); the same numbers in two clusters; one id in two partitions (C06);
+one id that was printed in two locales.
 """
 
 from collections.abc import Mapping

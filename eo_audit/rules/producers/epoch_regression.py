@@ -5,7 +5,7 @@ Proves: A batch or marker carries an epoch below one that the log already shows 
 Bad history: Epoch 1 at offset 0, epoch 0 at offset 2.
 
 Legal look-alike: Different partitions that show different epochs of one idempotent producer at the same moment (the client raises them one
-by one).
+by one); an ABORT whose epoch lies between those of the data before and behind it, which is how fencing looks.
 """
 
 from typing import TYPE_CHECKING

@@ -4,7 +4,7 @@ Proves: The bytes of a batch are not what its writer sent.
 
 Bad history: isvalid: false in the middle of a segment.
 
-Legal look-alike: The last batch of a file that the broker is writing at that moment.
+Legal look-alike: The last batch of a file that the broker is writing at that moment (a warning, for nobody can tell).
 """
 
 from typing import TYPE_CHECKING

@@ -5,8 +5,8 @@ snapshot that does not fit its own checksum. By itself it does not prove that de
 
 Bad history: The index of segment 100 has an entry with lastOffset 40; "Snapshot is corrupt (CRC is no longer valid)".
 
-Legal look-alike: An entry whose first and last offset are equal (an empty abort before 2.8); an entry that begins below its segment, in
-the one before; an empty index.
+Legal look-alike: An entry whose first and last offset are equal (an empty abort before 2.8); an entry that begins below its segment, in the
+one before; an empty index; a file of which a newer dump is read instead.
 """
 
 from collections.abc import Mapping

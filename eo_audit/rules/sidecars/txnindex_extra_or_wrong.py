@@ -5,7 +5,8 @@ Proves: An index entry has no ABORT marker at its last offset, or another first 
 
 Bad history: An entry for offsets 3 to 5, where offset 5 is a COMMIT.
 
-Legal look-alike: An entry of a transaction whose data was compacted away or lies below the log start.
+Legal look-alike: An entry of a transaction whose data was compacted away or lies below the log start; an entry whose first and last offset
+are equal (an empty abort before 2.8).
 """
 
 from typing import TYPE_CHECKING

@@ -2,7 +2,7 @@
 
 Proves: A marker carries a lower coordinator epoch than an earlier marker of the same producer in this log: a leader must refuse that.
 
-Bad history: COMMIT at offset 5 with coordinator epoch 4, ABORT of the same producer at offset 9 with coordinator epoch 3.
+Bad history: COMMIT at offset 5 with coordinator epoch 4, COMMIT of the same producer at offset 8 with coordinator epoch 3.
 
 Legal look-alike: Markers of different producers, whose transactional ids live in different partitions of __transaction_state; an ABORT by
 hand, which carries 0; equal epochs.

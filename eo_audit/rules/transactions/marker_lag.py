@@ -4,7 +4,8 @@ fate was known. Nothing is lost: it does not prove that delivery was wrong.
 
 Bad history: PrepareCommit, and CompleteCommit nine seconds later under the same leader.
 
-Legal look-alike: Two leaders with two clocks, of which the second is ahead; a decision of which no completion was dumped (C02).
+Legal look-alike: Two leaders with two clocks, of which the second is ahead; a decision of which no completion was dumped (C02); a few
+seconds, as a busy broker takes.
 """
 
 from typing import TYPE_CHECKING

@@ -4,7 +4,8 @@ Proves: Transactional data on a partition that is in no transaction of its produ
 
 Bad history: A producer writes to orders-1, but the coordinator lists only orders-0.
 
-Legal look-alike: TV2 adds the partition just before the write; a coordinator log that is compacted, so that the list is gone.
+Legal look-alike: TV2 adds the partition just before the write; a coordinator log that is compacted, so that the list is gone; late data,
+whose transaction listed the partition and was ended before it came (T02).
 """
 
 from typing import TYPE_CHECKING
