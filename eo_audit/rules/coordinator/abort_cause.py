@@ -53,8 +53,9 @@ def explain(case: Case, _context: "Context") -> Explanation:
     )
     start, decided = row.maybe("start_ms"), row.maybe("decided_at_ms")
     ran = None if start is None or decided is None else decided - start
+    after = "" if ran is None or ran < 0 else f", {duration(ran)} after its start (timeout {duration(row.maybe('timeout_ms'))})"
     return Explanation(
-        f"{message}, {duration(ran)} after its start (timeout {duration(row.maybe('timeout_ms'))})",
+        f"{message}{after}",
         certainty=row.text("abort_cause_certainty") or "open",
         remedy=_cause_remedy(cause),
         details={

@@ -68,6 +68,7 @@ def explain(case: Case, context: "Context") -> Explanation:
 
 def _difference(row: Row) -> str:
     for name, before, after in _FIELDS:
-        if row.maybe(before) != row.maybe(after):
-            return f"another {name} ({row.maybe(after)} instead of {row.maybe(before)})"
+        was, now = row.maybe(before), row.maybe(after)
+        if was != now:
+            return f"another {name} ({now} instead of {was})" if was is not None else f"{name} {now}"
     return "other partitions" if row.partitions("previous_partitions") != row.partitions() else "other content"

@@ -44,13 +44,17 @@ RULE = Rule(
 )
 
 
+_FIELDS = {"partitions_shrank": "the partitions"}
+
+
 def explain(case: Case, _context: "Context") -> Explanation:
     """The first change speaks, with both values."""
     row = case.row
     changed = row.word("field_change")
+    named = _FIELDS.get(changed, changed.replace("_", " "))
     before, after = _field_values(row, changed)
     message = (
-        f"The coordinator log of {name_of(row)} changes {changed.replace('_', ' ')} from {before} to {after} at offset "
+        f"The coordinator log of {name_of(row)} changes {named} from {before} to {after} at offset "
         f"{row.maybe('entry_offset')} ({row.text('previous_status')} to {row.text('status')}), which that step must keep{more(case)}"
     )
     return Explanation(message, details={**step_details(case), "field": changed}, producer_epoch=row.maybe("producer_epoch"))

@@ -52,11 +52,13 @@ def explain(case: Case, context: "Context") -> Explanation:
     idle = gap is not None and expiration is not None and gap >= expiration
     between = row.number("data_batches_since_same")
     rule = "P02" if idle or between >= WINDOW else "P01"
+    apart = f"{count(between, 'batch', 'batches')} of the producer and {duration(gap)} apart" if between else f"{duration(gap)} apart"
     leader = leader_changed(row.maybe("same_identity_leader_epoch"), row.maybe("partition_leader_epoch"))
+    stand = "stands" if case.records == 1 else "stand"
     message = (
-        f"{count(case.records, 'record')} of {who(case, context)} stand in the log twice: {sequences(case)} at "
+        f"{count(case.records, 'record')} of {who(case, context)} {stand} in the log twice: {sequences(case)} at "
         f"{offsets(row.maybe('base_offset'), row.maybe('last_offset'))} and before at offset {row.maybe('same_identity_offset')}, "
-        f"{count(between, 'batch', 'batches')} of the producer and {duration(gap)} apart{leader}"
+        f"{apart}{leader}"
     )
     details = {
         "original_offset": row.maybe("same_identity_offset"),

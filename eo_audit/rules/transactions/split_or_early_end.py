@@ -48,10 +48,10 @@ def explain(case: Case, context: "Context") -> Explanation:
     # A client that went back to TV1 keeps its epoch from transaction to transaction (KIP-890: the version is told per transaction).
     proved = row.text("instance_source") == "epoch" and (last is None or last.text("protocol") == "tv2")
     of_them = "" if case.hits == 1 else f" ({count(case.hits, 'such marker')})"
+    began = "" if row.maybe("span_id") is None else f" from offset {row.maybe('span_id')} on"
     message = (
         f"The {row.word('marker_type')} of {who(case, context)} at offset {row.maybe('base_offset')} repeats one that stands in this log "
-        f"already{'' if proved else ', by the number of its decisions'}, and ended data from offset {row.maybe('span_id')} on that came "
-        f"behind it{of_them}"
+        f"already{'' if proved else ', by the number of its decisions'}, and ended data{began} that came behind it{of_them}"
     )
     return Explanation(
         message,
