@@ -247,8 +247,10 @@ told_by AS (
             AND coalesce(last_older < first_in_time, true)
             AND rivals_most <= 1
             -- Of the decided instances none is left out between the first and the last one met; those at the ends are left out only where a
-            -- dump may lack their markers.
-            AND last_rank - first_rank + 1 = matched AND (first_rank = 1 OR older_decided) AND (last_rank = wanted OR newer_decided)
+            -- dump may lack their markers. A log that holds markers older than all that is decided lacks none of the first ones.
+            AND last_rank - first_rank + 1 = matched
+            AND (first_rank = 1 OR (older_decided AND older = 0))
+            AND (last_rank = wanted OR newer_decided)
             -- So few that fit by their times may do so by chance, where as many do not overlap on both sides.
             AND NOT (matched <= least(older, wanted - last_rank))
             -- Nor a single one where another decision is left out and nothing is known of both ends: the law hears the other producers, too.
