@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from eo_audit.model.states import STATE_OF_ID, partition_for
 from tests.cluster.brokers import COORDINATOR, Log, Place, Record, Transaction, World, Write
@@ -86,7 +87,7 @@ class Coordinated:
     seen: Entry | None = None
     history: list[tuple[int, Entry]] = field(default_factory=list)
 
-    @property
+    @cached_property
     def log(self) -> Log:
         """The partition of `__transaction_state` that holds this id."""
         return self.world.logs[COORDINATOR, partition_for(self.transactional_id, self.world.shape.coordinators)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tests.cluster.brokers import Log, Record, Write
 from tests.support.dump_text import varint
@@ -18,7 +19,7 @@ class Placed:
     records: tuple[tuple[int, Record], ...]
     horizon_ms: int | None = None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes of the batch on disk."""
         if not self.records:

@@ -8,9 +8,10 @@ from tests.cluster.held import SURE_DUMPS, SURE_FEATURES, held
 from tests.cluster.properties import Case, Result, check
 from tests.cluster.shape import draw
 
-# More of them: python -m tests.cluster --seeds 0:10000. What is beside a planted fault is a healthy cluster, too.
-SEEDS = range(80)
-PLANTED = range(1_000, 1_168)
+# Some 240 clusters: more than half of them are held seeds, which all stay; the others show that every kind is still drawn, each fault four
+# times. New faults are looked for with python -m tests.cluster --seeds 0:10000. What is beside a planted fault is a healthy cluster, too.
+SEEDS = range(30)
+PLANTED = range(1_000, 1_100)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> li
 
 def test_no_finding_above_info_and_nothing_unknown_in_complete_dumps(results: list[Result]) -> None:
     healthy = [result for result in results if result.truth is None]
-    assert len(healthy) >= len(SEEDS)
+    assert len(healthy) >= len(SEEDS) and len(results) >= 200
     assert {result.case.name: result.wrong for result in healthy if result.wrong} == {}
     assert sum(result.open for result in healthy if not result.case.label) <= 1  # where a clock moved: 2 of 3,000 clusters
 

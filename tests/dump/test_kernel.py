@@ -35,13 +35,13 @@ def test_on_the_corpus(stretches: None) -> None:
 
 @cache
 def generated(release: str) -> list[bytes]:
-    """Dumps of all styles of a release: of two sections, and cut off."""
+    """Dumps of all styles of a release: of two sections, the second cut off."""
     rng, texts = random.Random(release), []
     for _ in range(12):
         style = Style(release, deep=rng.random() < 0.9, printed=rng.random() < 0.8, crlf=rng.random() < 0.2)
         batches = random_batches(rng.randrange(1 << 30), 20, codecs=rng.choice((("none",), ("none", "lz4"))), malformed=rng.random() < 0.2)
         text = dump(batches, style)
-        texts += [text + text, text[: rng.randrange(len(text))]]
+        texts.append(text + text[: rng.randrange(len(text))])
     return texts
 
 

@@ -52,13 +52,13 @@ def test_on_the_corpus(stretches: None) -> None:
 
 @cache
 def generated(release: str) -> list[bytes]:
-    """Logs of a release with every kind of id and value: two in a row, and one that is cut off."""
+    """Logs of a release with every kind of id and value: two in a row, the second cut off."""
     rng, texts = random.Random(release), []
     for hostile in (0.0, 0.0, 0.1, 0.5):
         for _ in range(3):
             style = Style(release, ascii=rng.random() < 0.1, crlf=rng.random() < 0.1)
             text = dump(random_log(rng, 25, style, hostile=hostile), style, path=PATH)
-            texts += [text + text, text[: rng.randrange(len(text))]]
+            texts.append(text + text[: rng.randrange(len(text))])
     return texts
 
 
@@ -80,13 +80,13 @@ def test_it_takes_what_is_regular(release: str, taken: list[int]) -> None:
 
 @cache
 def commits(release: str) -> list[bytes]:
-    """Logs of offset commits with every kind of group and value."""
+    """Logs of offset commits with every kind of group and value: two in a row, the second cut off."""
     rng, texts = random.Random(release), []
     for hostile in (0.0, 0.0, 0.1, 0.5):
         for _ in range(3):
             style = Style(release, ascii=rng.random() < 0.1, crlf=rng.random() < 0.1)
             text = dump(commit_text.random_log(rng, 25, style, hostile=hostile), style, path=commit_text.PATH)
-            texts += [text + text, text[: rng.randrange(len(text))]]
+            texts.append(text + text[: rng.randrange(len(text))])
     return texts
 
 

@@ -3,8 +3,10 @@
 import gzip
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,8 @@ class WholeRun:
         cwd: where it was started.
         exit_code: how it ended.
         said: what it printed.
+        half_way: what stood in results and scratch when it was stopped for a moment, some histories written; no such moment: nothing.
+        holding_then: files that held the canary then.
     """
 
     dumps: Path
@@ -46,6 +50,8 @@ class WholeRun:
     cwd: Path
     exit_code: int
     said: bytes
+    half_way: tuple[Path, ...]
+    holding_then: tuple[Path, ...]
 
 
 def places(folder: Path) -> tuple[Path, Path, Path, dict[str, str]]:
@@ -59,10 +65,28 @@ def places(folder: Path) -> tuple[Path, Path, Path, dict[str, str]]:
 
 
 def run_whole(dumps: Path, folder: Path) -> WholeRun:
-    """Run the program over dumps; it may find what it will."""
+    """Run the program over dumps; it may find what it will.
+
+    Half-way it is stopped and its folders are searched: a process that is stopped leaves the files that one that is killed leaves, and
+    then this one goes on. By then Java has read the facts of all records, and has histories in its hands that are not written yet.
+    """
     out, scratch, cwd, env = places(folder)
-    ended = subprocess.run([*RUN, "run", str(dumps), "--out", str(out)], env=env, cwd=cwd, capture_output=True, check=False)
-    return WholeRun(dumps, out, scratch, cwd, ended.returncode, ended.stdout + ended.stderr)
+    command = [*RUN, "run", str(dumps), "--out", str(out)]
+    seen, held = list[Path](), list[Path]()
+    with (folder / "said").open("w+b") as said:
+        running = subprocess.Popen(command, env=env, cwd=cwd, start_new_session=True, stdout=said, stderr=subprocess.STDOUT)
+        while not list(out.glob("**/transaction_spans/**/*.parquet")) and running.poll() is None:
+            time.sleep(0.05)
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGSTOP)
+            try:
+                seen = [path for part in (out, scratch) for path in part.rglob("*")]
+                held = holding(out, scratch, cwd)
+            finally:
+                os.killpg(running.pid, signal.SIGCONT)
+        exit_code = running.wait()
+        said.seek(0)
+        return WholeRun(dumps, out, scratch, cwd, exit_code, said.read(), tuple(seen), tuple(held))
 
 
 def canary_dumps(folder: Path) -> Path:
