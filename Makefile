@@ -11,10 +11,10 @@ CLASSES := .cache/.classes-ready
 # Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test session-tests other-tests quick bundle tables rules bench fuzz lint types lock clean java
+.PHONY: help demo test session-tests other-tests quick test-broker bundle tables rules bench fuzz lint types lock clean java
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
 
 demo: $(JARS) ## audit a real incident (examples/hanging-transaction) and show what an operator sees
 	@printf '\n$$ eo-audit run examples/hanging-transaction/dumps --out out/demo\n\n'
@@ -49,6 +49,9 @@ fuzz: $(PACKAGES) ## thousands of lying and damaged dumps: nothing lost, nothing
 cluster: $(JARS) ## model clusters, healthy and with one planted fault each (SEEDS=0:300; minutes for each thousand)
 	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300)
 	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300) --faults
+
+test-broker: $(JARS) ## real brokers of three releases on loopback: the audit equals what they answer (needs a JDK; minutes)
+	@$(BIN)/python -m pytest -m broker tests/broker
 
 bundle: $(JARS) ## one archive for a machine without a network: build/eo-audit-bundle.tar with the wheel, its wheels, the jars
 	@rm -rf build/bundle && mkdir -p build/bundle/wheels build/bundle/jars

@@ -1,0 +1,114 @@
+"""One audit of the lab's dumps by the program itself, and where it differs from what the brokers say."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import eo_audit
+from eo_audit.report.results import Results
+from tests.broker.brokers import Broker
+from tests.broker.life import LEVELS, Answer, Answers, Place
+
+_ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A finished audit: its exit code, what it said, and its results."""
+
+    code: int
+    said: str
+    results: Results
+
+    def findings(self, cluster: str, *severities: str) -> list[dict[str, object]]:
+        """The findings of a cluster, all or those of some severities."""
+        return [f for f in self.results.findings if f["cluster"] == cluster and (not severities or f["severity"] in severities)]
+
+
+def collect(broker: Broker, tools: Path, out: Path) -> str:
+    """Dump a broker's logs with the project's own script; the name of the cluster in all findings."""
+    cluster = f"kafka-{broker.release.version}"
+    command = [str(_ROOT / "collect-dumps.sh"), "--out", str(out), "--config", str(broker.config), "--cluster", cluster]
+    done = subprocess.run(command, env=environment(broker, tools), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return cluster
+
+
+def environment(broker: Broker, tools: Path) -> dict[str, str]:
+    """Where an operator of the broker types: its tools are on the PATH, and $BOOTSTRAP says where it is."""
+    return {**os.environ, "PATH": f"{broker.programs(tools)}{os.pathsep}{os.environ['PATH']}", "BOOTSTRAP": broker.bootstrap}
+
+
+def audit(dumps: list[Path], out: Path) -> Audit:
+    """Run `eo-audit run` over dumps, each folder a cluster of its own."""
+    command = [sys.executable, "-m", "eo_audit.cli", "run", *map(str, dumps), "--out", str(out)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(_ROOT)}, capture_output=True, text=True, check=False)
+    assert done.returncode < 10, done.stdout + done.stderr
+    return Audit(done.returncode, done.stdout, eo_audit.open(out))
+
+
+def differences(found: Audit, cluster: str, answers: Answers) -> list[str]:
+    """Every partition and every transactional id of which the audit says something else than the broker."""
+    logs: dict[Place, dict[str, object]] = {
+        (str(v["topic"]), int(str(v["partition"]))): v for v in found.results.rows("visibility", cluster=cluster)
+    }
+    opened = found.results.rows("open_transactions", cluster=cluster)
+    different = [f"partitions: audit {sorted(logs)}, broker {sorted(answers.partitions)}"] * (set(logs) != set(answers.partitions))
+    for place, answer in answers.partitions.items():
+        if place in logs:
+            log = logs[place]
+            mine = [[row["producer_id"], row["first_offset"]] for row in opened if row["replica_log_id"] == log["replica_log_id"]]
+            said = {name: log[name] for name in ("log_start", "hw", "lso")} | _visible(found, log) | {"open": sorted(mine)}
+            different += [
+                f"{place[0]}-{place[1]} {name}: audit {said[name]}, broker {wanted}"
+                for name, wanted in _wanted(answer).items()
+                if wanted is not None and said[name] != wanted
+            ]
+    return [*different, *_of_ids(found, cluster, answers)]
+
+
+def _wanted(answer: Answer) -> dict[str, object]:
+    opened = None if answer.open is None else sorted(answer.open)
+    return {"log_start": answer.log_start, "hw": answer.hw, "lso": answer.lso, **answer.read, "open": opened}
+
+
+def _visible(found: Audit, log: dict[str, object]) -> dict[str, object]:
+    """Isolation level -> the offsets that a consumer gets who begins at the log start, as the audit says."""
+    rows = found.results.rows("visible_ranges", replica_log_id=log["replica_log_id"], reader="log_start")
+    ranges = sorted((str(row["view"]), int(str(row["first_offset"])), int(str(row["last_offset"]))) for row in rows)
+    return {level: [o for view, first, last in ranges if view == level for o in range(first, last + 1)] for level in LEVELS}
+
+
+def _of_ids(found: Audit, cluster: str, answers: Answers) -> Iterator[str]:
+    if answers.transactions is None:
+        return
+    last = {row["transactional_id"]: row for row in found.results.rows("coordinator_history", cluster=cluster, is_last=True)}
+    if set(last) != set(answers.transactions):
+        yield f"ids: audit {sorted(map(str, last))}, broker {sorted(answers.transactions)}"
+    for name, wanted in answers.transactions.items():
+        if name in last:
+            row = last[name]
+            listed = row["partitions"] or []
+            assert isinstance(listed, list)
+            said = {key: row[key] for key in ("producer_id", "producer_epoch", "timeout_ms")}
+            said |= {"state": row["status"], "partitions": sorted(f"{one['topic']}-{one['partition']}" for one in listed)}
+            if said != wanted:
+                yield f"{name}: audit {said}, broker {wanted}"
+
+
+def commands_in(text: object) -> list[str]:
+    """The commands of a remedy, which stand between back quotes."""
+    return re.findall(r"`([^`]+)`", str(text))
+
+
+def typed(command: str, broker: Broker, tools: Path) -> str:
+    """What a command prints that an operator types as the remedy has it.
+
+    Raises:
+        CalledProcessError: it failed.
+    """
+    return subprocess.run(["bash", "-c", command], env=environment(broker, tools), capture_output=True, text=True, check=True).stdout
