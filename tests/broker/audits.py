@@ -29,13 +29,12 @@ class Audit:
         return [f for f in self.results.findings if f["cluster"] == cluster and (not severities or f["severity"] in severities)]
 
 
-def collect(broker: Broker, tools: Path, out: Path) -> str:
-    """Dump a broker's logs with the project's own script; the name of the cluster in all findings."""
-    cluster = f"kafka-{broker.release.version}"
+def collect(broker: Broker, tools: Path, out: Path, cluster: str) -> Path:
+    """Dump a broker's logs with the project's own script, under the name of a cluster; where the dumps are."""
     command = [str(_ROOT / "collect-dumps.sh"), "--out", str(out), "--config", str(broker.config), "--cluster", cluster]
     done = subprocess.run(command, env=environment(broker, tools), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return cluster
+    return out
 
 
 def environment(broker: Broker, tools: Path) -> dict[str, str]:
@@ -45,9 +44,9 @@ def environment(broker: Broker, tools: Path) -> dict[str, str]:
 
 def audit(dumps: list[Path], out: Path) -> Audit:
     """Run `eo-audit run` over dumps, each folder a cluster of its own."""
-    command = [sys.executable, "-m", "eo_audit.cli", "run", *map(str, dumps), "--out", str(out)]
+    command = [sys.executable, "-c", "from eo_audit.cli import main; main()", "run", *map(str, dumps), "--out", str(out)]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(_ROOT)}, capture_output=True, text=True, check=False)
-    assert done.returncode < 10, done.stdout + done.stderr
+    assert done.returncode in (0, 1, 2), done.stdout + done.stderr
     return Audit(done.returncode, done.stdout, eo_audit.open(out))
 
 
@@ -73,7 +72,10 @@ def differences(found: Audit, cluster: str, answers: Answers) -> list[str]:
 
 def _wanted(answer: Answer) -> dict[str, object]:
     opened = None if answer.open is None else sorted(answer.open)
-    return {"log_start": answer.log_start, "hw": answer.hw, "lso": answer.lso, **answer.read, "open": opened}
+    # Since KAFKA-17803 `LogSegment.read` answers with the base offset of a batch, so where the log start lies within a batch of an open
+    # transaction, brokers from 4.0 on call an LSO below their log start. Nobody can stand there.
+    lso = max(answer.lso, answer.log_start)
+    return {"log_start": answer.log_start, "hw": answer.hw, "lso": lso, **answer.read, "open": opened}
 
 
 def _visible(found: Audit, log: dict[str, object]) -> dict[str, object]:

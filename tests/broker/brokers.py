@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ADDRESS = "127.0.0.1"
-PATIENCE_S = 240  # other work may hold the machine; nothing here waits this long unless something is broken
+PATIENCE_S = 900  # other work may hold the machine; nothing here waits this long unless something is broken
 _SMALL = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 # Few and small internal topics, timers short enough to see: timeouts, retention and the cleaner in seconds.
