@@ -8,6 +8,8 @@ from eo_audit.words import shell
 TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
 DESCRIBES_PRODUCERS = (2, 8)  # brokers that answer DescribeProducers (KIP-664)
 FIRST_TOOL = (3, 0)  # kafka-transactions.sh; brokers that answer DescribeTransactions, and find a transaction by its start offset
+# KIP-896: clients from 4.0 on know no WriteTxnMarkers of version 0, the only one of old brokers; asked of 2.3.1 they fail.
+_OF_OLD_BROKERS = "run the tool from a distribution of 3.0 to 3.9: it comes with 3.0, and that of 4.0 no longer speaks to old brokers"
 TERMINATES = (4, 1)  # the tool's forceTerminateTransaction (KIP-939), which is Admin.fenceProducers
 
 Version = tuple[int, ...] | None  # of the brokers (major, minor); None where it is not known
@@ -51,8 +53,8 @@ def abort_for(topic: str, partition: int, hanging: Hanging, version: Version) ->
     """The command that fits the brokers; both, each with its range, where their version is not known."""
     new, old = abort(topic, partition, hanging.start_offset), abort_by_producer(topic, partition, hanging)
     if version is None:
-        return f"{new} (brokers from 3.0), {old} (older brokers; run the tool from a distribution of 3.0 or later)"
-    return new if version >= FIRST_TOOL else f"{old} (the tool comes with Kafka 3.0; run it from a newer distribution)"
+        return f"{new} (brokers from 3.0), {old} (older brokers; {_OF_OLD_BROKERS})"
+    return new if version >= FIRST_TOOL else f"{old} ({_OF_OLD_BROKERS})"
 
 
 def names_producer(version: Version) -> bool:

@@ -29,17 +29,17 @@ class Audit:
         return [f for f in self.results.findings if f["cluster"] == cluster and (not severities or f["severity"] in severities)]
 
 
-def collect(broker: Broker, tools: Path, out: Path, cluster: str) -> Path:
+def collect(broker: Broker, out: Path, cluster: str) -> Path:
     """Dump a broker's logs with the project's own script, under the name of a cluster; where the dumps are."""
     command = [str(_ROOT / "collect-dumps.sh"), "--out", str(out), "--config", str(broker.config), "--cluster", cluster]
-    done = subprocess.run(command, env=environment(broker, tools), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment(broker), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
 
 
-def environment(broker: Broker, tools: Path) -> dict[str, str]:
+def environment(broker: Broker) -> dict[str, str]:
     """Where an operator of the broker types: its tools are on the PATH, and $BOOTSTRAP says where it is."""
-    return {**os.environ, "PATH": f"{broker.programs(tools)}{os.pathsep}{os.environ['PATH']}", "BOOTSTRAP": broker.bootstrap}
+    return {**os.environ, "PATH": f"{broker.programs()}{os.pathsep}{os.environ['PATH']}", "BOOTSTRAP": broker.bootstrap}
 
 
 def audit(dumps: list[Path], out: Path) -> Audit:
@@ -107,10 +107,8 @@ def commands_in(text: object) -> list[str]:
     return re.findall(r"`([^`]+)`", str(text))
 
 
-def typed(command: str, broker: Broker, tools: Path) -> str:
-    """What a command prints that an operator types as the remedy has it.
-
-    Raises:
-        CalledProcessError: it failed.
-    """
-    return subprocess.run(["bash", "-c", command], env=environment(broker, tools), capture_output=True, text=True, check=True).stdout
+def typed(command: str, broker: Broker) -> str:
+    """What a command prints that an operator types as the remedy has it."""
+    done = subprocess.run(["bash", "-c", command], env=environment(broker), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout

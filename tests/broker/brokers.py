@@ -52,12 +52,14 @@ class Release:
         transaction_version: what the storage is formatted with; None where the release knows no such feature.
         zookeeper: whether the broker needs one.
         describes: whether it answers DescribeProducers and DescribeTransactions (KIP-664).
+        tools: the release whose kafka-transactions.sh an operator of it has.
     """
 
     version: str
     transaction_version: int | None = None
     zookeeper: bool = False
     describes: bool = True
+    tools: str = "4.3.1"
 
     @property
     def dump_tool(self) -> str:
@@ -148,17 +150,13 @@ class Broker:
             until("the broker answers", lambda: _answers(self.port, process))
             yield
 
-    def programs(self, tools: Path) -> Path:
-        """A folder with kafka-dump-log.sh of this release and kafka-transactions.sh of the newest one.
-
-        Args:
-            tools: jars of a release that has kafka-transactions.sh.
-        """
+    def programs(self) -> Path:
+        """A folder with kafka-dump-log.sh of this release, and the kafka-transactions.sh that fits it."""
         folder = self.folder / "bin"
         folder.mkdir(exist_ok=True)
         own = class_path(self.jars / self.release.version)
         _program(folder / "kafka-dump-log.sh", own, self.release.dump_tool)
-        _program(folder / "kafka-transactions.sh", class_path(tools), "org.apache.kafka.tools.TransactionsCommand")
+        _program(folder / "kafka-transactions.sh", class_path(self.jars / self.release.tools), "org.apache.kafka.tools.TransactionsCommand")
         return folder
 
     def _prepare(self) -> None:

@@ -23,11 +23,11 @@ pytestmark = pytest.mark.broker
 RELEASES = (
     Release("4.3.1", transaction_version=2),
     Release("3.9.1"),
-    Release("2.3.1", zookeeper=True, describes=False),
+    Release("2.3.1", zookeeper=True, describes=False, tools="3.9.1"),
 )
 VERSIONS = [release.version for release in RELEASES]
 DESCRIBING = [release.version for release in RELEASES if release.describes]
-TOOLS = JARS / RELEASES[0].version
+NEWEST = JARS / RELEASES[0].version
 FIND_HANGING = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP find-hanging --broker-id 1 --max-transaction-timeout 0"
 
 
@@ -76,7 +76,7 @@ def all_at_work(brokers: list[Broker], folder: Path) -> Iterator[dict[str, JavaC
         clients = {}
         for broker in brokers:
             stack.enter_context(broker.running())
-            started = java_client(broker.bootstrap, TOOLS, folder / "classes", broker.folder)
+            started = java_client(broker.bootstrap, NEWEST, folder / "classes", broker.folder)
             clients[broker.release.version] = stack.enter_context(started)
         yield clients
 
@@ -85,7 +85,7 @@ def dumped_while_running(broker: Broker, client: JavaClient, folder: Path, phase
     """Dumps of a running broker that answers the same before and after: the cleaner may work between the two."""
     for attempt in range(6):
         before = ask(broker, client)
-        dumps = collect(broker, TOOLS, folder / f"{phase}-{broker.release.version}-{attempt}", f"{phase}-{broker.release.version}")
+        dumps = collect(broker, folder / f"{phase}-{broker.release.version}-{attempt}", f"{phase}-{broker.release.version}")
         if ask(broker, client) == before:
             return dumps, before
     raise AssertionError("the broker does not come to rest")
@@ -93,10 +93,10 @@ def dumped_while_running(broker: Broker, client: JavaClient, folder: Path, phase
 
 def heal(findings: list[dict[str, object]], broker: Broker) -> Typed:
     """Type what the findings of hanging transactions say, in their order."""
-    seen = Typed(typed(FIND_HANGING, broker, TOOLS) if broker.release.describes else "", {}, [])
+    seen = Typed(typed(FIND_HANGING, broker) if broker.release.describes else "", {}, [])
     for finding in findings:
         for command in commands_in(finding["remedy"]):
-            said = typed(command, broker, TOOLS)
+            said = typed(command, broker)
             if " abort " in command:
                 seen.aborts.append(command)
             else:
@@ -109,7 +109,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """The life of all brokers; minutes."""
     folder = tmp_path_factory.mktemp("lab")
     fetch()
-    compile_client(TOOLS, folder / "classes")
+    compile_client(NEWEST, folder / "classes")
     return lives(folder)
 
 
@@ -130,7 +130,7 @@ def lives(folder: Path) -> Lab:
             answers[broker.release.version] = ask(broker, clients[broker.release.version])
     for broker in brokers:
         version = broker.release.version
-        healed[version] = collect(broker, TOOLS, folder / f"healed-{version}", f"healed-{version}"), answers[version]
+        healed[version] = collect(broker, folder / f"healed-{version}", f"healed-{version}"), answers[version]
         for topic, partition in LOST_INDEX:
             for index in (broker.logs / f"{topic}-{partition}").glob("*.txnindex"):
                 index.unlink()

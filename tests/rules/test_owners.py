@@ -54,6 +54,8 @@ def test_commands_fit_the_brokers() -> None:
     assert "--producer-id 1 --producer-epoch 3 --coordinator-epoch 5`" in old and "--start-offset" not in old
     both = abort_for("t", 0, HANGING, None)
     assert "--start-offset 6` (brokers from 3.0)" in both and "--coordinator-epoch 5` (older brokers" in both
+    # Clients from 4.0 on dropped the only WriteTxnMarkers that brokers such as 2.3.1 know (KIP-896).
+    assert "distribution of 3.0 to 3.9" in old and "distribution of 3.0 to 3.9" in both and "3.9" not in new
     assert "kafka-transactions.sh" not in describe_producers("t", 0, (2, 7))
     assert "kafka-transactions.sh" in describe_producers("t", 0, (2, 8))
     assert "brokers from 2.8" in describe_producers("t", 0, None)
