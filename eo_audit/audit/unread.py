@@ -14,7 +14,10 @@ UNREAD_BECAUSE = (
     AMBIGUOUS,
     *("unknown_line", "blank_line", "unsupported_dialect", "not_a_dump", "bad_manifest"),
 )
-SECTION_KINDS = ("log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "manifest", "listing", "tool_messages", "unknown")
+SECTION_KINDS = (
+    *("log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "manifest", "listing", "tool_messages", "broker_answers"),
+    "unknown",
+)
 _PRINTED = frozenset({"log", "snapshot", "txnindex", "index", "timeindex"})
 MOST_FILES = 4
 

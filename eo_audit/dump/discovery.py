@@ -17,6 +17,7 @@ from eo_audit.dump.identity import Identity, ManifestHint, PathFacts, identify, 
 from eo_audit.dump.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
 from eo_audit.dump.printed import text
+from eo_audit.dump.recognised import ANSWERS, DUMP, on_console, printed_by
 from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, DUMP_TIMES, dump_times, rolled_segments
 from eo_audit.dump.walk import check_file, outside, walk
 from eo_audit.errors import InputError
@@ -33,12 +34,6 @@ _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 # Hidden files, what people write beside dumps, what brokers keep beside logs.
 _NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state")
-# A line as the tool begins it, with a byte order mark where Windows wrote one: what has none within its first 64 KiB is no dump.
-_DUMP_LINE = re.compile(
-    rb"^(?:\xef\xbb\xbf)?(?:Dumping \S|(?:Log s|S)tarting offset: |baseOffset: \d|\| offset: \d|offset: \d+ position: "
-    rb"|timestamp: \d+ offset: |producerId: \d+ producerEpoch: |version: \d+ producerId: |Found \d+ invalid bytes )",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True)
@@ -217,13 +212,16 @@ def _kind(name: str, head: bytes) -> str:
     # Before anything else: a segment holds payloads, and among them may be lines of a dump.
     if is_kafka_file(name, head):
         raise KafkaFile
-    if is_utf16(head) and not _DUMP_LINE.search(head):
+    tool = printed_by(head)
+    if is_utf16(head) and tool is None:
         raise in_utf16(name)
     # `kafka-dump-log ... > dump.err 2>&1` is a dump, whatever it is called.
     if _MESSAGES.fullmatch(name) and not re.search(rb"^(?:\xef\xbb\xbf)?Dumping \S", head, re.MULTILINE):
         return "tool_messages"
-    if _DUMP_LINE.search(head):
-        return "text"
+    if tool is not None:
+        if tool not in (DUMP, ANSWERS):
+            raise on_console(tool)
+        return tool
     if checkpoint := _CHECKPOINT.search(name):
         return checkpoint[1]
     if _MANIFEST.fullmatch(name) or _LISTING.fullmatch(name):

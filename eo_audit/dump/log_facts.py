@@ -8,6 +8,7 @@ from eo_audit.dump.log_records import Span
 from eo_audit.dump.log_sections import section_row, speaks_of
 from eo_audit.dump.log_state import FileContext, Section
 from eo_audit.dump.messages import Message, without_text
+from eo_audit.dump.metadata_decoder import JSON_DECODER
 
 Row = dict[str, object]
 
@@ -101,6 +102,9 @@ def decoded_row(record: Record, group: Group, section: Section, base: int) -> tu
             "batch_timestamp_ms": group.line.max_timestamp_ms,
         }
         return "coordinator_entries", address | place | decoded.fields
+    if decoded.form == JSON_DECODER:
+        block: Row = {"record_offset": record.line.offset, "batch_timestamp_ms": group.line.max_timestamp_ms}
+        return "producer_id_blocks", address | block | decoded.fields
     batch: Row = {
         "record_offset": record.line.offset,
         "producer_id": group.line.producer_id,

@@ -1,10 +1,8 @@
 """Dump sections: what kind they are, what their text shows, and their row in `dump_sections`."""
 
-import re
-from collections.abc import Iterator
 from dataclasses import replace
 
-from eo_audit.dump.decoders import Decoded, coordinator_records
+from eo_audit.dump.decoders import coordinator_records
 from eo_audit.dump.dialects import OLD_LINE, PREAMBLE, BatchLine, batch_line, dialect, record_line
 from eo_audit.dump.flat_lines import FLAT
 from eo_audit.dump.framing import Group, Profile
@@ -14,25 +12,17 @@ from eo_audit.dump.log_records import Decoder, Proof
 from eo_audit.dump.log_state import FileContext, Section
 from eo_audit.dump.log_text import Window
 from eo_audit.dump.messages import Message
+from eo_audit.dump.metadata_decoder import metadata_records
 from eo_audit.dump.offsets_decoder import offset_records
 
-JSON_DECODER = "json"
-_JSON_LINE = re.compile(rb" payload: \{[^\n]*\}\r?\n")
 _SIDECARS = ("snapshot", "txnindex", "index", "timeindex")
 UNKNOWN_DECODER = "other"
-
-
-def metadata_records(dump: bytes, start: int, *, key_size: int, value_size: int) -> Iterator[Decoded]:
-    """A record of the cluster's metadata log: no key, and JSON on one line. It holds no fact of ours."""
-    found = _JSON_LINE.match(dump, start) if key_size < 0 <= value_size else None
-    if found:
-        yield Decoded(found.end(), JSON_DECODER, None)
 
 
 _DECODERS: dict[str, Decoder] = {
     "__transaction_state": coordinator_records,
     "__consumer_offsets": offset_records,
-    # Its records are of no interest, but their text must end somewhere.
+    # Most of its records are of no interest, but their text must end somewhere.
     "__cluster_metadata": metadata_records,
 }
 

@@ -1,4 +1,5 @@
-"""Small files without a `Dumping` line: checkpoints, listings, dump times, manifests, tool messages. Each is one section, read whole.
+"""Small files without a `Dumping` line: checkpoints, listings, dump times, manifests, tool messages, answers of brokers. Each is one
+section, read whole.
 
 Every byte has one owner: a header is preamble, a row is a fact, and a line that is not understood an unread span. A last line without its
 line end is not believed: a number that was cut is a wrong number.
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from eo_audit.dump.broker_answers import AnswerTable, is_head
 from eo_audit.dump.identity import Identity, parse_path, replica_log_id, section_id
 from eo_audit.dump.manifest import read_manifest
 from eo_audit.dump.messages import MAX_QUOTE, Message, detail_of, message_of
@@ -22,7 +24,8 @@ BROKER_WIDE = ("replication-offset", "log-start-offset", "recovery-point-offset"
 LEADER_EPOCH = "leader-epoch"
 CHECKPOINT_KINDS = (*BROKER_WIDE, LEADER_EPOCH)
 DUMP_TIMES = "dump_times"
-SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", DUMP_TIMES, "tool_messages")
+ANSWERS = "broker_answers"
+SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", DUMP_TIMES, "tool_messages", ANSWERS)
 
 # `OffsetCheckpointFile`: topic, partition, offset. `LeaderEpochCheckpointFile`: leader epoch, its first offset.
 _OFFSET_ROW = re.compile(rb"(?P<topic>[\w.-]{1,249}) (?P<partition>\d{1,10}) (?P<offset>-?\d{1,19})")
@@ -103,6 +106,9 @@ def _whose(file: SidecarFile) -> Identity:
     # `leader-epoch-checkpoint` lies in the partition's folder, the other checkpoints in the log directory (LogManager).
     if file.kind in (LEADER_EPOCH, "tool_messages"):
         return file.identity
+    # Which broker answered `describe-producers` is not printed, nor of which partition: the folder of the file may say that.
+    if file.kind == ANSWERS:
+        return replace(file.identity, segment_base_offset=None, replica_log_id=None)
     return replace(file.identity, topic=None, partition=None, dir_kind=None, segment_base_offset=None, replica_log_id=None)
 
 
@@ -127,6 +133,8 @@ def read_sidecar(content: bytes, file: SidecarFile) -> SidecarFacts:
         _read_listing(content, facts)
     elif file.kind == "tool_messages":
         _read_messages(content, facts)
+    elif file.kind == ANSWERS:
+        _read_answers(content, facts)
     else:
         _read_checkpoint(content, facts)
     return facts
@@ -276,3 +284,25 @@ def _read_messages(content: bytes, facts: SidecarFacts) -> None:
 
 def _message_row(message: Message) -> Row:
     return {"text_kind": message.text_kind, "severity": message.severity, "applies_to_section": None, "text": message.text}
+
+
+def _read_answers(content: bytes, facts: SidecarFacts) -> None:
+    """Tables of `kafka-transactions.sh`, one behind the other; before the first there may be messages of the JVM and of its tools."""
+    table, whose = None, facts.identity
+    for line in _lines(content):
+        row = table.row(line.text) if table is not None and line.whole else None
+        if row is not None:
+            # `find-hanging` names partitions itself.
+            place: Row = {"topic": whose.topic, "partition": whose.partition} if row["command"] == "describe-producers" else {}
+            facts.own("facts", line)
+            facts.add("broker_answers", line, {"cluster": whose.cluster, **place, **row})
+        elif is_head(line.text) and line.whole:
+            table = AnswerTable(line.text)
+            facts.own("preamble", line)
+        elif message := message_of(line.text):
+            facts.own("tool_messages", line)
+            facts.add("tool_messages", line, _message_row(message))
+        elif line.text.strip():
+            facts.unread(line, "unknown_line" if line.whole else "truncated_record")
+        else:
+            facts.own("preamble", line)

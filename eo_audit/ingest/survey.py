@@ -17,7 +17,7 @@ T = TypeVar("T")
 _Whose = tuple[object, ...]
 
 # Files that speak of a whole dump set, not of one log on one broker.
-_OF_NO_LOG = {"manifest", "listing", "dump_times", "tool_messages"}
+_OF_NO_LOG = {"manifest", "listing", "dump_times", "tool_messages", "broker_answers"}
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from eo_audit.history.coverage import coverage
 from eo_audit.history.cut_logs import cut_logs
 from eo_audit.history.edges import producer_edges
 from eo_audit.history.group_offsets import group_offsets
+from eo_audit.history.id_allocation import TOLD_BY_MANIFEST, id_allocation
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.log_order import in_log_order
@@ -121,6 +122,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         pending.append(beside.submit(_producer_edges, warehouse, frame, history, chunked=not small))
         pending.append(beside.submit(_snapshot_states, warehouse, frame, history, seen))
         pending.append(beside.submit(_group_offsets, warehouse, frame, history, seen))
+        pending.append(beside.submit(_id_allocation, warehouse, frame, history, coordinator, producers.coverage))
         _visible_ranges(warehouse, frame, history, seen, chunk_bits=None if small else CHUNK_OFFSET_BITS)
         for part in pending:
             part.result()
@@ -221,6 +223,25 @@ def _group_offsets(warehouse: Warehouse, frame: Frame, history: "DataFrame", see
     rows = history.where(history.replica_log_id.isin(own))
     offsets = group_offsets(warehouse.read("offset_commits"), rows, section_status=frame.sections, visibility=seen)
     warehouse.overwrite("group_offsets", offsets)
+
+
+def _id_allocation(warehouse: Warehouse, frame: Frame, history: "DataFrame", coordinator: "DataFrame", covered: "DataFrame") -> None:
+    told = {row["name"] for row in warehouse.arrow("manifest_entries").to_pylist()} & TOLD_BY_MANIFEST
+    if not told and not any(part.num_rows for part in warehouse.batches("producer_id_blocks")):
+        # Most dumps: then it costs no Spark job.
+        warehouse.overwrite_arrow("id_allocation", schema("id_allocation").arrow().empty_table())
+        return
+    allocated = id_allocation(
+        warehouse.read("producer_id_blocks"),
+        warehouse.read("manifest_entries"),
+        producer_history=history,
+        coordinator_history=coordinator,
+        section_status=frame.sections,
+        replica_logs=frame.logs,
+        coverage=covered,
+        clusters=frame.clusters,
+    )
+    warehouse.overwrite("id_allocation", allocated)
 
 
 def _visible_ranges(warehouse: Warehouse, frame: Frame, history: "DataFrame", seen: "DataFrame", *, chunk_bits: int | None) -> None:

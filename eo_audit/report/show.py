@@ -19,6 +19,7 @@ _TABLES: Mapping[str, Sequence[str]] = {
     "checkpoint": ("checkpoints",),
     "manifest": ("manifest_entries",),
     "listing": ("listed_files",),
+    "broker_answers": ("broker_answers",),
 }
 _WHAT = {
     "batches": "a batch",
@@ -30,6 +31,7 @@ _WHAT = {
     "checkpoints": "a row of a checkpoint",
     "manifest_entries": "a line of the manifest",
     "listed_files": "a line of the listing",
+    "broker_answers": "a broker's answer to kafka-transactions.sh",
     "tool_messages": "a message of the dump tool",
     "unread_spans": "text that was not understood",
 }

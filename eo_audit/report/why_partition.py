@@ -10,6 +10,7 @@ from eo_audit.errors import ArgumentError
 from eo_audit.report.results import Results
 from eo_audit.report.subject import MOST_ROWS, Subject, at, cause, cells, copy_of, instances_of, of_broker, table_of, with_rest
 from eo_audit.report.values import maybe
+from eo_audit.report.why_answers import of_partition
 from eo_audit.words import Row, digits, offset_range, place, some, visible
 
 _FATES = {
@@ -38,6 +39,7 @@ def partition(name: str, results: Results, cluster: str | None = None) -> Subjec
         held = sorted({place(row) for row in results.rows("visibility", **of_cluster) if not row["is_internal"]})
         raise ArgumentError(f"the dumps hold no partition {name}; they hold {some(held, most=12) or 'none'}")
     blocks = [block for log in sorted(logs, key=of_broker) for block in _log(log, results)]
+    blocks += of_partition(name, results, cluster)
     clusters = {log["cluster"] for log in logs}
     return Subject(name, lambda row: place(row) == name and row["cluster"] in clusters, blocks)
 

@@ -79,6 +79,8 @@ _PAGES = (
     "identity.unfenced_siblings",
     "identity.pid_shared",
     "identity.id_multi_pid_live",
+    "identity.pid_unallocated",
+    "identity.pid_block_regression",
     "identity.fencing_storm",
     "identity.id_churn",
     "compaction.int_key_marker_hazard",

@@ -136,6 +136,10 @@ REASONS: Mapping[str, Reason] = {
         "the records of {places} were printed without their decoder, so which offsets groups committed in transactions is not known",
         "Dump {places} again with --offsets-decoder --deep-iteration: collect-dumps.sh does so.",
     ),
+    "blocks_younger": Reason(
+        "producer ids of {places} lie above the newest block that is known, and may have been given out after it was told",
+        "Dump the *.log of __cluster_metadata-0 after {places}, with --cluster-metadata-decoder (manifest: next_producer_id).",
+    ),
     "partition_not_dumped": Reason(
         "transactions list {places}, of which no replica was dumped",
         "Dump {places} from any replica.",
@@ -287,6 +291,10 @@ def _marker_keys(log: "Log", context: "Context") -> str | None:
     return None if harmless or log.numbers.flag("is_internal") else _payload(log, context)
 
 
+def _allocated(log: "Log", _context: "Context") -> str | None:
+    return "blocks_younger" if "unplaced_producer" in log.subjects else None
+
+
 def _checksums(log: "Log", _context: "Context") -> str | None:
     return "no_checksums" if _has(log, "no_checksums") else None
 
@@ -332,6 +340,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "decoded": _decoded,
     "marker_keys": _marker_keys,
     "checksums": _checksums,
+    "allocated": _allocated,
 }
 NEEDS = frozenset(_NEEDS)
 

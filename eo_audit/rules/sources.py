@@ -139,5 +139,12 @@ _SOURCES = (
         addresses=(("", "record_offset"), ("counted_", "counted_offset"), ("parked_", "parked_offset")),
         about="producer_id producer_epoch instance_id group topic partition",
     ),
+    Source(
+        table="id_allocation",
+        first="first_offset",
+        last="first_offset",
+        addresses=(("", "first_offset"), ("previous_", "previous_offset")),
+        about="producer_id",
+    ),
 )
 SOURCES = {source.table: source for source in _SOURCES}

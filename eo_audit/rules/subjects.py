@@ -37,6 +37,10 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "producer_edge": ("producer_edges", "true"),
     "snapshot": ("snapshot_states", "true"),
     "group_offset": ("group_offsets", "true"),
+    "id_block": ("id_allocation", "row_kind = 'block'"),
+    "id_user": ("id_allocation", "row_kind = 'user'"),
+    # It may have been given out after the dump of the metadata log.
+    "unplaced_producer": ("id_allocation", "is_beyond AND NOT is_proved"),
     # Whether a group committed in transactions there is not known.
     "undecoded_offsets": ("replica_logs", "topic = '__consumer_offsets' AND NOT decoded"),
     "replica": ("visibility", "count(1) OVER (PARTITION BY cluster, topic, partition) > 1"),

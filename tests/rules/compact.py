@@ -42,6 +42,7 @@ OFFSETS = {
     "group_offsets": ("record_offset", "record_offset"),
     "section_status": ("segment_base_offset", "last_offset"),
     "marker_keys": ("first_offset", "last_offset"),
+    "id_allocation": ("first_offset", "first_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
     "producer_history": {
@@ -63,6 +64,7 @@ DEFAULTS: Mapping[str, Rows] = {
     "group_offsets": {"is_transactional": True, "outcome": "applied", "wins": True},
     "section_status": {"is_read": True, "supported": True, "end_reason": "eof", "path": "broker-1/orders-0/some.txt"},
     "marker_keys": {},
+    "id_allocation": {"row_kind": "user", "is_beyond": False, "is_proved": False, "source": "metadata"},
 }
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 CLUSTER: Rows = {

@@ -31,6 +31,7 @@ DRAWN: Mapping[str, Callable[[Place, Row], Iterator[Line]]] = {
     "snapshot_states": files.snapshot,
     "coverage": files.part,
     "section_status": files.segment,
+    "id_allocation": files.allocation,
 }
 # The order of blocks and of their columns.
 TITLES = {
@@ -43,6 +44,7 @@ TITLES = {
 }
 COLUMNS = (
     *("offset", "what", "file", "offsets", "transactional id", "state", "group", "input", "next offset", "producer", "epoch", "sequence"),
+    *("next producer id", "given to broker"),
     *("firstOffset", "lastOffset", "lastStableOffset", "the snapshot says", "the log says"),
     *("leader epoch", "coordinator epoch", "crc", "timeout", "partitions", "time", "lastUpdate", "appended"),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.rules.drawing.line import Line, Place, Row, at, number, remarks, rest, text, whole
+from tests.rules.drawing.line import Line, Place, Row, at, clock, number, remarks, rest, text, whole
 
 PARTS = {
     "covered": "dumped",
@@ -116,3 +116,22 @@ def segment(place: Place, row: Row) -> Iterator[Line]:
     )
     held = at(base, row["last_offset"]) if kind == "log" else ""
     yield Line("file", place, whole(base), None, {"file": f"{base}.{kind}", "offsets": held}, told + rest(row, known))
+
+
+def allocation(place: Place, row: Row) -> Iterator[Line]:
+    """A row of id_allocation: a block of producer ids that was given out, or the first use of an id beside the blocks that are known."""
+    known = "first_offset row_kind producer_id next_producer_id used_by_ms known_until_ms source is_beyond is_proved broker_id"
+    if row.get("row_kind") == "block":
+        cells = {"what": "block", "next producer id": number(row["next_producer_id"]), "given to broker": number(row.get("broker_id"))}
+        yield Line("log", place, whole(row["first_offset"]), None, cells, rest(row, f"{known} highest_before previous_offset"))
+        return
+    until = f", as the {row.get('source', 'metadata')} says up to {clock(row['known_until_ms'])}"
+    told = remarks(
+        f"first use, {_by(row)}",
+        f"ids below {row['next_producer_id']} were given out{until}",
+    )
+    yield Line("log", place, whole(row["first_offset"]), None, {"producer": number(row["producer_id"])}, told + rest(row, known))
+
+
+def _by(row: Row) -> str:
+    return f"by {clock(row['used_by_ms'])}" if "used_by_ms" in row else "nobody knows when"

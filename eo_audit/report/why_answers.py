@@ -1,0 +1,59 @@
+"""What live brokers said (`kafka-transactions.sh`), beside what the dumps tell: for `eo-audit why`. It is told, and no rule judges it."""
+
+from collections.abc import Callable, Iterator
+
+from rich.console import RenderableType
+
+from eo_audit.report.results import Results
+from eo_audit.report.subject import MOST_ROWS, at, cells, in_one, table_of, with_rest
+from eo_audit.report.values import maybe
+from eo_audit.words import Row, duration, partitions, place
+
+
+def of_partition(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
+    """What was answered of a partition: who writes there, what is open or hangs there, whose transaction lists it."""
+    # An id may be called like a partition: only what has a topic is a place.
+    yield from _told(lambda row: any(place(one) == name for one in (row, *_listed(row)) if one["topic"] is not None), results, cluster)
+
+
+def of_id(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
+    """What was answered of a transactional id."""
+    yield from _told(lambda row: row["transactional_id"] == name, results, cluster)
+
+
+def of_producer(number: int, results: Results, cluster: str | None) -> Iterator[RenderableType]:
+    """What was answered of a producer id."""
+    yield from _told(lambda row: row["producer_id"] == number, results, cluster)
+
+
+def _listed(row: Row) -> list[Row]:
+    listed = row["partitions"]
+    return listed if isinstance(listed, list) else []
+
+
+def _told(is_about: Callable[[Row], bool], results: Results, cluster: str | None) -> Iterator[RenderableType]:
+    found = [row for row in in_one(results.rows("broker_answers"), cluster) if is_about(row)]
+    if not found:
+        return
+    paths = {row["section_id"]: row["path"] for row in results.rows("section_status", kind="broker_answers")}
+    found.sort(key=lambda row: (str(paths[row["section_id"]]), maybe(row, "byte_offset") or 0))
+    table = table_of("brokers answered", "to", "in", "transactional id", "producer", "epoch", "answer")
+    for row in found[:MOST_ROWS]:
+        who = (row["transactional_id"], row["producer_id"], row["producer_epoch"])
+        table.add_row(*cells(row["command"], paths[row["section_id"]], *who, _answer(row, results)))
+    yield from with_rest(table, len(found))
+
+
+def _answer(row: Row, results: Results) -> str:
+    """One answer in words: the state of an id, or what is open in a partition."""
+    if row["status"] is not None:
+        start, lasted, listed = maybe(row, "start_ms"), maybe(row, "duration_ms"), _listed(row)
+        asked = f", asked at {at(start + lasted, results)}" if start is not None and lasted is not None else ""
+        where = f", in {partitions(((str(one['topic']), maybe(one, 'partition') or 0) for one in listed), most=6)}" if listed else ""
+        timeout = f", timeout {duration(maybe(row, 'timeout_ms'))}" if row["timeout_ms"] is not None else ""
+        return f"{row['status']}{where}{timeout}{asked}"
+    where = "" if row["topic"] is None else f" in {place(row)}"
+    opened = row["current_txn_first_offset"]
+    state = "hangs" if row["command"] == "find-hanging" else "open"
+    begins = f"nothing is open{where}" if opened is None else f"{state}{where} from offset {opened}"
+    return f"{begins}, newest batch or marker at {at(row['last_timestamp_ms'], results)}"

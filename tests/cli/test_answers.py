@@ -1,0 +1,80 @@
+"""What live brokers answered, beside dumps: told by `why` and `show`, judged by no rule, and never the whole of what an audit needs."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit import pipeline
+from eo_audit.cli import run_command
+from eo_audit.report.results import Results
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = ROOT / "examples" / "hanging-transaction" / "dumps"
+LIVE = ROOT / "tests" / "dump" / "cases" / "live" / "4.3.1"
+
+
+@pytest.fixture(scope="module")
+def answered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An audit of the example with answers beside the dumps: all three kinds, one of them in the folder of a partition."""
+    out = tmp_path_factory.mktemp("answered")
+    dumps = out / "given" / "dumps"
+    shutil.copytree(EXAMPLE, dumps)
+    shutil.copy(LIVE / "describe-producers.txt", dumps / "broker-1" / "orders-0")
+    for name in ("list.txt", "describe.txt", "console-txn.txt"):
+        shutil.copy(LIVE / name, dumps)
+    pipeline.run(out, [dumps], pipeline.Options(), spark=lambda: spark)
+    return out
+
+
+# Cells are wrapped, so words of one may stand between those of another.
+TOLD = {
+    "orders-0": (
+        "describe-producers .*– 0 3 nothing .*open .*newest",
+        "– 4 2 open .*from offset 22",
+        "describe .*open-9 4 2 Ongoing, .*orders-0, .*10 min, .*15:16:30",
+        "T01 critical",
+    ),
+    "--id open-9": ("describe .*open-9 4 2 Ongoing", "list .*open-9 4 – Ongoing", "no finding about it"),
+    "--pid 6": ("no transactional id in the dumps has this producer id", "describe-producers .*– 6 0 nothing"),
+}
+
+
+@pytest.mark.parametrize("subject", TOLD)
+def test_why_tells_what_brokers_answered(subject: str, answered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["why", *subject.split(), "--out", str(answered)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    place = 0
+    for wanted in TOLD[subject]:
+        found = re.compile(wanted.replace(".*", ".*?")).search(said, place)
+        assert found, f"{wanted}\n{said[place:]}"
+        place = found.end()
+
+
+def test_an_answer_is_shown_by_its_address(answered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = Results(answered).rows("broker_answers", command="list", transactional_id="open-9")
+    assert run_command(["show", f"list.txt@{row['byte_offset']}", "--out", str(answered)]) == 0
+    said = capsys.readouterr().out
+    assert "a broker's answer to kafka-transactions.sh" in said and re.search(r"status +Ongoing", said)
+
+
+def test_answers_change_no_finding_and_no_verdict(answered: Path, hanging_example: Path) -> None:
+    with_answers, without = Results(answered), Results(hanging_example)
+
+    def told(results: Results) -> list[tuple[object, ...]]:
+        return sorted((row["rule"], row["topic"], row["first_offset"], row["message"]) for row in results.findings)
+
+    assert told(with_answers) == told(without) and len(told(without)) > 2
+    assert with_answers.verdict["exit_code"] == without.verdict["exit_code"] == 1
+    # The two lines of the id with a line feed are not read, and are counted; the console's text was not taken at all.
+    files = {row["path"]: row["bytes_unread"] for row in with_answers.rows("dump_files")}
+    assert [path for path, size in files.items() if size] == ["describe.txt", "list.txt"] and "console-txn.txt" not in files
+
+
+def test_answers_alone_are_no_dumps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dumps").mkdir()
+    shutil.copy(LIVE / "list.txt", tmp_path / "dumps")
+    assert run_command(["run", str(tmp_path / "dumps"), "--out", str(tmp_path / "out")]) == 11
+    assert "there is no text of kafka-dump-log" in capsys.readouterr().err

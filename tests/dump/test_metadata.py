@@ -1,0 +1,85 @@
+"""Blocks of producer ids in dumps of `__cluster_metadata`: read where the decoder printed one, and of nothing that only looks like one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eo_audit.dump.parse import FileContext, RangeResult
+from tests.support.readers import read
+
+DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
+PATH = "broker-1/__cluster_metadata-0/00000000000000000000.log.txt"
+# As 4.3.1 printed them: three blocks, the second after a restart.
+BLOCKS = ((84, 1795446930924, 15, 1000), (583, 1795447177094, 567, 2000), (632, 1795447201242, 567, 3000))
+
+
+def block(broker: int, epoch: int, next_id: object) -> str:
+    data = {"brokerId": broker, "brokerEpoch": epoch, "nextProducerId": next_id}
+    return json.dumps({"type": "PRODUCER_IDS_RECORD", "version": 0, "data": data}, separators=(",", ":"))
+
+
+def dump(*records: tuple[int, int, int, str]) -> bytes:
+    """A metadata log with a batch for each record: its offset, its time, the size of its value, its text."""
+    lines, position = ["Dumping /d/__cluster_metadata-0/00000000000000000000.log", "Log starting offset: 0"], 0
+    for offset, time, size, text in records:
+        lines.append(
+            f"baseOffset: {offset} lastOffset: {offset} count: 1 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 "
+            "partitionLeaderEpoch: 1 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty "
+            f"position: {position} CreateTime: {time} size: {68 + size} magic: 2 compresscodec: none crc: 1 isvalid: true"
+        )
+        lines.append(f"| offset: {offset} CreateTime: {time} keySize: -1 valueSize: {size} sequence: -1 headerKeys: [] payload: {text}")
+        position += 68 + size
+    return ("\n".join(lines) + "\n").encode()
+
+
+def facts(text: bytes) -> RangeResult:
+    found = read(text, FileContext("c", PATH, 1), fast=True)
+    assert found.ledger.total == len(text)
+    return found
+
+
+def blocks(text: bytes) -> list[dict[str, object]]:
+    found = facts(text)
+    assert found.ledger.unread == 0
+    return list(found.facts["producer_id_blocks"].to_pylist()) if "producer_id_blocks" in found.facts else []
+
+
+def test_blocks_as_a_real_log_has_them() -> None:
+    text = dump(*((offset, time, 24, block(1, epoch, next_id)) for offset, time, epoch, next_id in BLOCKS))
+    rows = blocks(text)
+    columns = ("record_offset", "batch_timestamp_ms", "broker_epoch", "next_producer_id")
+    assert [tuple(row[name] for name in columns) for row in rows] == list(BLOCKS)
+    # The address is the record's line.
+    assert all(text[row["byte_offset"] :][: row["length"]].startswith(b"| offset: %d " % row["record_offset"]) for row in rows)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("cluster", ("clean_k39", "clean_tv2"))
+def test_real_metadata_logs(cluster: str) -> None:
+    (path,) = (DUMPS / cluster).rglob("__cluster_metadata-0/*.log.txt")
+    (row,) = blocks(path.read_bytes())
+    assert (row["broker_id"], row["next_producer_id"]) == (1, 1000)
+
+
+NO_BLOCKS = {
+    "a setting whose value is a block": (48, json.dumps({"type": "CONFIG_RECORD", "version": 0, "data": {"value": block(1, 2, 3)}})),
+    "a value of another size": (25, block(1, 15, 1000)),
+    "a number that no field can hold": (24, block(1, 15, 1 << 63)),
+    "no number": (24, block(1, 15, "1000")),
+    "no object": (24, '{"type":"PRODUCER_IDS_RECORD","version":0,"data":[]}'),
+    "no JSON": (24, '{"type":"PRODUCER_IDS_RECORD","version":0,"data":{"brokerId":1}'),
+}
+
+
+@pytest.mark.parametrize("name", NO_BLOCKS)
+def test_what_only_looks_like_a_block_is_a_record_and_none(name: str) -> None:
+    size, text = NO_BLOCKS[name]
+    content = dump((84, 1795446930924, size, text), (85, 1795446930925, 24, block(1, 15, 1000)))
+    assert [row["record_offset"] for row in blocks(content)] == [85]
+
+
+def test_a_file_cut_at_any_byte_balances() -> None:
+    whole = dump(*((offset, time, 24, block(1, epoch, next_id)) for offset, time, epoch, next_id in BLOCKS))
+    for size in range(len(whole)):
+        found = facts(whole[:size])
+        assert found.facts["producer_id_blocks"].num_rows < 3 if "producer_id_blocks" in found.facts else True
