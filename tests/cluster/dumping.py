@@ -9,6 +9,7 @@ from tests.cluster import printing
 from tests.cluster import shape as shapes
 from tests.cluster.brokers import COORDINATOR, INTERNAL, Log, Place, World
 from tests.cluster.clock import BEGIN_MS
+from tests.cluster.edits import Edit, tail_bytes, write
 from tests.cluster.replay import Producer, State, clean, cut_head, replay
 
 
@@ -38,6 +39,9 @@ class Plan:
     forked: dict[tuple[Place, int], Log] = field(default_factory=dict)
     cleaned_markers: set[int] = field(default_factory=set)  # identities of markers that the cleaner took with their data still there
     stable: dict[tuple[Place, int], int] = field(default_factory=dict)  # lastStableOffset of the entry of a marker, by place and offset
+    edits: list[Edit] = field(default_factory=list)
+    deleted_to: dict[Place, int] = field(default_factory=dict)  # where DeleteRecords was called at last
+    version: str | None = None  # of the brokers, where it is not that of their dump tool
 
     @property
     def listed_at(self) -> int:
@@ -169,11 +173,13 @@ def housekeeping(world: World, plan: Plan, place: Place) -> Housekeeping:
     dirty = tuple(sorted({rng.choice(borders), rng.choice(borders)})) if cleans and borders else ()
     retained = log.topic not in INTERNAL and not cleans and world.shape.has("retention") and borders
     deletes = log.topic not in INTERNAL and world.shape.has("delete_records") and oldest.lso > log.first_offset and rng.random() < 0.5
+    cut = rng.choice(borders) if retained else None
+    deleted = rng.randrange(log.first_offset, oldest.lso + 1) if deletes else None
     return Housekeeping(
         per_segment,
         dirty,
-        rng.choice(borders) if retained else None,
-        rng.randrange(log.first_offset, oldest.lso + 1) if deletes else None,
+        cut,
+        plan.deleted_to.get(place, deleted),
         oldest.producers,
     )
 
@@ -264,7 +270,7 @@ def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
     folder = into / printing.name_of(state)
     for number, base in enumerate(state.bases):
         text, _ = printing.segment_text(state, number, payloads=world.shape.has("payloads"))
-        (folder / f"{base:020d}.log.txt").write_text(text)
+        write(plan.edits, folder / f"{base:020d}.log.txt", text)
     rows = [f"{epoch} {offset}" for epoch, offset in state.epochs]
     (folder / "leader-epoch-checkpoint").write_text(printing.checkpoint_text(rows))
 
@@ -282,17 +288,17 @@ def _write_sidecars(world: World, plan: Plan, into: Path, state: State, before: 
     for number, base in enumerate(state.bases):
         index = printing.index_text(state, number)
         if index is not None:
-            (folder / f"{base:020d}.txnindex.txt").write_text(index)
+            write(plan.edits, folder / f"{base:020d}.txnindex.txt", index)
     for offset, known in _snapshots(plan, before or state).items():
         text = printing.snapshot_text(state, offset, known, world.shape.release)
-        (folder / f"{offset:020d}.snapshot.txt").write_text(text)
+        write(plan.edits, folder / f"{offset:020d}.snapshot.txt", text)
 
 
 def _sizes(world: World, plan: Plan, state: State) -> dict[str, int]:
     """What a listing of the log's directory shows."""
     name, sizes = printing.name_of(state), {}
     for number, base in enumerate(state.bases):
-        sizes[f"{name}/{base:020d}.log"] = printing.segment_text(state, number, payloads=False)[1]
+        sizes[f"{name}/{base:020d}.log"] = printing.segment_text(state, number, payloads=False)[1] + tail_bytes(plan.edits, name, base)
         entries = sum(entry.segment == number for entry in state.aborted)
         if entries:
             sizes[f"{name}/{base:020d}.txnindex"] = 34 * entries
@@ -326,7 +332,7 @@ def high_watermark(log: Log, copy: Copy) -> int:
 
 
 def _manifest(world: World, plan: Plan, cluster: str) -> str:
-    version = {"3.9": "3.9.1", "4.3": "4.3.1"}[world.shape.release]
+    version = plan.version or {"3.9": "3.9.1", "4.3": "4.3.1"}[world.shape.release]
     lines = [f'cluster: "{cluster}"', f"dumped_at: {plan.dumped_at}"]
     if world.shape.dump != shapes.MANIFEST_END:
         lines += [f'kafka_version: "{version}"', f"transaction_state_partitions: {world.shape.coordinators}", "broker_config:"]

@@ -2,45 +2,19 @@
 
 import random
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from eo_audit.model.states import partition_for
 from tests.cluster.brokers import COORDINATOR, Log, Record, Transaction, Write
 from tests.cluster.coordinator import Entry, printed_entry
-from tests.cluster.planting import NONE, Planted, index_of, insert, leader, pick, rules
+from tests.cluster.entries import appended, ended, entries_of, rewritten
+from tests.cluster.planting import NONE, Planted, index_of, leader, pick, rules
 from tests.cluster.truth import Scene, Truth
-
-
-def _entries(scene: Scene, t: Transaction, status: str) -> list[Write]:
-    """The entries of a transaction with one status, as they are printed."""
-    number = {"Empty": 0, "Ongoing": 1, "PrepareCommit": 2, "PrepareAbort": 3, "CompleteCommit": 4, "CompleteAbort": 5}[status]
-    wanted = re.compile(rf'state={status},|"transactionStatus":{number},'.encode())
-    name = t.transactional_id.encode()
-    log = scene.world.logs[scene.coordinator(t)]
-    mine = [w for w in log.writes if t.began_at <= w.at <= (t.ended_at or 0) and (w.records[0].key or b"").find(name) >= 0]
-    return [w for w in mine if wanted.search(w.records[0].value or b"")]
-
-
-def _ended(scene: Scene) -> Iterator[tuple[Log, Transaction, Write]]:
-    """Transactions with exactly one Prepare entry, which the dump holds."""
-    for t in scene.world.transactions:
-        if scene.is_told(t) and t.decision is not None:
-            prepared = [w for status in ("PrepareCommit", "PrepareAbort") for w in _entries(scene, t, status)]
-            if len(prepared) == 1:
-                yield scene.world.logs[scene.coordinator(t)], t, prepared[0]
-
-
-def _rewritten(log: Log, write: Write, pattern: str, replacement: str) -> None:
-    record = write.records[0]
-    text = re.sub(pattern, replacement, (record.value or b"").decode(), count=1)
-    changed = replace(write, records=(replace(record, value=text.encode()),))
-    log.writes[index_of(log, write)] = changed
 
 
 def skipped_entry(scene: Scene, rng: random.Random) -> Planted | None:
     """The Prepare entry is missing: Ongoing is followed by Complete."""
-    chosen = pick(rng, list(_ended(scene)))
+    chosen = pick(rng, list(ended(scene)))
     if chosen is None:
         return None
     log, t, write = chosen
@@ -53,23 +27,23 @@ def skipped_entry(scene: Scene, rng: random.Random) -> Planted | None:
 
 def changed_field(scene: Scene, rng: random.Random) -> Planted | None:
     """The Prepare entry has another timeout than the transaction."""
-    chosen = pick(rng, list(_ended(scene)))
+    chosen = pick(rng, list(ended(scene)))
     if chosen is None:
         return None
     log, t, write = chosen
-    _rewritten(log, write, r'(txnTimeoutMs=|"transactionTimeoutMs":)\d+', r"\g<1>61234")
+    rewritten(log, write, r'(txnTimeoutMs=|"transactionTimeoutMs":)\d+', r"\g<1>61234")
     truth = Truth("coordinator:timeout", rules("C08"), NONE, None, None, t.transactional_id, why=f"timeout of transaction {t.number}")
     return Planted(truth)
 
 
 def entry_epoch(scene: Scene, rng: random.Random) -> Planted | None:
     """The first Ongoing entry of a transaction has an epoch that lies below the one before it."""
-    found = [(log, t) for log, t, _ in _ended(scene) if t.epoch >= 2 and _entries(scene, t, "Ongoing")]
+    found = [(log, t) for log, t, _ in ended(scene) if t.epoch >= 2 and entries_of(scene, t, "Ongoing")]
     chosen = pick(rng, [(log, t) for log, t in found if _is_preceded(scene, log, t)])
     if chosen is None:
         return None
     log, t = chosen
-    _rewritten(log, _entries(scene, t, "Ongoing")[0], r'(producerEpoch:|"producerEpoch":)\d+', rf"\g<1>{t.epoch - 2}")
+    rewritten(log, entries_of(scene, t, "Ongoing")[0], r'(producerEpoch:|"producerEpoch":)\d+', rf"\g<1>{t.epoch - 2}")
     may = frozenset({"C08", "C03", "T01", "L01", "T02", "T05", "T06", "T07", "T13", "T15", "T10", "L02", "L03"})
     truth = Truth("coordinator:epoch", rules("C04"), may, None, t.producer_id, t.transactional_id, why=f"Ongoing of transaction {t.number}")
     return Planted(truth)
@@ -86,7 +60,9 @@ def _is_preceded(scene: Scene, log: Log, t: Transaction) -> bool:
 def second_completion(scene: Scene, rng: random.Random) -> Planted | None:
     """A transaction is completed once more, with another time."""
     found = [
-        (log, t, w) for log, t, _ in _ended(scene) for w in _entries(scene, t, f"Complete{'Commit' if t.decision == 'COMMIT' else 'Abort'}")
+        (log, t, w)
+        for log, t, _ in ended(scene)
+        for w in entries_of(scene, t, f"Complete{'Commit' if t.decision == 'COMMIT' else 'Abort'}")
     ]
     chosen = pick(rng, found)
     if chosen is None:
@@ -94,7 +70,7 @@ def second_completion(scene: Scene, rng: random.Random) -> Planted | None:
     log, t, write = chosen
     again = replace(write)
     log.writes.insert(index_of(log, write) + 1, again)
-    _rewritten(log, again, r'((?:txnLastUpdateTimestamp=|"transactionLastUpdateTimestampMs":)\d+)\d', rf"\g<1>{_last_digit(again, 7)}")
+    rewritten(log, again, r'((?:txnLastUpdateTimestamp=|"transactionLastUpdateTimestampMs":)\d+)\d', rf"\g<1>{_last_digit(again, 7)}")
     scene.offsets(log.place, [log.writes[index_of(log, write) + 1]])
     return Planted(
         Truth("coordinator:twice", rules("C10"), NONE, None, t.producer_id, t.transactional_id, why=f"completion of transaction {t.number}")
@@ -110,7 +86,7 @@ def _last_digit(write: Write, added: int) -> int:
 
 def deleted_id(scene: Scene, rng: random.Random) -> Planted | None:
     """A tombstone behind the first entry of an open transaction, with which the coordinator goes on all the same."""
-    chosen = pick(rng, [(log, t, entries[-1]) for log, t, _ in _ended(scene) if (entries := _entries(scene, t, "Ongoing"))])
+    chosen = pick(rng, [(log, t, entries[-1]) for log, t, _ in ended(scene) if (entries := entries_of(scene, t, "Ongoing"))])
     if chosen is None:
         return None
     log, t, write = chosen
@@ -128,35 +104,26 @@ def deleted_id(scene: Scene, rng: random.Random) -> Planted | None:
 def foreign_id(scene: Scene, rng: random.Random) -> Planted | None:
     """An entry of an id stands in another partition of the coordinator's log, too."""
     others = {log.place: [other for other in scene.world.coordinator_logs if other is not log] for log in scene.world.coordinator_logs}
-    chosen = pick(rng, [(log, t) for log, t, _ in _ended(scene) if others[log.place]])
+    chosen = pick(rng, [(log, t) for log, t, _ in ended(scene) if others[log.place]])
     if chosen is None:
         return None
     home, t = chosen
     log = rng.choice(others[home.place])
     entry = Entry("Empty", t.producer_id, t.epoch, 60_000, None, leader(scene, log, t.began_at)[0], -1)
-    _appended(scene, log, t.began_at, t.transactional_id, entry)
+    appended(scene, log, t.began_at, t.transactional_id, entry)
     return Planted(Truth("coordinator:foreign", rules("C06"), NONE, None, t.producer_id, t.transactional_id, why=f"Empty in {log.place}"))
 
 
 def twin(scene: Scene, rng: random.Random) -> Planted | None:
     """Another id gets a producer id that is in use."""
-    chosen = pick(rng, [t for _, t, _ in _ended(scene)])
+    chosen = pick(rng, [t for _, t, _ in ended(scene)])
     if chosen is None:
         return None
     name = f"twin-{rng.randrange(100)}"
     log = scene.world.logs[COORDINATOR, partition_for(name, scene.world.shape.coordinators)]
     entry = Entry("Empty", chosen.producer_id, 0, 60_000, None, leader(scene, log, chosen.began_at)[0], -1)
-    _appended(scene, log, chosen.began_at, name, entry)
+    appended(scene, log, chosen.began_at, name, entry)
     return Planted(Truth("coordinator:twin", rules("I01"), NONE, None, chosen.producer_id, why=f"{name} beside {chosen.transactional_id}"))
-
-
-def _appended(scene: Scene, log: Log, at: int, name: str, entry: Entry) -> None:
-    """An entry by whoever leads the partition then."""
-    key, value, sizes = printed_entry(name, entry, scene.world.shape.release)
-    stamp, epoch = leader(scene, log, at)
-    write = Write(at, stamp, epoch, (Record(key, value, stamp),), entry_sizes=sizes)
-    insert(log, write)
-    scene.offsets(log.place, [write])
 
 
 def foreign_batch(scene: Scene, rng: random.Random) -> Planted | None:

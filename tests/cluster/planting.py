@@ -1,12 +1,16 @@
 """What all planters of faults share: where a fault can be, and how a log is changed."""
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tests.cluster import printing
 from tests.cluster.brokers import Log, Place, Transaction, Write
-from tests.cluster.truth import Scene, Truth
+from tests.cluster.edits import Edit
+from tests.cluster.replay import Placed, State
+from tests.cluster.truth import NoPlace, Scene, Truth
 
 Chosen = TypeVar("Chosen")
 
@@ -79,3 +83,47 @@ def at_writes(scene: Scene, truth: Truth, writes: list[Write], decidable: bool, 
     """The truth with the offsets of what was changed."""
     assert truth.place is not None
     return Planted(replace(truth, offsets=scene.offsets(truth.place, writes), decidable=decidable, why=why))
+
+
+def placed(scene: Scene, log: Log, write: Write) -> Placed:
+    """Where a batch stands in the shortest copy of its log, as the log is now.
+
+    Raises:
+        NoPlace: it stands there no more.
+    """
+    state = scene.state(log.place)
+    found = [batch for batch in state.batches if batch.write is write and batch.base >= state.log_start]
+    if not found:
+        raise NoPlace
+    return found[0]
+
+
+def edit_batch(scene: Scene, log: Log, write: Write, pattern: str, replacement: str) -> None:
+    """The line of a batch is printed otherwise: the first match of a pattern is replaced.
+
+    Raises:
+        NoPlace: there is no such line.
+    """
+    state, batch = scene.state(log.place), placed(scene, log, write)
+    line = re.compile(rf"^(baseOffset: {batch.base} .*?){pattern}", re.MULTILINE)
+    text, _ = printing.segment_text(state, batch.segment, payloads=scene.world.shape.has("payloads"))
+    edit_file(scene, state, f"{state.bases[batch.segment]:020d}.log", text, line, rf"\g<1>{replacement}")
+
+
+def edit_file(scene: Scene, state: State, name: str, text: str, pattern: re.Pattern[str], replacement: str) -> None:
+    """A file beside a log, or a segment of it, is printed otherwise.
+
+    Args:
+        scene: gets the edit.
+        state: the log.
+        name: of the file on disk.
+        text: as it is printed of the shortest copy.
+        pattern: its first match is replaced.
+        replacement: as in `re.sub`.
+
+    Raises:
+        NoPlace: the pattern stands nowhere in the text.
+    """
+    if not pattern.search(text):
+        raise NoPlace
+    scene.plan.edits.append(Edit(f"{printing.name_of(state)}/{name}.txt", lambda printed: pattern.sub(replacement, printed, count=1)))

@@ -157,7 +157,8 @@ def _planted(truth: Truth, said: Said, missed: Iterable[frozenset[str]]) -> Iter
 
 
 def _is_found(truth: Truth, rules: frozenset[str], said: Said) -> bool:
-    return any(finding.rule in rules and _is_at(truth, finding) for finding in said.above_info)
+    loud = said.findings if rules in truth.tells else said.above_info
+    return any(finding.rule in rules and _is_at(truth, finding) for finding in loud)
 
 
 def _is_unknown(truth: Truth, rules: frozenset[str], said: Said) -> bool:

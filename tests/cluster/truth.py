@@ -24,6 +24,7 @@ class Truth:
         offsets: first and last, where they are certain.
         decidable: the dumps can show it by order, types and epochs; else nothing must be found.
         why: what was done.
+        tells: as `must`, of rules that inform: that they speak is enough.
     """
 
     kind: str
@@ -35,17 +36,18 @@ class Truth:
     offsets: tuple[int, int] | None = None
     decidable: bool = True
     why: str = ""
+    tells: tuple[frozenset[str], ...] = ()
 
     @property
     def demands(self) -> list[frozenset[str]]:
-        """The sets of `must` as far as the catalogue goes."""
-        known = [rules & BY_CODE.keys() for rules in self.must]
+        """The sets of `must` and of `tells` as far as the catalogue goes."""
+        known = [rules & BY_CODE.keys() for rules in (*self.must, *self.tells)]
         return [rules for rules in known if rules] if self.decidable else []
 
     @property
     def allowed(self) -> frozenset[str]:
         """Everything that may be said at the place of the fault."""
-        return self.may.union(*self.must)
+        return self.may.union(*self.must, *self.tells)
 
 
 class NoPlace(Exception):
