@@ -129,7 +129,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
     last, rest = producer.markers[-1] if producer.markers else None, producer.decided[story.following :]
     left = len(rest)
-    is_beyond = goes_on(story, clock)
+    is_beyond = goes_on(story, producer, clock)
     lacking = [
         at
         for at, one in enumerate(rest, start=story.following)

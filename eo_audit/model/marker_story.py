@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import inf
 
 from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, gap, leaders_of, of_two_clocks
 from eo_audit.model.marker_prices import STEP, Clock, Match, Producer, Step
@@ -97,15 +99,25 @@ def led_by_others(story: Story, marker: Marker, one: Decided) -> bool:
     return last is not None and decided is not None and leaders_of(last, decided) != leaders_of(marker, one)
 
 
-def goes_on(story: Story, clock: Clock) -> Callable[[Decided], bool]:
-    """Whether the log goes on behind the completion of a transaction that has no marker in it, by the clocks of the last pair's leaders."""
+def goes_on(story: Story, producer: Producer, clock: Clock) -> Callable[[Decided], bool]:
+    """Whether the log goes on behind the completion of a transaction that has no marker in it, by the clocks of the last pair's leaders.
+
+    Where one of them was set behind that pair, as later pairs of others tell or the coordinator's own times, nothing is known.
+    """
     last, pair, distance = story.last, story.last_decided, story.distance
     newest = clock.newest.get(last.leader_epoch) if last is not None else None
     if last is None or pair is None or distance is None or newest is None or newest.offset <= last.offset:
         return lambda _: False
-    shown = newest.at_ms - distance.most - ROUNDING_MS - DRIFT * abs(newest.at_ms - last.at_ms)
+    later = [seen.distance.most for seen in clock.seen if seen.offset > last.offset and seen.leaders == leaders_of(last, pair)]
+    shown = newest.at_ms - max([distance.most, *later]) - ROUNDING_MS - DRIFT * abs(newest.at_ms - last.at_ms)
+    behind = pairwise([pair, *producer.decided[story.following :]])
+    set_back = next((one.place for before, one in behind if one.decided_ms < (before.until_ms or before.decided_ms) - ROUNDING_MS), inf)
     return lambda one: (
-        one.until_ms is not None and not of_two_clocks(one) and one.first_leader_epoch == pair.first_leader_epoch and one.until_ms < shown
+        one.until_ms is not None
+        and not of_two_clocks(one)
+        and one.first_leader_epoch == pair.first_leader_epoch
+        and one.place < set_back
+        and one.until_ms < shown
     )
 
 

@@ -101,6 +101,20 @@ def test_nothing_is_missing_for_certain_where_more_pairs_with_clocks_that_were_s
     assert agreed == ([0, 1, 2, 3, None] if set_ms else [*range(9), None])
 
 
+@pytest.mark.parametrize("others", [True, False])
+def test_behind_a_coordinators_clock_that_was_set_back_no_time_says_that_a_log_goes_on(others: bool) -> None:
+    """The log ends behind the first pair; what was decided behind it has earlier times, and the log's newest marker a later one."""
+    ends = {"older_markers": True, "told_until_ms": 3_866, "told_until_epoch": 0}
+    own = decided(("C", 3_213, 3_223), ("C", 2_546, 2_610), ("C", 3_859, 3_866), entries=(26, 45, 53))
+    seen = decided(("A", 1_148, 1_213), ("A", 3_699, 3_707), ("C", 2_098, 2_162), entries=(5, 30, 40))
+    beside = markers((5, "A", 1_154), (17, "A", 3_704), (24, "C", 4_660))
+    # Where nobody else tells of the clock behind the pair, the coordinator's own times do.
+    other = Producer(beside, seen if others else [], **ends)  # type: ignore[arg-type]
+    told = align({1: Producer(markers((15, "C", 3_218)), own, **ends), 2: other}, skew_ms=2_000)  # type: ignore[arg-type]
+    assert [(match.decided, match.doubtful) for match in told[1].matches] == [(0, False)]
+    assert not told[1].one_lost_of
+
+
 def test_the_cases_are_told_the_same_with_other_producers_of_another_coordinator() -> None:
     """Another coordinator has another clock: what is said of its producers tells nothing."""
     one = Producer(markers((2, "A", 359)), decided(("A", 400, 5_996)), older_markers=True, coordinator=1)
