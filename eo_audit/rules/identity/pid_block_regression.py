@@ -27,7 +27,7 @@ RULE = Rule(
     where="row_kind = 'block' AND next_producer_id <= highest_before",
     by="",
     weight="highest_before - next_producer_id",
-    columns="next_producer_id highest_before broker_id",
+    columns="first_offset previous_offset next_producer_id highest_before broker_id",
     # Brokers drop in silence what they take for duplicates.
     proves_delivery_wrong=False,
     cause=(

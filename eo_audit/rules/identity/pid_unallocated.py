@@ -29,7 +29,7 @@ RULE = Rule(
     # All such ids of a log have one cause; the highest says how far the next block has to be set forward.
     by="",
     weight="producer_id",
-    columns="next_producer_id used_by_ms known_until_ms source",
+    columns="first_offset next_producer_id used_by_ms known_until_ms source",
     proves_delivery_wrong=False,
     cause=(
         "segments of another cluster or of an older backup were put into this log, or the blocks of producer ids were set back: the "
