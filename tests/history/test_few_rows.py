@@ -20,7 +20,7 @@ CASES = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in
 # Histories with cases in a module of their own, or held against the model on generated logs (`tests/agreement`).
 ELSEWHERE = {
     *("assigned_rows", "judged_events", "paired_markers", "matched_markers", "instance_partitions"),  # test_assignment, tests/cluster
-    *("clock_offsets", "clusters", "coverage", "producer_edges", "replica_logs", "section_status"),  # test_<name>
+    *("clock_offsets", "clusters", "coverage", "id_allocation", "producer_edges", "replica_logs", "section_status"),  # test_<name>
     *("placed_batches", "ordered_batches"),  # test_log_order
     *("producer_events", "producer_rows", "producer_states", "inherited_states"),  # test_sequences, test_producer_history
     *("coordinator_history", "transaction_instances"),  # test_coordinator_agreement

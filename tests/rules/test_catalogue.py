@@ -81,7 +81,7 @@ def test_what_the_coordinator_wrote_wrongly_is_no_proof_about_delivery() -> None
     """Markers and data may be right all the same: only T and L rules judge those."""
     assert {rule.code for rule in RULES if not rule.proves_delivery_wrong} == {
         *("C03", "C04", "C05", "C06", "C07", "C08", "C10", "C11", "C13", "C14", "C16", "C17"),
-        *("I01", "I02", "I05", "I07", "O02", "O04", "O06", "T14"),
+        *("I01", "I02", "I03", "I04", "I05", "I07", "O02", "O04", "O06", "T14"),
         # Damaged files: what brokers made of them S01, S02, L02 and R04 tell.
         *("S04", "S05", "R06", "C15", "X01"),
     }
