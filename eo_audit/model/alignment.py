@@ -67,6 +67,7 @@ def align(
         for name, producer in producers.items():
             known = replace(alone[producer.coordinator], seen=seen.get(producer.coordinator, ()))
             told[name] = _told_beside(producers, told, name, known, skew_ms, heard)
+    told = {name: _innocent_first(stories, producers[name]) for name, stories in told.items()}
     older = {one: _held_to_be_older(producers, told, one) for one in bounds}
     return {name: _told(told[name], producer, older[producer.coordinator]) for name, producer in producers.items()}
 
@@ -142,6 +143,19 @@ def _acquits(producer: Producer, story: Story, cheapest: Story) -> bool:
     which nothing is missing, is as good for what a clock costs that was set."""
     more = cheapest.lost and not story.lost and story.faults <= LITTLE and story.pairs() > cheapest.pairs()
     return bool(more) and not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE
+
+
+def _innocent_first(stories: Sequence[Story], producer: Producer) -> Sequence[Story]:
+    """Where something is missing in the cheapest story, one in which every transaction has its marker, for what a clock costs that was set.
+
+    Clocks are set every day, markers are hardly ever lost; and one that is lost leaves one marker less to pair, not several.
+    """
+    if not stories or not stories[0].lost:
+        return stories
+    most = len(producer.decided)
+    whole = (one for one in stories if one.cost - stories[0].cost < FOR_LITTLE and not one.lost and one.faults <= LITTLE)
+    believed = next((one for one in whole if one.pairs() == most > stories[0].pairs() + 1), None)
+    return stories if believed is None else [believed, *(one for one in stories if one is not believed)]
 
 
 def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
