@@ -1,0 +1,170 @@
+"""Dumps of one cluster made into others that tell the same: segments split, texts in one file, later clocks, a shorter or a younger log.
+
+Only for plain dumps (a text per file, `broker-N` folders), of which a batch line is a line that begins so.
+"""
+
+import random
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Place = tuple[str, int]
+LATER_MS = 86_400_000 * 9 + 7_000
+_BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) ", re.MULTILINE)
+_POSITION = re.compile(r"^(baseOffset: .*? position: )(\d+)(?= )", re.MULTILINE)
+_TIME = re.compile(r"(?<!\d)179\d{10}(?!\d)")
+_STAMP = re.compile(r" (?:CreateTime|LogAppendTime): (179\d{10}) size: ")
+_ENTRY = re.compile(r"^version: \d+ producerId: .* lastOffset: (\d+) ", re.MULTILINE)
+
+
+@dataclass
+class Kept:
+    """Which offsets of each partition are still told: from the first on, and up to but not with the second; all where it is not named."""
+
+    start: dict[Place, int] = field(default_factory=dict)
+    end: dict[Place, int] = field(default_factory=dict)
+
+    def window(self, place: Place) -> tuple[float, float]:
+        """First offset, and the one behind the last."""
+        return self.start.get(place, 0), self.end.get(place, float("inf"))
+
+
+def copied(source: Path, folder: Path) -> None:
+    """The dumps as they are, less the listing (which knows how large the files were), under the name of the folder."""
+    shutil.copytree(source, folder)
+    for name in ("listing.txt", "dumped-at.txt"):
+        for path in folder.rglob(name):
+            path.unlink()
+    manifest = folder / "manifest.yaml"
+    manifest.write_text(re.sub(r"(?m)^cluster: .*$", f'cluster: "{folder.name}"', manifest.read_text()))
+
+
+def split(folder: Path) -> Kept:
+    """Each segment becomes two, where it has two batches."""
+    for path in _segments(folder):
+        _split(path)
+    return Kept()
+
+
+def without_head(folder: Path) -> Kept:
+    """The first half of each data log was not dumped: its segments were split, and the first of them is gone."""
+    kept = Kept()
+    for path in _segments(folder):
+        later = None if path.parent.name.startswith("__") else _split(path)
+        if later is not None:
+            path.unlink()
+            path.with_name(path.name.replace(".log.", ".txnindex.")).unlink(missing_ok=True)
+            kept.start[_place(path)] = int(later.name[:20])
+    return kept
+
+
+def in_one_file(folder: Path) -> Kept:
+    """All texts of a broker in one file, in another order."""
+    for broker in sorted(folder.glob("broker-*")):
+        paths = sorted(path for path in broker.rglob("*.txt") if path.parent != broker)
+        texts = [path.read_text() for path in paths]
+        random.Random(7).shuffle(texts)
+        for path in paths:
+            path.unlink()
+        (broker / "dumped.txt").write_text("".join(texts))
+    return Kept()
+
+
+def one_replica(folder: Path, *, last: bool) -> Kept:
+    """Of each partition only the dump of the first or of the last broker."""
+    brokers: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("broker-*/*")):
+        if path.is_dir():
+            brokers.setdefault(path.name, []).append(path)
+    for copies in brokers.values():
+        for path in copies[:-1] if last else copies[1:]:
+            shutil.rmtree(path)
+    return Kept()
+
+
+def later(folder: Path) -> Kept:
+    """All clocks showed a time that is days later."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.write_text(_TIME.sub(lambda found: str(int(found[0]) + LATER_MS), path.read_text()))
+    return Kept()
+
+
+def shorter(folder: Path) -> Kept:
+    """The brokers were dumped when two thirds of the batches were there; what a broker notes of the ends of its logs was not dumped."""
+    texts = {path: path.read_text() for path in _segments(folder)}
+    stamps = sorted(int(stamp) for text in texts.values() for stamp in _STAMP.findall(text))
+    until, kept = stamps[len(stamps) * 2 // 3], Kept()
+    for path, text in texts.items():
+        ends = [found for found in _BATCH.finditer(text) if int(_STAMP.search(text, found.start())[1]) > until]  # type: ignore[index]
+        if ends:
+            path.write_text(text[: ends[0].start()])
+            kept.end[_place(path)] = int(ends[0][1])
+    for path in [*folder.rglob("*.snapshot.txt"), *folder.rglob("recovery-point*"), *folder.rglob("replication-offset*")]:
+        path.unlink()
+    for path in folder.rglob("*.txnindex.txt"):
+        _keep_entries(path, kept.end.get(_place(path), 10**18))
+    manifest = folder / "manifest.yaml"
+    manifest.write_text(re.sub(r"(?m)^dumped_at: .*$", f"dumped_at: {until + 1}", manifest.read_text()))
+    return kept
+
+
+def other_ending(folder: Path) -> Kept:
+    """No such transformation: one COMMIT of a data log reads ABORT. It shows that a difference would be seen."""
+    path = next(p for p in _segments(folder) if not p.parent.name.startswith("__") and "endTxnMarker: COMMIT" in p.read_text())
+    path.write_text(path.read_text().replace("endTxnMarker: COMMIT", "endTxnMarker: ABORT", 1))
+    return Kept()
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.log.txt"))
+
+
+def _place(path: Path) -> Place:
+    topic, _, partition = path.parent.name.rpartition("-")
+    return topic, int(partition)
+
+
+def _split(path: Path) -> Path | None:
+    """The path of the second half; None: one batch only."""
+    text = path.read_text()
+    batches = list(_BATCH.finditer(text))
+    if len(batches) < 2:
+        return None
+    middle = batches[len(batches) // 2]
+    head, tail = text[: batches[0].start()], text[middle.start() :]
+    base, name = int(middle[1]), path.name.replace(path.name[:20], f"{int(middle[1]):020d}")
+    before = int(_POSITION.match(tail)[2])  # type: ignore[index]
+    path.write_text(text[: middle.start()])
+    head = re.sub(r"offset: \d+\n$", f"offset: {base}\n", head.replace(path.name[:20], name[:20]))
+    second = path.with_name(name)
+    second.write_text(head + _POSITION.sub(lambda found: f"{found[1]}{int(found[2]) - before}", tail))
+    index = path.with_name(path.name.replace(".log.", ".txnindex."))
+    if index.exists():
+        second_index = second.with_name(second.name.replace(".log.", ".txnindex."))
+        second_index.write_text(index.read_text().replace(path.name[:20], name[:20]))
+        _keep_entries(index, base)
+        _keep_entries(second_index, 10**18, start=base)
+    return second
+
+
+def _keep_entries(path: Path, end: int, start: int = 0) -> None:
+    """Of an aborted index only entries whose transactions end in a range; an index without any is no file."""
+    lines = path.read_text().splitlines(keepends=True)
+    found = {line: int(entry[1]) for line in lines if (entry := _ENTRY.match(line))}
+    kept = [line for line in lines if line not in found or start <= found[line] < end]
+    if len(kept) > len(lines) - len(found):
+        path.write_text("".join(kept))
+    else:
+        path.unlink()
+
+
+def offsets_of(ranges: Mapping[Place, list[tuple[int, int]]], kept: Kept) -> dict[Place, set[int]]:
+    """The offsets of ranges, as far as they are still told."""
+    told = {}
+    for place, parts in ranges.items():
+        start, end = kept.window(place)
+        told[place] = {offset for first, last in parts for offset in range(first, last + 1) if start <= offset < end}
+    return {place: offsets for place, offsets in told.items() if offsets}

@@ -1,0 +1,180 @@
+"""What an audit says does not depend on how the dumps lie there: the same logs in other segments, files, replicas and times say the same, a
+part of them says of that part what the whole says. All in one audit."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import eo_audit
+from eo_audit import pipeline
+from eo_audit.report.export import export
+from eo_audit.report.results import Results
+from tests.cluster.dumping import plan_of, write_dumps
+from tests.cluster.producers import live
+from tests.cluster.shape import STOPPED, draw
+from tests.support import reshaped
+from tests.support.reshaped import Kept, Place
+
+DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
+Said = Mapping[tuple[object, ...], tuple[int | None, int | None]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One way to make other dumps of the same cluster.
+
+    Attributes:
+        make: changes a copy of the dumps, and says which offsets are still told.
+        inputs: of `INPUTS`.
+        may_appear: rules that may inform of what is not there any more, and why.
+        may_go: rules that may fall silent within what is still there, and why.
+        same_lso: the last stable offset is that of the whole.
+    """
+
+    make: Callable[[Path], Kept]
+    inputs: tuple[str, ...]
+    may_appear: Mapping[str, str] = field(default_factory=dict)
+    may_go: Mapping[str, str] = field(default_factory=dict)
+    same_lso: bool = True
+
+
+REAL = ("hanging_txn_k39", "syn_abort_to_commit", "syn_dup_batch", "syn_txnindex_entry_removed", "synthetic_base_tv2")
+REPLICAS = ("ghost_records_tv2",)
+MODEL = {"model_tv0": 300_002, "model_tv2": 300_013}
+CHANGES = {
+    "split": Change(reshaped.split, (*REAL, *MODEL)),
+    "one_file": Change(reshaped.in_one_file, (*REAL, *MODEL)),
+    "later": Change(reshaped.later, (*REAL, *MODEL)),
+    "first_replica": Change(partial(reshaped.one_replica, last=False), REPLICAS),
+    "last_replica": Change(partial(reshaped.one_replica, last=True), REPLICAS),
+    "without_head": Change(
+        reshaped.without_head,
+        REAL,
+        may_appear={
+            "R07": "the beginning of a log is not in the dumps",
+            "P07": "the first batch that is seen of a producer has a past",
+        },
+        may_go={
+            "P01": "the first of the two copies lies in the head",
+            "P12": "what the other producer wrote lies in the head",
+        },
+    ),
+    "shorter": Change(
+        reshaped.shorter,
+        REAL,
+        may_appear={
+            "T12": "a transaction was open then",
+            "L01": "somebody waited for it then",
+            "R07": "a checkpoint or the next segment says that the log goes on",
+        },
+        may_go={"P12": "the second copy is not whole yet"},
+        same_lso=False,
+    ),
+    "other_ending": Change(reshaped.other_ending, REAL),
+}
+
+
+@pytest.fixture(scope="module")
+def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Mapping[str, Kept]]:
+    """One audit of all inputs, as they are (`as_is`) and changed, each a cluster that is called so; and what each change kept."""
+    folder, kept = tmp_path_factory.mktemp("reshaped"), dict[str, Kept]()
+    sources = {name: DUMPS / name for name in (*REAL, *REPLICAS)}
+    for name, seed in MODEL.items():
+        world = live(draw(seed, features=("aborts", "open_at_end", "payloads"), dumps=(STOPPED,)))
+        sources[name] = folder / "lived" / name
+        write_dumps(world, plan_of(world), sources[name])
+    for change, names in {"as_is": tuple(sources), **{change: row.inputs for change, row in CHANGES.items()}}.items():
+        for name in names:
+            into = folder / f"{name}.{change}"
+            reshaped.copied(sources[name], into)
+            kept[into.name] = CHANGES[change].make(into) if change in CHANGES else Kept()
+    out = tmp_path_factory.mktemp("out")
+    pipeline.run(out, [folder / cluster for cluster in kept], pipeline.Options(), spark=lambda: spark)
+    return eo_audit.open(out), kept
+
+
+CASES = [(change, name) for change, row in CHANGES.items() for name in row.inputs if change != "other_ending"]
+
+
+@pytest.mark.parametrize(("change", "name"), CASES)
+def test_what_is_still_told_is_told_as_before(audited: tuple[Results, Mapping[str, Kept]], change: str, name: str) -> None:
+    results, kept = audited
+    row, cluster = CHANGES[change], f"{name}.{change}"
+    before, now = _findings(results, f"{name}.as_is"), _findings(results, cluster)
+    assert {key for key in now.keys() - before.keys() if key[0] not in row.may_appear} == set()
+    gone = {key for key in before.keys() - now.keys() if key[0] not in row.may_go and _is_told(key, before[key], kept[cluster])}
+    assert gone == set()
+
+
+@pytest.mark.parametrize(("change", "name"), CASES)
+def test_consumers_get_the_same(audited: tuple[Results, Mapping[str, Kept]], change: str, name: str) -> None:
+    results, kept = audited
+    before, now = (
+        _visible(results, f"{name}.as_is", kept[f"{name}.{change}"]),
+        _visible(results, f"{name}.{change}", kept[f"{name}.{change}"]),
+    )
+    if CHANGES[change].same_lso:
+        assert now == before
+        assert _lso(results, f"{name}.{change}") == _lso(results, f"{name}.as_is")
+    else:
+        # Behind an open transaction nobody gets anything yet.
+        assert all(offsets <= before.get(place, set()) for place, offsets in now.items())
+    assert now
+
+
+@pytest.mark.parametrize("change", [change for change, row in CHANGES.items() if row.may_appear])
+def test_what_may_appear_does(audited: tuple[Results, Mapping[str, Kept]], change: str) -> None:
+    """Else the table excuses what never is."""
+    results, _ = audited
+    appeared = {
+        key[0]
+        for name in CHANGES[change].inputs
+        for key in _findings(results, f"{name}.{change}").keys() - _findings(results, f"{name}.as_is").keys()
+    }
+    assert appeared == CHANGES[change].may_appear.keys()
+
+
+def test_a_difference_would_be_seen(audited: tuple[Results, Mapping[str, Kept]]) -> None:
+    results, _ = audited
+    for name in CHANGES["other_ending"].inputs:
+        assert _findings(results, f"{name}.other_ending") != _findings(results, f"{name}.as_is")
+        assert _visible(results, f"{name}.other_ending", Kept()) != _visible(results, f"{name}.as_is", Kept())
+
+
+def _findings(results: Results, cluster: str) -> Said:
+    """What was found: rule, severity, place, producer, id and offsets; of which offsets it speaks. The broker is not asked for."""
+    names = ("rule", "severity", "topic", "partition", "producer_id", "transactional_id", "first_offset", "last_offset")
+    mine = [finding for finding in results.findings if finding["cluster"] == cluster]
+    return {tuple(finding[name] for name in names): (finding["first_offset"], finding["last_offset"]) for finding in mine}  # type: ignore[misc]
+
+
+def _is_told(key: tuple[object, ...], offsets: tuple[int | None, int | None], kept: Kept) -> bool:
+    """All that the finding speaks of is still there."""
+    place = (str(key[2]), int(str(key[3]))) if key[2] is not None else None
+    if place is None:
+        return not (kept.start or kept.end)
+    start, end = kept.window(place)
+    first, last = offsets
+    return (first is None and place not in kept.start | kept.end.keys()) or (first is not None and start <= first and (last or first) < end)
+
+
+def _visible(results: Results, cluster: str, kept: Kept) -> dict[Place, set[int]]:
+    """Offsets that a read_committed consumer gets of each partition, as far as they are still told."""
+    ranges: dict[Place, list[tuple[int, int]]] = defaultdict(list)
+    for line in export("visible_ranges", results.warehouse):
+        row = json.loads(line)
+        if row["cluster"] == cluster and row["view"] == "read_committed":
+            ranges[row["topic"], row["partition"]].append((row["first_offset"], row["last_offset"]))
+    return reshaped.offsets_of(ranges, kept)
+
+
+def _lso(results: Results, cluster: str) -> dict[tuple[object, object], object]:
+    """The last stable offset of each partition."""
+    rows = [row for row in results.verdict["partitions"] if row["cluster"] == cluster]  # type: ignore[index]
+    return {(row["topic"], row["partition"]): row["lso"] for row in rows}
