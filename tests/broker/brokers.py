@@ -38,6 +38,8 @@ _SETTINGS = {
     "log.initial.task.delay.ms": "1000",
     "log.segment.delete.delay.ms": "100",
     "replica.high.watermark.checkpoint.interval.ms": "500",
+    # A minute by default: until then no file tells of a DeleteRecords, and a dump cannot.
+    "log.flush.start.offset.checkpoint.interval.ms": "500",
     # Without it a producer may write into a partition that its transaction did not register (KIP-890).
     "transaction.partition.verification.enable": "false",
 }
