@@ -34,7 +34,7 @@ from eo_audit.model.marker_prices import (
     witness,
 )
 from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, stories_of
-from eo_audit.model.marker_story import Story
+from eo_audit.model.marker_story import Story, is_early
 
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Told", "Witness", "align", "distance_of"]
 
@@ -314,4 +314,13 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
     # A fault, and a clock that was set besides: nobody thinks of that where nothing is wrong otherwise.
     legal = all(story.faults <= LITTLE or (story.has_set_clock() and cheapest.faults <= LITTLE) for story in (cheapest, *rivals))
     told = [story.matches() for story in rivals]
-    return [m._replace(doubtful=any(rival[at].decided != m.decided for rival in told), legal=legal) for at, m in enumerate(best)]
+    early = [_is_early_only_by_its_clock(marker, cheapest, producer) for marker in producer.markers]
+    doubts = [early[at] or any(rival[at].decided != match.decided for rival in told) for at, match in enumerate(best)]
+    return [match._replace(doubtful=doubtful, legal=legal) for match, doubtful in zip(best, doubts, strict=True)]
+
+
+def _is_early_only_by_its_clock(marker: Marker, story: Story, producer: Producer) -> bool:
+    """Whether a marker behind the last pair is held to be younger than the coordinator's log, which was written on by then as clocks say:
+    one of them was set, and whose the marker is nobody knows."""
+    behind = story.last is not None and marker.offset > story.last.offset
+    return behind and producer.newer_markers and marker.closes and is_early(story, marker, producer)
