@@ -1,7 +1,7 @@
 """I04 pid-block-regression: a block of producer ids was given out twice.
 
 Proves: A ProducerIdsRecord does not raise the next producer id: ids that brokers had given to producers are given to others. Brokers may
-take what those send for duplicates and drop it without a word, and no log shows that.
+take what those send for duplicates and drop it without a word, and no log shows that: by itself it does not prove that delivery was wrong.
 
 Bad history: nextProducerId 5000 at offset 84 of __cluster_metadata-0, nextProducerId 1000 at offset 583.
 
