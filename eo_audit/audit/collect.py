@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.errors import PySparkException
@@ -35,6 +36,7 @@ HISTORIES = (
     *("visibility", "coverage", "aborted_index", "producer_edges", "snapshot_states", "group_offsets", "replica_logs"),
     *("section_status", "clusters", "marker_keys", "id_allocation"),
 )
+_PLACE = itemgetter("cluster", "topic", "partition")
 # The other states of `coverage` are breaks: behind them a rule may have missed something.
 COVERED = frozenset({"covered", "compacted"})
 
@@ -100,7 +102,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         ),
         crashed=crashed,
         paths={section["section_id"]: section["path"] for section in sections},
-        not_dumped=tuple(sorted(_place(row.not_dumped) for row in bits if row.not_dumped)),
+        not_dumped=tuple(sorted(_PLACE(json.loads(row.not_dumped)) for row in bits if row.not_dumped)),
         transactions=(
             *transactions,
             *unlisted_aborts(histories, {log.log_id: log.cluster for log in logs.values()}),
@@ -136,7 +138,9 @@ def _by_name(tables: Tables) -> dict[str, Row]:
 def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mapping[int, frozenset[str]]) -> dict[int, Log]:
     """Every replica log of which anything was dumped."""
     numbers = {row["replica_log_id"]: row for row in tables.arrow("visibility").to_pylist()}
-    unmatched = [(row["replica_log_id"], row["why"]) for row in tables.arrow("unmatched").to_pylist()]
+    unmatched: dict[int, set[str]] = defaultdict(set)
+    for row in tables.arrow("unmatched").to_pylist():
+        unmatched[row["replica_log_id"]].add(row["why"])
     breaks: dict[int, list[Row]] = defaultdict(list)
     parts = tables.arrow("coverage").to_pylist()
     starts = dict(sorted(((row["replica_log_id"], row["first_offset"]) for row in parts if row["state"] == "covered"), reverse=True))
@@ -156,7 +160,7 @@ def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mappi
             numbers=Row(numbers.get(log_id, {})),
             subjects=found.get(log_id, frozenset()),
             breaks=tuple(breaks[log_id]),
-            unmatched=frozenset(why for log, why in unmatched if log == log_id),
+            unmatched=frozenset(unmatched[log_id]),
             starts_at=starts.get(log_id),
         )
         for log_id, row in sorted(named.items())
@@ -334,11 +338,6 @@ def _newest_markers(rows: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[
     newest = F.max_by(F.struct("base_offset", "marker_coordinator_epoch"), "base_offset").alias("newest")
     found = markers.groupBy("replica_log_id", "producer_id").agg(newest).collect()
     return {(row.replica_log_id, row.producer_id): Row(row.newest.asDict()) for row in found}
-
-
-def _place(text: str) -> tuple[str, str, int]:
-    place = json.loads(text)
-    return place["cluster"], place["topic"], place["partition"]
 
 
 def _transactions(instances: DataFrame) -> tuple[Row, ...]:

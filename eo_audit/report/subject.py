@@ -10,7 +10,7 @@ from rich.text import Text
 
 from eo_audit.report.results import Results
 from eo_audit.report.values import maybe
-from eo_audit.words import Row, moment, shown, visible
+from eo_audit.words import Row, moment, partitions, shown, visible
 
 MOST_ROWS = 10
 
@@ -54,6 +54,11 @@ def instances_of(ids: Iterable[object], results: Results) -> dict[object, Row]:
     """Transactions by their ids; nobody's are left out."""
     wanted = {one for one in ids if one is not None}
     return {row["instance_id"]: row for row in results.rows("transaction_instances", instance_id=wanted)} if wanted else {}
+
+
+def listed(places: object, *, most: int) -> str:
+    """Partitions of a list of rows or structs, the first ones by name; nothing where there is no list."""
+    return partitions(((one["topic"], one["partition"]) for one in places), most=most) if isinstance(places, list) else ""
 
 
 def at(ms: object, results: Results) -> str:

@@ -23,6 +23,7 @@ from eo_audit.report.subject import (
     in_cluster,
     in_one,
     known,
+    listed,
     of_broker,
     table_of,
     with_rest,
@@ -30,7 +31,7 @@ from eo_audit.report.subject import (
 from eo_audit.report.terminal import STYLES, remedy_of, without_blanks
 from eo_audit.report.values import maybe
 from eo_audit.report.why_answers import of_id, of_producer
-from eo_audit.words import Row, digits, duration, offset_range, partitions, place, some, visible
+from eo_audit.words import Row, digits, duration, offset_range, place, some, visible
 
 _EPOCHS = ("producer_epoch", "first_epoch", "last_epoch")
 
@@ -111,14 +112,8 @@ def _state(newest: Row, instances: Sequence[Row], results: Results) -> Text:
     ]
     last = next((row for row in instances if row["is_last"] and row["completed_at_ms"] is None), None)
     if last is not None:
-        lines.append(f"open since {at(last['start_ms'], results)}, in {_listed(last['partitions'], most=6) or 'no partition yet'}")
+        lines.append(f"open since {at(last['start_ms'], results)}, in {listed(last['partitions'], most=6) or 'no partition yet'}")
     return Text("\n".join(lines))
-
-
-def _listed(places: object, *, most: int) -> str:
-    """Partitions of a list of rows or structs."""
-    assert isinstance(places, list)
-    return partitions(((one["topic"], one["partition"]) for one in places), most=most)
 
 
 def _transactions(instances: Sequence[Row], number: int, results: Results) -> Iterator[RenderableType]:
@@ -132,8 +127,8 @@ def _transactions(instances: Sequence[Row], number: int, results: Results) -> It
         began, ended = maybe(row, "start_ms"), maybe(row, "completed_at_ms") or maybe(row, "decided_at_ms")
         lasted = duration(ended - began) if began is not None and ended is not None and ended >= began else "–"
         how = f"{str(row['decision']).lower()}{cause(row)}" if row["decision"] else f"open ({row['last_status']})"
-        lacking = _listed([one for one in lost if one["instance_id"] == row["instance_id"]], most=3)
-        names = _listed(row["partitions"], most=3)
+        lacking = listed([one for one in lost if one["instance_id"] == row["instance_id"]], most=3)
+        names = listed(row["partitions"], most=3)
         table.add_row(*cells(at(began, results), lasted, row["producer_id"], row["data_epoch"], names, how, lacking))
     yield from with_rest(table, number)
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 from rich.console import RenderableType
 
 from eo_audit.report.results import Results
-from eo_audit.report.subject import MOST_ROWS, at, cells, in_one, table_of, with_rest
+from eo_audit.report.subject import MOST_ROWS, at, cells, in_one, listed, table_of, with_rest
 from eo_audit.report.values import maybe
-from eo_audit.words import Row, duration, partitions, place
+from eo_audit.words import Row, duration, place
 
 
 def of_partition(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
     """What was answered of a partition: who writes there, what is open or hangs there, whose transaction lists it."""
     # An id may be called like a partition: only what has a topic is a place.
-    yield from _told(lambda row: any(place(one) == name for one in (row, *_listed(row)) if one["topic"] is not None), results, cluster)
+    yield from _told(lambda row: any(place(one) == name for one in (row, *_partitions(row)) if one["topic"] is not None), results, cluster)
 
 
 def of_id(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
@@ -26,9 +26,9 @@ def of_producer(number: int, results: Results, cluster: str | None) -> Iterator[
     yield from _told(lambda row: row["producer_id"] == number, results, cluster)
 
 
-def _listed(row: Row) -> list[Row]:
-    listed = row["partitions"]
-    return listed if isinstance(listed, list) else []
+def _partitions(row: Row) -> list[Row]:
+    found = row["partitions"]
+    return found if isinstance(found, list) else []
 
 
 def _told(is_about: Callable[[Row], bool], results: Results, cluster: str | None) -> Iterator[RenderableType]:
@@ -47,9 +47,9 @@ def _told(is_about: Callable[[Row], bool], results: Results, cluster: str | None
 def _answer(row: Row, results: Results) -> str:
     """One answer in words: the state of an id, or what is open in a partition."""
     if row["status"] is not None:
-        start, lasted, listed = maybe(row, "start_ms"), maybe(row, "duration_ms"), _listed(row)
+        start, lasted, names = maybe(row, "start_ms"), maybe(row, "duration_ms"), listed(row["partitions"], most=6)
         asked = f", asked at {at(start + lasted, results)}" if start is not None and lasted is not None else ""
-        where = f", in {partitions(((str(one['topic']), maybe(one, 'partition') or 0) for one in listed), most=6)}" if listed else ""
+        where = f", in {names}" if names else ""
         timeout = f", timeout {duration(maybe(row, 'timeout_ms'))}" if row["timeout_ms"] is not None else ""
         return f"{row['status']}{where}{timeout}{asked}"
     where = "" if row["topic"] is None else f" in {place(row)}"
