@@ -147,13 +147,19 @@ class Context:
         return now - self.farthest_ms.get(cluster, 0) if dumped is None else dumped
 
     def coordinator_now_at_least(self, cluster: str, log_id: int | None) -> int | None:
-        """The same, and surely not later: its own newest entry tells for certain, but the manifest's machine may be ahead by more than
-        anybody can measure here."""
-        now = self.coordinator_now(cluster, log_id)
-        if now is None or self.cluster(cluster).text("as_of_source") != "manifest" or log_id in self.dumped_at_ms:
-            return now
+        """The same, and surely not later: its own newest entry tells for certain, but the broker that was dumped need not be the one that
+        wrote the entries, and the manifest's machine may be ahead by more than anybody can measure here."""
+        now, source = self.coordinator_now(cluster, log_id), self.cluster(cluster).text("as_of_source")
         log = None if log_id is None else self.logs.get(log_id)
-        return max(min(now, (self.now(cluster) or 0) - OTHER_MACHINE_MS), 0 if log is None else log.newest_ms)
+        if now is None or source == "argument":
+            return now
+        if log_id in self.dumped_at_ms:
+            least = now - self.farthest_ms.get(cluster, 0)
+        elif source == "manifest":
+            least = min(now, (self.now(cluster) or 0) - OTHER_MACHINE_MS)
+        else:
+            return now
+        return max(least, 0 if log is None else log.newest_ms)
 
     def lost_commit(self, log: Log, producer_id: int) -> bool:
         """Whether the coordinator committed what is open here, and its marker is missing in this partition (T05)."""
