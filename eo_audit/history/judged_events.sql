@@ -265,8 +265,8 @@ reached AS (
     SELECT
         *,
         -- A marker that only a coordinator writes, of a transaction that its log does not tell of: the log was cut, whenever it was dumped.
-        -- One without its head may only have forgotten that transaction.
-        (by_order OR NOT is_unseen OR (known_from_ms IS NOT NULL AND dumped_behind))
+        -- One without its head may only have forgotten that transaction; and of two brokers that had stopped, nothing is still to come.
+        (by_order OR NOT is_unseen OR stopped_together OR (known_from_ms IS NOT NULL AND dumped_behind))
             AND (dumped_behind OR by_order OR by_time OR by_marker) AS to_the_end,
         -- Its end may stand behind all that the coordinator's log tells.
         dumped_behind OR coalesce(place <= told_up_to_offset, false) OR by_time AS end_is_told

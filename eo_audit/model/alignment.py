@@ -145,6 +145,12 @@ def _acquits(producer: Producer, story: Story, cheapest: Story) -> bool:
     return bool(more) and not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE
 
 
+def _is_nearer_in_time(producer: Producer, story: Story, cheapest: Story) -> bool:
+    """Where no end is anchored, clocks need not lie as far apart as the cheapest story has them: another one is as good, and faultless."""
+    nearer = story.by_time < cheapest.by_time and story.cost - cheapest.cost < MARGIN
+    return nearer and story.faults <= LITTLE and not producer.anchored
+
+
 def _innocent_first(stories: Sequence[Story], producer: Producer) -> Sequence[Story]:
     """Where something is missing in the cheapest story, one in which every transaction has its marker, for what a clock costs that was set.
 
@@ -165,8 +171,9 @@ def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, 
 
 
 def _settled(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
-    """All markers as the cheapest story has them; a lone pair that nothing anchors tells nobody how clocks went."""
-    if not producer.anchored and stories[0].pairs() == 1:
+    """All markers as the cheapest story has them. Where nothing is anchored, a lone pair tells nobody how clocks went, nor do pairs of which
+    clocks would lie farther apart than another story, as good, has them."""
+    if not producer.anchored and (stories[0].pairs() == 1 or any(_is_nearer_in_time(producer, one, stories[0]) for one in stories)):
         return _agreed(producer, stories)
     return list(zip(producer.markers, stories[0].matches(), strict=True))
 
@@ -310,6 +317,7 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
         or (pairs == 1 and not producer.anchored and story.last is None and story.cost - cheapest.cost < MARGIN and story.faults <= LITTLE)
         or _tells_far_more(producer, story, cheapest)
         or _acquits(producer, story, cheapest)
+        or _is_nearer_in_time(producer, story, cheapest)
     ]
     # A fault, and a clock that was set besides: nobody thinks of that where nothing is wrong otherwise.
     legal = all(story.faults <= LITTLE or (story.has_set_clock() and cheapest.faults <= LITTLE) for story in (cheapest, *rivals))

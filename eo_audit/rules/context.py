@@ -218,7 +218,12 @@ class Context:
         # Replicas are prefixes of one log, but for its end above the high watermark: the one that reaches further knows what came.
         further = [other for other in self.replicas(log) if other.is_further(log)]
         # Open here and not there: a marker lies between the two ends, or no leader has what is open here any more.
-        return any((other.log_id, producer_id) not in self.open_spans for other in further)
+        return not all(self._is_open_too(log, other, producer_id) for other in further)
+
+    def _is_open_too(self, log: Log, other: Log, producer_id: int) -> bool:
+        here, there = self.open_spans.get((log.log_id, producer_id)), self.open_spans.get((other.log_id, producer_id))
+        # What began there behind it is another transaction.
+        return there is not None and (here is None or there.number("first_offset") <= here.number("first_offset"))
 
     def fate(self, log: Log, producer_id: int) -> str | None:
         """running, decided, nobody or unknown (`open_transactions`); None where nothing of this producer is open here."""

@@ -82,10 +82,13 @@ def _snapshots(scene: Scene) -> list[tuple[Log, State, int, dict[int, Producer]]
 def wrong_snapshot(scene: Scene, rng: random.Random) -> Planted | None:
     """A producer snapshot says another last sequence than the log below it."""
     found = []
-    for log, state, offset, known in _snapshots(scene):
+    snapshots = _snapshots(scene)
+    newest = {log.place: max(offset for other, _, offset, _ in snapshots if other is log) for log, *_ in snapshots}
+    for log, state, offset, known in snapshots:
         for producer_id, producer in sorted(known.items()):
             batch = producer.batch
-            if batch is not None and scene.is_seen(log.place, batch.write):
+            # A broker starts from its newest snapshot; the ones before it tell nothing more.
+            if offset == newest[log.place] and batch is not None and scene.is_seen(log.place, batch.write):
                 found.append((log, state, offset, known, producer_id))
     chosen = pick(rng, found)
     if chosen is None:

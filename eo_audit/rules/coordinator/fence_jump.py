@@ -24,10 +24,10 @@ RULE = Rule(
     reads=("coordinator_history",),
     subject="coordinator_entry",
     # `prepareFenceProducerEpoch` raised the epoch in memory before its entry was acknowledged, until 2.6 (hasFailedEpochFence). Where the
-    # release cannot have done so, `epoch_step` is a jump.
+    # release cannot have done so, `epoch_step` is a jump. With transaction.version 2 a fence and its PrepareAbort raise it by one each.
     where=(
-        "status = 'PrepareAbort' AND protocol = 'tv0' AND epoch_step = 'ok' AND previous_status IN ('Ongoing', 'PrepareAbort') "
-        "AND producer_id = previous_pid AND producer_epoch - previous_epoch >= 2"
+        "status = 'PrepareAbort' AND epoch_step = 'ok' AND previous_status IN ('Ongoing', 'PrepareAbort') AND producer_id = previous_pid "
+        "AND producer_epoch - previous_epoch >= CASE protocol WHEN 'tv0' THEN 2 WHEN 'unknown' THEN 3 END"
     ),
     by="transactional_id",
     weight="producer_epoch - previous_epoch",
