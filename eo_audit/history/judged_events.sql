@@ -79,12 +79,16 @@ farthest AS (
 leaders AS (
     SELECT replica_log_id, max(partition_leader_epoch) AS leader_epoch FROM {rows} GROUP BY replica_log_id
 ),
+-- Where nobody knows whose a marker is, a clock may have been set behind the last pair: what it wrote there is no time of the other's.
+doubts AS (
+    SELECT replica_log_id, max(place) AS doubted_at FROM {matched} WHERE kind = 2 AND doubtful AND match IS NULL GROUP BY replica_log_id
+),
 located AS (
-    SELECT /*+ BROADCAST(logs, farthest, leaders, clocks) */
+    SELECT /*+ BROADCAST(logs, farthest, leaders, clocks, doubts) */
         events.*,
         logs.* EXCEPT (replica_log_id),
         reach.* EXCEPT (cluster, producer_id),
-        farthest.farthest_ms, leaders.leader_epoch,
+        farthest.farthest_ms, leaders.leader_epoch, doubts.doubted_at,
         clocks.newest_pairs, clocks.newest_offset_ms, clocks.spread_ms, clocks.newest_leader_epoch, clocks.newest_coordinator_epoch,
         clocks.told_up_to_offset, clocks.newest_from_offset, clocks.newest_decision_offset, clocks.oldest_completion_offset
     FROM events
@@ -92,6 +96,7 @@ located AS (
     LEFT JOIN {reach} reach ON reach.cluster = logs.cluster AND reach.producer_id = events.producer_id
     LEFT JOIN farthest ON farthest.cluster = logs.cluster
     LEFT JOIN leaders ON leaders.replica_log_id = events.replica_log_id
+    LEFT JOIN doubts ON doubts.replica_log_id = events.replica_log_id
     LEFT JOIN {clock_offsets} clocks
         ON clocks.replica_log_id = events.replica_log_id AND clocks.coordinator_log_id = reach.coordinator_log_id
 ),
@@ -263,7 +268,11 @@ bounded AS (
 ),
 reached AS (
     SELECT
-        *,
+        * EXCEPT (is_ambiguous),
+        -- What is open behind the last pair, and dated by such a clock only.
+        is_ambiguous
+            OR (span IS NOT NULL AND closer IS NULL AND NOT dumped_behind AND NOT by_order AND coalesce(doubted_at > told_up_to_offset, false))
+            AS is_ambiguous,
         -- A marker that only a coordinator writes, of a transaction that its log does not tell of: the log was cut, whenever it was dumped.
         -- One without its head may only have forgotten that transaction; and of two brokers that had stopped, nothing is still to come.
         (by_order OR NOT is_unseen OR stopped_together OR (known_from_ms IS NOT NULL AND dumped_behind))
