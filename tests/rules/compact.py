@@ -2,8 +2,8 @@
 
 A row names its partition (`orders-0`, with `/2` for broker 2), its offsets, then columns: `name=value`, a bare word for true, `!word` for
 false. The first bare word of a producer_history row is its kind. Values are numbers, words, `[a-0,b-1]` lists of partitions (offsets for
-`uncounted`); `head` and `tail` are records `offset:key:value`, numbers that stand for hashes, `n` for none, `?` for one without a hash; a
-trailing `!` says that readers do not get it.
+`uncounted`); `head` and `tail` are records `offset:key:value`, numbers that stand for hashes, `n` for none, `?` for one without a hash;
+`@1500` behind them is the record's time, a trailing `!` says that readers do not get it.
 
 Each span that is open gets its row of open_transactions, as the history of the case has it, unless the case names one: `orders-0 6 pid=1
 fate=unknown why_unknown=live_tail`.
@@ -217,9 +217,11 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
 
 
 def _record(item: str) -> Rows:
-    offset, key, value = item.rstrip("!").split(":")
+    what, _, at_ms = item.rstrip("!").partition("@")
+    offset, key, value = what.split(":")
     hashes = {name: None if text in ("n", "?") else int(text) for name, text in (("key_hash", key), ("value_hash", value))}
-    return {"offset": int(offset), **hashes, "keyed": key != "n", "returned": not item.endswith("!")}
+    times = {"timestamp_ms": int(at_ms)} if at_ms else {}
+    return {"offset": int(offset), **hashes, **times, "keyed": key != "n", "returned": not item.endswith("!")}
 
 
 def _addressed(table: str, row: Rows, *, cluster: str, place: tuple[str, int, int], at: int) -> Rows:

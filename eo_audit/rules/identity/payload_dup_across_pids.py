@@ -57,6 +57,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     who = (
         "writers without a producer id"
         if later == NOBODY
+        else f"{_who(case, context, later)}, with the times they had by {_who(case, context, earlier)}"
+        if run.same_times
         else f"{_who(case, context, later)}, {duration(gap)} after {_who(case, context, earlier)} had written them"
     )
     message = (

@@ -31,12 +31,13 @@ class Written:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of records that stands in the log twice: offsets of the first and the second copy, in order."""
+    """A run of records that stands in the log twice: offsets of the first and the second copy, in order; `same_times`: with equal times."""
 
     first: tuple[int, ...]
     second: tuple[int, ...]
     distinct: int
     common_elsewhere: bool
+    same_times: bool = False
 
     @property
     def length(self) -> int:
@@ -124,4 +125,5 @@ def _run(first: Sequence[Written], second: Sequence[Written], *, others: Sequenc
         tuple(record.offset for record in second),
         distinct=len(run),
         common_elsewhere=any(record.comparable and record.what in run for record in others),
+        same_times=all(a.timestamp_ms is not None and a.timestamp_ms == b.timestamp_ms for a, b in zip(first, second, strict=True)),
     )

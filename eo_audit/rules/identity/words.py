@@ -23,10 +23,11 @@ def resent(case: Case, context: "Context") -> Run | None:
     # A restarted producer counts from 0 again; one that goes on has been answered, and sends nothing twice.
     starts_anew = second[0].maybe("first_base_sequence") in (0, None)
     follows = second[0].number("first_offset") > first[-1].number("last_offset")
+    run = suffix_as_prefix(tail(first), head(second)) if starts_anew and follows else None
     gap = gap_ms(case, context)
-    # Clients set these times: where they are missing they rule nothing out.
+    # Clients set these times: where they are missing they rule nothing out, nor where the records came with their times (event times).
     soon = gap is None or gap <= RESTART_WINDOW_MS
-    return suffix_as_prefix(tail(first), head(second)) if starts_anew and follows and soon else None
+    return run if run is not None and (soon or run.same_times) else None
 
 
 def edges(case: Case, context: "Context", producer_id: int) -> list[Row]:
