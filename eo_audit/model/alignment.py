@@ -171,8 +171,8 @@ def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, 
 
 
 def _settled(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
-    """All markers as the cheapest story has them. Where nothing is anchored, a lone pair tells nobody how clocks went, nor do pairs of which
-    clocks would lie farther apart than another story, as good, has them."""
+    """All markers as the cheapest story has them. Where nothing is anchored, a lone pair tells nobody how clocks went, nor do pairs for
+    which clocks would lie farther apart than another story, as good, has them."""
     if not producer.anchored and (stories[0].pairs() == 1 or any(_is_nearer_in_time(producer, one, stories[0]) for one in stories)):
         return _agreed(producer, stories)
     return list(zip(producer.markers, stories[0].matches(), strict=True))

@@ -192,8 +192,8 @@ def siblings(scene: Scene, rng: random.Random) -> Planted | None:
         for where, other in pairs:
             first, second = scene.data(log, one), scene.data(log, other) if where is log else []
             # Ids as Kafka Streams makes them are fenced by their group.
-            is_streams = STREAMS.fullmatch(one.transactional_id) and STREAMS.fullmatch(other.transactional_id)
-            if second and not is_streams and one.producer_id != other.producer_id and first[0].at < second[0].at < scene.markers(log, one)[0].at:
+            alone = one.producer_id == other.producer_id or all(STREAMS.fullmatch(t.transactional_id) for t in (one, other))
+            if second and not alone and first[0].at < second[0].at < scene.markers(log, one)[0].at:
                 found.append((log, one, other))
     chosen = pick(rng, found if scene.world.shape.has("payloads") else [])
     if chosen is None:
