@@ -29,7 +29,8 @@ RULE = Rule(
     # `covered`: the dump reaches past the time at which the coordinator had all markers acknowledged (CompleteX).
     where="coverage = 'covered' AND marker_match IN ('missing', 'missing_among')",
     columns="marker_epoch marker_match",
-    asks=("unmarked",),  # for T01 and L01, which ask whether the marker of what is open was lost
+    # The first for T01 and L01 too, which ask whether the marker of what is open was lost.
+    asks=("unmarked", "newest_markers"),
     caused_by=("T06", "T15", "T01", "T10"),
     cause=(
         "the log lost its end (unclean election, truncation), the topic was created again, or the coordinator dropped the marker "
@@ -60,11 +61,15 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         if among
         else (f"the partition has no marker of {'it' if case.hits == 1 else 'them'}: {data}")
     )
-    message = f"The coordinator completed {count(case.hits, 'transaction')} of {of_transactions(case, context)}, {done}, but {lacking}"
+    begins = _begins_behind(case, context)
+    unless = "" if begins is None else f", unless it stands before offset {begins}, where the dumps begin"
+    if begins is not None and case.records:
+        unless += ", and the records came late (T02)"
+    message = f"The coordinator completed {count(case.hits, 'transaction')} of {of_transactions(case, context)}, {done}, but {lacking}{unless}"
     return Explanation(
         message,
         severity="critical" if commit else "error",
-        certainty="likely" if among else "definite",
+        certainty="likely" if among or begins is not None else "definite",
         remedy=_REMEDY_AMONG if among else _missing_remedy(case, commit=commit),
         details={
             "transactions": case.hits,
@@ -74,6 +79,14 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         },
         transactional_id=row.text("transactional_id"),
     )
+
+
+def _begins_behind(case: Case, context: "Context") -> int | None:
+    """Where a log begins that lacks its head and shows no marker of the producer: nothing tells by order what went with the head."""
+    log, producer_id = case.log, case.row.number("producer_id")
+    if log is None or not log.starts_at or (log.log_id, producer_id) in context.newest_markers:
+        return None
+    return log.starts_at
 
 
 _REMEDY_AMONG = (

@@ -57,7 +57,7 @@ def explain(case: Case, context: "Context") -> Explanation:
     message = (
         f"The coordinator decided {decision} for a transaction of {of_transactions(case, context)}, "
         f"but offset {row.maybe('marker_offset')} of this partition says {row.word('marker_type')}: "
-        f"{count(case.records, 'record')} at {offsets(row.maybe('data_first_offset'), row.maybe('data_last_offset'))} had the other fate"
+        f"{_records(case)} had the other fate"
     )
     details = {
         "decision": decision,
@@ -69,6 +69,13 @@ def explain(case: Case, context: "Context") -> Explanation:
     return Explanation(message, details=details, transactional_id=row.text("transactional_id"))
 
 
+def _records(case: Case) -> str:
+    first, last = case.row.maybe("data_first_offset"), case.row.maybe("data_last_offset")
+    if first is None:
+        return "its records, none of which the dumps show,"
+    return f"{count(case.records, 'record')} at {offsets(first, last)}"
+
+
 def _by_hand(case: Case, context: "Context") -> Explanation:
     """The operator's ABORT came first, so the coordinator's COMMIT found nothing left to commit here."""
     row = case.row
@@ -76,7 +83,7 @@ def _by_hand(case: Case, context: "Context") -> Explanation:
     message = (
         f"The ABORT at offset {row.maybe('marker_offset')} of this partition was written by hand (coordinator epoch {epoch}), and the "
         f"coordinator committed that transaction of {of_transactions(case, context)}: "
-        f"{count(case.records, 'record')} at {offsets(row.maybe('data_first_offset'), row.maybe('data_last_offset'))} had the other fate"
+        f"{_records(case)} had the other fate"
     )
     details = {
         "decision": "COMMIT",
