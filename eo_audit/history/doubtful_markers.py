@@ -20,7 +20,10 @@ _DECIDED = (
     *("decided_at_offset", "complete_offset", "data_epoch"),
 )
 _MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole", "opened_at")
-_ENDS = ("older_markers", "older_decided", "newer_markers", "newer_decided", "cleaned_below", "known_until_ms", "known_until_epoch")
+_ENDS = (
+    *("older_markers", "older_decided", "newer_markers", "newer_decided", "both_stopped"),
+    *("cleaned_below", "known_until_ms", "known_until_epoch"),
+)
 _ANSWER = """replica_log_id long, producer_id long, kind int, place long, at_entry long, again boolean, doubtful boolean, legal boolean,
     lost_among int"""
 _NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
@@ -41,6 +44,7 @@ class _Row(TypedDict):
     older_decided: bool | None
     newer_markers: bool | None
     newer_decided: bool | None
+    both_stopped: bool | None
     cleaned_below: int | None
     known_until_ms: int | None
     known_until_epoch: int | None
@@ -153,6 +157,7 @@ def _producer(rows: list[_Row]) -> Producer:
         older_decided=bool(ends["older_decided"]),
         newer_markers=bool(ends["newer_markers"]),
         newer_decided=bool(ends["newer_decided"]),
+        both_stopped=bool(ends["both_stopped"]),
         cleaned_below=ends["cleaned_below"] or 0,
         open_from=None if running else ends["open_from"],
         open_epoch=ends["open_epoch"],

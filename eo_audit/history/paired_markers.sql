@@ -96,6 +96,7 @@ told AS (
         unended.open_from, unended.open_epoch,
         reach.known_from_ms, logs.first_offset, logs.compacted,
         stopped_together(logs.clean_end, logs.broker, reach.stopped_with) AS stopped_together,
+        coalesce(logs.clean_end AND reach.stopped_with IS NOT NULL, false) AS both_stopped,
         dumped_first(
             logs.noted_at, reach.coordinator_noted_at, logs.broker, reach.coordinator_broker, logs.dumped_at_ms,
             reach.coordinator_dumped_at_ms, logs.newest_broker_clock_ms, reach.coordinator_latest_ms
@@ -271,7 +272,7 @@ methods AS (
 SELECT
     replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, skew_ms, cleaned_below,
     coordinator_log_id, known_until_ms, known_until_epoch, open_from, open_epoch,
-    older_markers, older_decided, newer_markers, newer_decided, of_tv2,
+    older_markers, older_decided, newer_markers, newer_decided, both_stopped, of_tv2,
     method,
     CASE method WHEN 'epoch' THEN by_epoch WHEN 'place' THEN by_rank WHEN 'time' THEN nearest.one END AS partner
 FROM methods

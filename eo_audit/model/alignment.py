@@ -154,13 +154,15 @@ def _is_nearer_in_time(producer: Producer, story: Story, cheapest: Story) -> boo
 def _innocent_first(stories: Sequence[Story], producer: Producer) -> Sequence[Story]:
     """Where something is missing in the cheapest story, one in which every transaction has its marker, for what a clock costs that was set.
 
-    Clocks are set every day, markers are hardly ever lost; and one that is lost leaves one marker less to pair, not several.
+    Clocks are set every day, markers are hardly ever lost; and one that is lost leaves one marker less to pair, not several. Where both
+    brokers had been stopped, one that is lost leaves one marker less than there are transactions.
     """
     if not stories or not stories[0].lost:
         return stories
     most = len(producer.decided)
     whole = (one for one in stories if one.cost - stories[0].cost < FOR_LITTLE and not one.lost and one.faults <= LITTLE)
-    believed = next((one for one in whole if one.pairs() == most > stories[0].pairs() + 1), None)
+    even = producer.both_stopped and most == len(producer.markers)
+    believed = next((one for one in whole if one.pairs() == most > stories[0].pairs() + (0 if even else 1)), None)
     return stories if believed is None else [believed, *(one for one in stories if one is not believed)]
 
 

@@ -60,6 +60,7 @@ FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_L
 class Producer:
     """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
 
+    `both_stopped`: both brokers had been stopped, if not in the same moment, so that hardly anything is newer;
     `cleaned_below`: the cleaner may have removed markers below this offset; `open_from`: from this offset on data (of `open_epoch`) is
     open, and no transaction is running; `coordinator` names the log whose leader's clock wrote the decisions; `running`: a transaction
     that lists the partition is not decided; `told_until_ms`: all that was decided before this time is told, by the clock of the coordinator
@@ -72,6 +73,7 @@ class Producer:
     older_decided: bool = False
     newer_markers: bool = True
     newer_decided: bool = True
+    both_stopped: bool = False
     cleaned_below: int = 0
     open_from: int | None = None
     open_epoch: int | None = None

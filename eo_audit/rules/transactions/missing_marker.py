@@ -65,7 +65,9 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     unless = "" if begins is None else f", unless it stands before offset {begins}, where the dumps begin"
     if begins is not None and case.records:
         unless += ", and the records came late (T02)"
-    message = f"The coordinator completed {count(case.hits, 'transaction')} of {of_transactions(case, context)}, {done}, but {lacking}{unless}"
+    message = (
+        f"The coordinator completed {count(case.hits, 'transaction')} of {of_transactions(case, context)}, {done}, but {lacking}{unless}"
+    )
     return Explanation(
         message,
         severity="critical" if commit else "error",
