@@ -4,22 +4,16 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from eo_audit import pipeline
-from eo_audit.config import load
-from eo_audit.store.session import session
 from tests.support.canaries import WholeRun, canary_dumps, run_whole
+from tests.support.lasting import lasting_session
 
 TESTS = Path(__file__).parent
-COMPILES_LATE = (
-    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
-    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
-)
 EXAMPLES = TESTS.parent / "examples"
 # Files whose tests start Java by themselves: runs of the program, a cluster. They need no session.
 STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py")
@@ -53,12 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of all tests. Tests that change a setting put it back (`spark.conf.set`, then `unset`)."""
-    config = load(master="local[2]")
-    # Plans and few rows as in a small run; but Java's second compiler, which a run of seconds does not live to see, saves a third of the
-    # CPU time of a session that plans for minutes (model clusters 24 s against 48 s, the corpus 13 s against 22 s). It begins ten times as
-    # late as by default, as for large inputs (conf/local.yaml): else a third of a first audit is code made fast that soon is not run again.
-    lasting = replace(config.small, driver_memory="2g", java_options=f"-XX:+UseSerialGC {COMPILES_LATE}")
-    started = session(replace(config, small=lasting), input_bytes=0)
+    started = lasting_session()
     yield started
     started.stop()
 

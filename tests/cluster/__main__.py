@@ -15,13 +15,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from eo_audit.config import load
-from eo_audit.store.session import session
 from tests.cluster.faults import FAULTS
 from tests.cluster.held import held
 from tests.cluster.properties import Case, Result, check
 from tests.cluster.shape import DUMPS, FEATURES, STOPPED, draw
 from tests.cluster.shrinking import kinds, shrink
+from tests.support.lasting import lasting_session
 
 HARD = ("clocks", "drift", "jumps", "client_clocks", "event_times", "append_time", "unheard_ghosts")
 
@@ -30,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the seeds in lots; 0 when all held."""
     options = _options(arguments)
     first, last = (int(part) for part in options.seeds.split(":"))
-    spark = session(load(master="local[2]"), input_bytes=0)
+    spark = lasting_session()
     folder = Path(tempfile.mkdtemp(prefix="cluster-"))
     started, results = time.monotonic(), list[Result]()
     try:
