@@ -42,3 +42,17 @@ def test_only_pairs_since_a_clock_was_set_tell_of_it_now(spark: SparkSession, se
 def test_a_pair_that_bounds_nothing_does_not_hide_those_that_do(spark: SparkSession) -> None:
     row = told(spark, [*STEADY, (1_500, 3_995, NEVER_MS + 1)])  # never completed, by a clock that was set back: the newest of all
     assert (row.newest_offset_ms, row.newest_pairs, row.farthest_offset_ms) == (0, 3, 2_495)
+
+
+def test_a_clock_that_was_set_behind_the_last_pair_is_told_by_pairs_with_others(spark: SparkSession) -> None:
+    """What a lone step of a coordinator's clock is, and what the log's own, nobody can say: all distances are as unsure from there on."""
+    pairs = [(marked, decided, 2) for marked, decided, _ in STEADY]
+    pairs += [(9_345, 2_149, 3), (7_526, 5_021, 3)]
+    rows = [
+        (1, coordinator, "prod", "closing", 10 * at, (marked, 0), (decided, decided + 2, 2 * at, 2 * at + 1, 0, 0))
+        for at, (marked, decided, coordinator) in enumerate(pairs)
+    ]
+    spread = {row.coordinator_log_id: row.spread_ms for row in clock_offsets(spark.createDataFrame(rows, SCHEMA)).collect()}
+    assert spread[2] >= spread[3] > 0
+    alone = clock_offsets(spark.createDataFrame(rows[:3], SCHEMA)).collect()
+    assert [row.spread_ms < 10 for row in alone] == [True]
