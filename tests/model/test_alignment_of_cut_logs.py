@@ -115,6 +115,37 @@ def test_behind_a_coordinators_clock_that_was_set_back_no_time_says_that_a_log_g
     assert not told[1].one_lost_of
 
 
+@pytest.mark.parametrize("stopped", [True, False])
+def test_as_many_markers_as_transactions_of_brokers_that_had_stopped_are_theirs(stopped: bool) -> None:
+    """Two pairs and a clock that was set by 0.3 s; or the first marker lost, and a second one that the coordinator's log does not know."""
+    own = decided(("C", 4_563, 4_567), ("C", 5_965, 6_031), entries=(2, 7))
+    sent = markers((1, "C", 1_766), (6, "C", 2_927), leader=3)
+    told = align({1: Producer(sent, own, both_stopped=stopped, coordinator=1)}, skew_ms=2_000)[1]
+    if stopped:
+        assert [(match.decided, match.doubtful) for match in told.matches] == [(0, False), (1, False)]
+    else:
+        assert all(match.doubtful for match in told.matches)
+
+
+def test_pairs_ten_seconds_apart_deny_nothing_where_clocks_may_as_well_agree() -> None:
+    """Four markers that fit four decisions at a distance of ten seconds, or the last of them the first decision by equal clocks: what they
+    say of the clocks makes no marker of another producer missing."""
+    ends = {"older_markers": True, "told_until_ms": 88_738, "told_until_epoch": 0, "coordinator": 1}
+    four = Producer(
+        markers((1, "C", 71_210), (4, "C", 72_371), (8, "C", 73_244), (13, "C", 75_241)),
+        decided(("C", 75_237, 82_162), ("C", 82_449, 82_472), ("C", 82_882, 84_521), ("C", 84_839, 88_738), entries=(43, 56, 65, 94)),
+        **ends,  # type: ignore[arg-type]
+    )
+    one = Producer(
+        markers((10, "C", 74_700)),
+        decided(("C", 82_101, 82_264), ("C", 82_972, 82_997), ("C", 83_221, 83_235), ("C", 84_435, 84_443), entries=(51, 68, 73, 85)),
+        **ends,  # type: ignore[arg-type]
+    )
+    told = align({1: four, 2: one}, skew_ms=2_000)
+    assert all(match.doubtful for match in told[1].matches)
+    assert not [match for match in told[2].matches if match.decided == 3]
+
+
 def test_the_cases_are_told_the_same_with_other_producers_of_another_coordinator() -> None:
     """Another coordinator has another clock: what is said of its producers tells nothing."""
     one = Producer(markers((2, "A", 359)), decided(("A", 400, 5_996)), older_markers=True, coordinator=1)
