@@ -1,4 +1,4 @@
-"""One Spark session for the whole suite: real Spark, Delta on, one shuffle partition, the small profile of `conf/local.yaml`.
+"""One Spark session for all tests of a process: real Spark, Delta on, one shuffle partition, the small profile of `conf/local.yaml`.
 
 `make quick` runs the tests that have neither mark, where no Java can be found: a test that starts one without saying so fails there.
 """
@@ -17,6 +17,9 @@ TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
 # Files whose tests start Java by themselves: runs of the program, a cluster. They need no session.
 STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py")
+# One audit of hundreds of clusters, a fifth of all that the session does: it has one of its own in the other half, so that both halves of
+# the suite take as long (9:30 and 5:40 minutes with all in one, at the same time).
+OWN_SESSION = ("cluster/test_clusters.py",)
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
     "cli/test_ctrl_c.py",
@@ -38,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.path.relative_to(TESTS).as_posix()
         if "spark" in getattr(item, "fixturenames", ()) or name in STARTS_JAVA:
             item.add_marker("spark")
-        if name in STARTS_JAVA:
+        if name in STARTS_JAVA + OWN_SESSION:
             item.add_marker("own_java")
         if name in SLOW:
             item.add_marker("slow")
