@@ -177,7 +177,7 @@ SELECT
     replica_log_id, record_offset, section_id, byte_offset, length, `group`, topic, partition, committed_offset, tombstone,
     commit_timestamp_ms, is_transactional, producer_id, producer_epoch, instance_id, instance_decision, outcome, marker_offset,
     effective_offset, wins, goes_back, is_unfenced,
-    IF(outcome = 'applied', kind_changes, 0) AS kind_changes,
+    IF(outcome = 'applied' AND turns, kind_changes, 0) AS kind_changes,
     -- The earlier commit, where there is something to say of both.
     IF(goes_back, counted.record_offset, NULL) AS counted_offset,
     IF(goes_back, counted.committed_offset, NULL) AS counted_committed_offset,
