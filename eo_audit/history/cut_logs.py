@@ -2,7 +2,8 @@
 
 Only the data logs can tell: a coordinator decides before it writes a marker, and nobody but a coordinator writes a COMMIT (an operator's
 `kafka-transactions.sh abort` writes ABORTs). So where a producer's data was ended more often than the coordinator decided, and committed
-more often than it decided to commit, decisions are missing behind the end of its log.
+more often than it decided to commit, decisions are missing behind the end of its log. So they are where it was ended with a greater epoch
+than any entry of that producer has.
 """
 
 from pyspark.sql import DataFrame

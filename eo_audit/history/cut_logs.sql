@@ -30,11 +30,32 @@ told AS (
     WHERE producer_id IS NOT NULL
     GROUP BY ALL
     HAVING bool_and(head_known OR previous_offset IS NOT NULL)
+),
+-- A producer's epoch never goes down, and only its coordinator raises it: a marker with a greater one than any entry was decided behind
+-- them all, whatever the cleaner took. Of one that ends no data, or with an epoch that no protocol version writes, nobody knows who sent it.
+raised AS (
+    SELECT replica_log_id, producer_id, max(producer_epoch) AS epoch
+    FROM {rows}
+    WHERE row_kind = 'marker' AND judged AND in_open_transaction
+        AND producer_epoch - previous_epoch BETWEEN IF(marker_type = 'COMMIT', 0, 1) AND IF(marker_type = 'COMMIT', 1, 2)
+    GROUP BY ALL
+),
+newest AS (
+    SELECT cluster, producer_id, max_by(replica_log_id, entry_offset) AS coordinator_log_id, max(producer_epoch) AS epoch
+    FROM {coordinator_history}
+    WHERE producer_id IS NOT NULL
+    GROUP BY ALL
 )
 
-SELECT DISTINCT told.coordinator_log_id, true AS is_cut
+SELECT told.coordinator_log_id, true AS is_cut
 FROM ended
 JOIN {logs} logs ON logs.replica_log_id = ended.replica_log_id
 JOIN told ON told.cluster = logs.cluster AND told.producer_id = ended.producer_id
 LEFT JOIN decided ON decided.replica_log_id = ended.replica_log_id AND decided.producer_id = ended.producer_id
 WHERE ended.markers > coalesce(decided.decisions, 0) AND ended.commits > coalesce(decided.commits, 0)
+UNION -- one row a log
+SELECT newest.coordinator_log_id, true AS is_cut
+FROM raised
+JOIN {logs} logs ON logs.replica_log_id = raised.replica_log_id
+JOIN newest ON newest.cluster = logs.cluster AND newest.producer_id = raised.producer_id
+WHERE raised.epoch > newest.epoch

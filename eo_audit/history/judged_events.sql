@@ -321,7 +321,8 @@ in_time AS (
             slice(candidates, 1, 0),
             filter(
                 candidates,
-                c -> IF(
+                -- What was open when the coordinator's log ended has ended since, by a marker that only a coordinator writes.
+                c -> NOT (span IS NOT NULL AND c.decision IS NULL AND is_unseen AND before IS NOT NULL) AND IF(
                     span IS NULL,
                     c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + tolerance_ms, known),
                     coalesce(
