@@ -133,9 +133,10 @@ def _near(producer: Producer, stories: Sequence[Story], margin: float = MARGIN) 
 
 def _tells_far_more(producer: Producer, story: Story, cheapest: Story) -> bool:
     """Loose ends cost next to nothing, so where no end is anchored the cheapest story may be that both sequences hardly overlap. One that
-    pairs far more of them may cost what a clock that was set costs, and is as good."""
+    pairs far more of them may cost what a clock that was set costs, and is as good, unless it accuses where the other does not."""
     little = LITTLE_TOLD * (cheapest.pairs() + 1)
-    return not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE and story.pairs() >= little
+    as_good = story.pairs() >= little and (bool(cheapest.lost) or not story.lost)
+    return not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE and as_good
 
 
 def _acquits(producer: Producer, story: Story, cheapest: Story) -> bool:

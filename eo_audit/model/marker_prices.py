@@ -52,6 +52,7 @@ NOTHING_OF_MANY = 1.0  # the same, where there are several of both
 ALL_NEWER = 0.6  # all transactions are held to be older than the log, and all markers younger than what the coordinator still tells of
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
 
+FROM_BEFORE_BY_CLOCK = 0.8  # the same, where nobody tells of the two clocks: what a pair costs for which they lie as far apart
 FAR_MS = 60_000  # so far a clock of which nothing is known may be off: healthy clusters were seen with clocks 30 s apart
 FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD
 
@@ -156,9 +157,8 @@ class Witness(NamedTuple):
 class Clock:
     """What other producers saw of a log's clock.
 
-    `seen`: their matched markers in log order; `bounds`: what epochs alone tell of it, in log order (`alignment.bounds_of`); `set_at`:
-    stretches of offsets in which several saw it set; `led_apart`: how the clocks of two leaders differ, as others saw them; `newest`: of
-    each leader epoch the marker with the newest time.
+    `seen`: their matched markers in log order; `bounds`: what epochs alone tell (`alignment.bounds_of`), in the same order; `set_at`: where
+    several saw it set; `led_apart`: how the clocks of two leaders differ, as others saw; `newest`: each leader epoch's newest marker.
 
     Order tells more: a completion stands behind all that was decided before its marker was written, so the coordinator's log tells of what
     stands before that marker (`told_up_to`, an offset of the log); and what was decided between the oldest completion and the newest
@@ -170,6 +170,11 @@ class Clock:
     set_at: Sequence[tuple[int, int]] = ()
     led_apart: Sequence[Step] = ()
     newest: Mapping[int | None, Marker] = field(default_factory=dict)
+
+    @property
+    def is_heard(self) -> bool:
+        """Somebody tells how far the two clocks lie apart."""
+        return bool(self.seen or self.bounds)
 
     @cached_property
     def told_up_to(self) -> int:

@@ -32,6 +32,7 @@ from eo_audit.model.marker_prices import (
     EXTRA_EMPTY,
     FAST_MS,
     FROM_BEFORE,
+    FROM_BEFORE_BY_CLOCK,
     LATE,
     LATE_OR_NEWER,
     LOOSE,
@@ -145,7 +146,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         few = min(len(producer.markers), len(producer.decided)) < 2 or producer.has_open(producer.decided[0])
         nothing = NOTHING if few else NOTHING_OF_MANY
     if story.strained and story.last is None:
-        price += FROM_BEFORE
+        price += FROM_BEFORE if clock.is_heard else FROM_BEFORE_BY_CLOCK
     if last is not None and _is_by_hand(last) and rest:
         price += _by_hand_too(story, rest[0])
     if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
