@@ -116,7 +116,8 @@ def zombie(scene: Scene, rng: random.Random) -> Planted | None:
     )
     at = index_of(log, write)
     log.writes.insert(at + 1, late)
-    may = frozenset({"T10", "P04", "P06", "P07", "T02", "T07", "T15", "L02", "L03", "P03", "I05"})
+    # A marker that is sent again behind it ends it (T11).
+    may = frozenset({"T10", "T11", "P04", "P06", "P07", "T02", "T07", "T15", "L02", "L03", "P03", "I05"})
     truth = Truth("zombie", rules("P05"), may, log.place, write.producer_id)
     return at_writes(scene, truth, [late], True, f"epoch {stale.epoch} behind epoch {write.epoch}")
 
