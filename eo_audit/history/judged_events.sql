@@ -322,7 +322,7 @@ in_time AS (
             filter(
                 candidates,
                 -- What was open when the coordinator's log ended has ended since, by a marker that only a coordinator writes.
-                c -> NOT (span IS NOT NULL AND c.decision IS NULL AND is_unseen AND before IS NOT NULL) AND IF(
+                c -> NOT (span IS NOT NULL AND c.decision IS NULL AND is_unseen AND before IS NOT NULL AND NOT known_to_the_end) AND IF(
                     span IS NULL,
                     c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + tolerance_ms, known),
                     coalesce(
