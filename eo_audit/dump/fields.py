@@ -12,8 +12,8 @@ Value = int | str | bool | None
 Columns = dict[str, Value]
 """What a line prints, by column of the facts; what it does not print is not there."""
 
-# The families of releases whose lines are told apart (`dialects.dialect`): the first and the last release of each.
-_DIALECTS = {"2.2": ("2.2", "2.7"), "2.8": ("2.8", "2.8"), "3.0": ("3.0", "3.1"), "3.2": ("3.2", "3.2"), "3.3": ("3.3", "")}
+# The families of releases whose lines are told apart (`dialects.dialect`), with the first and the last release of each.
+DIALECTS = {"2.2": ("2.2", "2.7"), "2.8": ("2.8", "2.8"), "3.0": ("3.0", "3.1"), "3.2": ("3.2", "3.2"), "3.3": ("3.3", "")}
 _RANGE = re.compile(r"(?P<since>[\d.]+)(?: to (?P<until>[\d.]+)|(?P<later> and later))?")
 _FOREVER = (1 << 31,)
 
@@ -90,7 +90,8 @@ class Digit(Kind):
 
     def __init__(self, first: int, last: int) -> None:
         """Both included."""
-        super().__init__(f"{first}" if first == last else f"{first} to {last}", rb"[%d-%d]" % (first, last), 1, int)
+        joined = " or " if last == first + 1 else " to "
+        super().__init__(f"{first}" if first == last else f"{first}{joined}{last}", rb"[%d-%d]" % (first, last), 1, int)
         self.first = first
 
 
@@ -213,7 +214,7 @@ def fields_in(items: Iterable[Item], dialect: str) -> Iterator[Field | Stamp | P
 
 def _is_printed(when: str, dialect: str) -> bool | None:
     """Do the releases of a dialect print what these releases print? None: some of them do."""
-    begin, end = (_release(name) for name in _DIALECTS[dialect])
+    begin, end = (_release(name) for name in DIALECTS[dialect])
     said = [_RANGE.fullmatch(part) for part in when.split(", ")]
     if None in said:
         raise ValueError(f"{when!r} are no releases")
