@@ -121,7 +121,7 @@ class Field(NamedTuple):
     @property
     def longest(self) -> int:
         """Most bytes of it, in print."""
-        return len(f" {self.printed}: ") + self.kind.longest
+        return len(" : ") + max(len(self.printed), len(self.old or "")) + self.kind.longest
 
 
 class Stamp(NamedTuple):

@@ -102,7 +102,7 @@ def read_lines(text: Octets, starts: Ints, line: Line, dialect: Dialect, *, behi
 
 @cache
 def _width(line: Line, dialect: str) -> int:
-    # What is read again and again should lie close together: no more of a line than its fields can have.
+    """Bytes of the longest line of a kind: what is read again and again should lie close together, so no more of each is looked at."""
     return sum(item.longest for item in fields_in(line.items, dialect))
 
 
