@@ -1,6 +1,7 @@
 """docs/dialects.md says what the readers do: its lines are read with them, its tables are held against them and against real dumps."""
 
 import re
+import runpy
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from eo_audit.dump.broker_answers import TABLES
 from eo_audit.dump.decoders import TRANSACTION_JSON, TRANSACTION_TEXT
 from eo_audit.dump.dialects import UNSUPPORTED
+from eo_audit.dump.fields import DIALECTS
 from eo_audit.dump.flat_lines import FLAT
 from eo_audit.dump.metadata_decoder import JSON_DECODER
 from eo_audit.dump.offsets_decoder import OFFSETS_JSON, OFFSETS_TEXT
@@ -64,6 +66,18 @@ def test_the_lines_of_the_page_are_of_the_dialect_that_it_says(dialect: str) -> 
 def test_each_dialect_has_a_row_and_its_lines() -> None:
     named = [re.findall(r"`([^`]+)`", row[0])[0] for row in rows_of("Log segments")]
     assert named == [FLAT, UNSUPPORTED, *(dialect for dialect in SAMPLES if dialect != FLAT)] and len(SAMPLES) == 6
+
+
+def test_the_fields_of_the_page_are_those_of_the_grammar() -> None:
+    assert runpy.run_path(str(ROOT / ".ci" / "dialects.py"))["page"](PAGE) == PAGE, "run `make tables`"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_releases_of_a_dialect_are_those_that_the_page_says(dialect: str) -> None:
+    (said,) = (re.findall(r"[\d.]+", row[1]) for row in rows_of("Log segments") if row[0] == f"`{dialect}`")
+    since, until = DIALECTS[dialect]
+    # The newest one goes on, as far as anybody knows.
+    assert (said[0], said[-1]) == (since, until or said[-1])
 
 
 def test_the_first_releases_are_recognised_and_not_read() -> None:

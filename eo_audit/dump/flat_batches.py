@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from eo_audit.dump.dialects import DUMPING
-from eo_audit.dump.flat_lines import UNPRINTED, UNPRINTED_OF_LEGACY, FlatLine, batch_of, flat_line
+from eo_audit.dump.flat_lines import FlatLine, batch_of, flat_line
 from eo_audit.dump.framing import (
     BATCH_OVERHEAD,
     HEADERS_SEARCHED,
@@ -82,8 +82,6 @@ def _group(starts: list[int], lines: list[FlatLine], read: list[Ending], *, next
     group.records = [Record(start, line.record, ending) for start, line, ending in zip(starts, lines, read, strict=True)]
     # Header keys of a compressed batch may hold all that stands behind it, where no other batch line shows where it ends.
     group.verified = lines[0].codec == "none" or next_position is not None
-    unprinted = UNPRINTED if lines[0].magic >= 2 else UNPRINTED_OF_LEGACY
-    group.unprinted = unprinted if next_position is not None else (*unprinted, "size_bytes")
     return group
 
 

@@ -65,7 +65,6 @@ class Group:
     `shallow`: the dump prints no records. `verified`: every record was delimited by lengths, and in one way only. `several`: a decoded
     record may be read in another way. `meeting`: of a batch whose readings differ, the position of the batch line where they meet.
     `doubted`: the reading of a batch of which damage may hide a longer one, which begins at `doubtful_to`.
-    `unprinted`: columns of `line` that its text does not print.
     `failed_at` is where the text begins
     that belongs to the batch but could not be read, up to `unread_end` (None: as far as the damage goes).
     """
@@ -85,7 +84,6 @@ class Group:
     meeting: int | None = None
     doubtful_to: int | None = None
     doubted: "Group | None" = None
-    unprinted: tuple[str, ...] = ()
 
     def fail(self, failure: Failure, at: int, unread_end: int | None) -> None:
         """The batch ends here, with fewer records than its line says."""

@@ -12,8 +12,9 @@ import numpy as np
 
 from eo_audit.dump.kernel_commits import CommitColumns, read_commits
 from eo_audit.dump.kernel_entries import EntryColumns, read_entries
+from eo_audit.dump.kernel_fields import Dialect, LineColumns
 from eo_audit.dump.kernel_groups import NONE, Groups
-from eo_audit.dump.kernel_lines import BatchColumns, Dialect, RecordColumns, find_lines, read_batches, read_records
+from eo_audit.dump.kernel_lines import RecordColumns, find_lines, read_batches, read_records
 from eo_audit.dump.kernel_scan import Ints, Octets
 from eo_audit.dump.log_text import Window
 from eo_audit.dump.offsets_decoder import OFFSETS_JSON
@@ -37,7 +38,7 @@ class Stretch:
         self.text = Octets(window.text, start, stop)
         self.start, self.stop, self.deep = start, start + self.text.size, deep
         lines = find_lines(self.text)
-        self.batches: BatchColumns = read_batches(self.text, lines.batches, dialect)
+        self.batches: LineColumns = read_batches(self.text, lines.batches, dialect)
         starts = lines.records if deep else lines.records[:0]
         self.decoded: EntryColumns | CommitColumns | None = None
         if dialect.decoder is None:

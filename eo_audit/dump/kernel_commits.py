@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from eo_audit.dump.kernel_decoded import INT, LONG, SHORT, TOMBSTONE, decoded_records, first_behind, line_ends, standing
-from eo_audit.dump.kernel_lines import Dialect, RecordColumns, read_heads
+from eo_audit.dump.kernel_fields import Dialect
+from eo_audit.dump.kernel_lines import RecordColumns, read_heads
 from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Octets
 
 _KEYS = (b'] key: {"type":"1","data":{"group":"', b'] key: {"type":"0","data":{"group":"')  # `OffsetCommitKey`, versions 1 and 0
@@ -33,7 +34,7 @@ class CommitColumns:
 def read_commits(text: Octets, starts: Ints, dialect: Dialect) -> tuple[RecordColumns, CommitColumns]:
     """Candidates for record lines as such of the log of offset commits."""
     heads, line_end, quotes = read_heads(text, starts, dialect), line_ends(text, starts), standing(text, b'"')
-    line = Cursors(text, heads.begin.copy())
+    line = Cursors(text, heads.end.copy())
     line.choice(_KEYS)
     group = _string(line, quotes)
     line.literal(b'","topic":"')
@@ -43,10 +44,10 @@ def read_commits(text: Octets, starts: Ints, dialect: Dialect) -> tuple[RecordCo
     line.literal(b"}} payload: ")
     # A group without a name is none to the exact reader.
     ok = heads.ok & line.ok & (group[1] > group[0]) & (line.at < line_end)
-    tombstone = ok & (heads.value_size < 0) & text.stands(TOMBSTONE, line.at)
+    tombstone = ok & (heads.numbers["value_size"] < 0) & text.stands(TOMBSTONE, line.at)
     value = Cursors(text, np.where(ok, line.at, starts))
     offset, timestamp = _value(value, quotes)
-    fits = ok & (heads.value_size >= 0) & value.ok & (value.at == line_end) & text.stands(b"\n", line_end)
+    fits = ok & (heads.numbers["value_size"] >= 0) & value.ok & (value.at == line_end) & text.stands(b"\n", line_end)
     records = decoded_records(text, heads, line_end, tombstone | fits, dialect, json=True)
     return records, CommitColumns(group, topic, partition, tombstone, offset, timestamp)
 

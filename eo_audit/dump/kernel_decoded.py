@@ -4,7 +4,8 @@ from codecs import utf_8_decode
 
 import numpy as np
 
-from eo_audit.dump.kernel_lines import NO_SPAN, Dialect, Heads, RecordColumns, read_markers
+from eo_audit.dump.kernel_fields import Dialect, LineColumns
+from eo_audit.dump.kernel_lines import NO_SPAN, RecordColumns, read_markers
 from eo_audit.dump.kernel_scan import Bits, Ints, Octets
 from eo_audit.dump.printed import longest_printed
 
@@ -30,7 +31,7 @@ def line_ends(text: Octets, starts: Ints) -> Ints:
     return first_behind(standing(text, b"\n"), starts, text.size)
 
 
-def decoded_records(text: Octets, heads: Heads, line_end: Ints, fits: Bits, dialect: Dialect, *, json: bool) -> RecordColumns:
+def decoded_records(text: Octets, heads: LineColumns, line_end: Ints, fits: Bits, dialect: Dialect, *, json: bool) -> RecordColumns:
     """Record lines, of which some fit their decoder's grammar up to the line end; others may be markers.
 
     Args:
@@ -44,16 +45,15 @@ def decoded_records(text: Octets, heads: Heads, line_end: Ints, fits: Bits, dial
     plain = fits & _is_itself(text, heads, line_end, json=json)
     nowhere, none = np.full(len(plain), NO_SPAN, dtype=np.int64), np.zeros(len(plain), dtype=np.int64)
     end = line_end + 1
-    marks, marker, epoch = read_markers(text, heads.begin + 1, heads.ok & ~plain & (text.byte(heads.begin) == ord("]")), dialect, end)
+    marks, marker, epoch = read_markers(text, heads.end + 1, heads.ok & ~plain & (text.byte(heads.end) == ord("]")), dialect, end)
     # Their keys and payloads are no text that could be hashed.
-    numbers = (heads.offset, heads.timestamp, heads.key_size, heads.value_size, heads.sequence)
-    return RecordColumns(heads.start, heads.ok, *numbers, none, nowhere, nowhere, end, plain, marks, marker, epoch)
+    return RecordColumns(heads, none, nowhere, nowhere, end, plain, marks, marker, epoch)
 
 
-def _is_itself(text: Octets, heads: Heads, line_end: Ints, *, json: bool) -> Bits:
+def _is_itself(text: Octets, heads: LineColumns, line_end: Ints, *, json: bool) -> Bits:
     """Records whose text stands for just the bytes it has, as far as a decoder would look for another end of a name if it did not."""
     odd = _odd(text, json=json)
-    reach = line_end + longest_printed(1) * np.maximum(heads.key_size, 0) + _LOOKAHEAD
+    reach = line_end + longest_printed(1) * np.maximum(heads.numbers["key_size"], 0) + _LOOKAHEAD
     itself: Bits = (reach <= text.size) & (np.searchsorted(odd, heads.start) == np.searchsorted(odd, reach))
     return itself
 

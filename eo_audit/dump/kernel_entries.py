@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from eo_audit.dump.decoders import STATE_NAMES, TAG_SIZES, TRANSACTION_JSON
 from eo_audit.dump.kernel_decoded import INT, LONG, SHORT, TOMBSTONE, decoded_records, first_behind, line_ends, standing
-from eo_audit.dump.kernel_lines import Dialect, Heads, RecordColumns, read_heads
+from eo_audit.dump.kernel_fields import Dialect, LineColumns
+from eo_audit.dump.kernel_lines import RecordColumns, read_heads
 from eo_audit.dump.kernel_partitions import Partitions, read_partitions, unsigned_varint_sizes
 from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Octets
 
@@ -95,28 +96,28 @@ def read_entries(text: Octets, starts: Ints, dialect: Dialect) -> tuple[RecordCo
     json, heads = dialect.decoder == TRANSACTION_JSON, read_heads(text, starts, dialect)
     line_end = line_ends(text, starts)
     id_start, id_end, at, ok = _ids(text, heads, line_end, json=json)
-    tombstone = ok & (heads.value_size < 0) & text.stands(TOMBSTONE, at)
+    tombstone = ok & (heads.numbers["value_size"] < 0) & text.stands(TOMBSTONE, at)
     values = _Values(text, at)
     (_read_json if json else _read_text)(values)
     # Whatever stands in a line, what was read of it up to here is within it.
-    fits = ok & (heads.value_size >= 0) & values.line.ok & (values.line.at == line_end) & text.stands(b"\n", line_end)
+    fits = ok & (heads.numbers["value_size"] >= 0) & values.line.ok & (values.line.at == line_end) & text.stands(b"\n", line_end)
     listed = fits & values.filled
     partitions = read_partitions(text, values.list_start[listed], values.list_end[listed], json=json)
     fits[listed] &= partitions.ok
     list_of = np.where(listed, np.cumsum(listed) - 1, NO_LIST)
-    size_fits = tombstone | (_json_sizes if json else _text_sizes)(values, partitions, list_of, heads.value_size)
+    size_fits = tombstone | (_json_sizes if json else _text_sizes)(values, partitions, list_of, heads.numbers["value_size"])
     has_list = ~tombstone & ~values.null
     columns = (values.numbers, values.given, values.status, has_list, list_of, partitions, size_fits)
     records = decoded_records(text, heads, line_end, tombstone | fits, dialect, json=json)
     return records, EntryColumns(id_start, id_end, tombstone, *columns)
 
 
-def _ids(text: Octets, heads: Heads, line_end: Ints, *, json: bool) -> tuple[Ints, Ints, Ints, Bits]:
+def _ids(text: Octets, heads: LineColumns, line_end: Ints, *, json: bool) -> tuple[Ints, Ints, Ints, Bits]:
     """Start and end of each transactional id, where the value's text begins behind it, and whether the key has its form."""
-    start = heads.begin + len(_KEYS[json])
-    ok = heads.ok & text.stands(_KEYS[json], heads.begin)
+    start = heads.end + len(_KEYS[json])
+    ok = heads.ok & text.stands(_KEYS[json], heads.end)
     # Only the key's size delimits an id: what it prints may be the rest of a record.
-    size = heads.key_size - _KEY_OVERHEAD
+    size = heads.numbers["key_size"] - _KEY_OVERHEAD
     end = start + size
     ok &= (size > 0) & (end < line_end)
     end = np.where(ok, end, start)

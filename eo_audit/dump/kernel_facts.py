@@ -10,18 +10,15 @@ from eo_audit.dump.kernel import Stretch
 from eo_audit.dump.kernel_commits import CommitColumns
 from eo_audit.dump.kernel_decoded_facts import commit_columns, entry_columns
 from eo_audit.dump.kernel_entries import EntryColumns
+from eo_audit.dump.kernel_fields import LineColumns
 from eo_audit.dump.kernel_hash import keyed_hashes
-from eo_audit.dump.kernel_lines import CODECS, MARKERS, NO_SPAN, TIMESTAMP_TYPES
+from eo_audit.dump.kernel_lines import MARKERS, NO_SPAN
 from eo_audit.dump.kernel_scan import Bits, Ints
 from eo_audit.dump.log_columns import arrow_schema, boolean, numeric, vocabulary
 from eo_audit.dump.log_facts import replica_log
 from eo_audit.dump.log_state import Section
 
 _MOST_RUNS = 50  # of rows that are in order already: more are sorted row by row
-_PRINTED = (
-    "base_offset", "last_offset", "count", "base_sequence", "last_sequence", "producer_id", "producer_epoch", "partition_leader_epoch",
-    "max_timestamp_ms", "position", "size_bytes", "crc",
-)  # fmt: skip
 
 
 def tables_of(stretch: Stretch, section: Section, *, base: int, salt: bytes) -> dict[str, pa.Table]:
@@ -37,7 +34,7 @@ def tables_of(stretch: Stretch, section: Section, *, base: int, salt: bytes) -> 
     tables = {"batches": _batches(stretch, section, batches, base)}
     records, batch_of = stretch.records_of(batches)
     # The record of a marker is part of its batch's row.
-    data = ~stretch.batches.control[batch_of]
+    data = ~stretch.batches.flags["is_control"][batch_of]
     if data.any():
         tables["records"] = _records(stretch, section, records[data], batch_of[data], base=base, salt=salt)
         if stretch.decoded is not None:
@@ -52,7 +49,7 @@ def _same(value: int, count: int) -> Ints:
 
 def _batches(stretch: Stretch, section: Section, chosen: Ints, base: int) -> pa.Table:
     lines, count = stretch.batches, len(chosen)
-    columns = {name: numeric(lines.numbers[name][chosen], arrow_schema("batches").field(name).type) for name in _PRINTED}
+    columns = _printed("batches", lines, chosen)
     start, end, marks, marker, epoch = _marker_columns(stretch, chosen)
     # Without record lines nothing says COMMIT or ABORT: then the column is null, whatever number stands in it.
     some_marker = stretch.deep and bool(marks.any())
@@ -62,27 +59,29 @@ def _batches(stretch: Stretch, section: Section, chosen: Ints, base: int) -> pa.
         "length": numeric(end - start, pa.int64()),
         "replica_log_id": numeric(_same(replica_log(section), count), pa.int64()),
         "records_seen": numeric(stretch.groups.count[chosen], pa.int32(), None if stretch.deep else np.zeros(count, dtype=bool)),
-        "is_transactional": boolean(lines.transactional[chosen]),
-        "is_control": boolean(lines.control[chosen]),
         "marker_type": vocabulary(marker if some_marker else marker * 0, MARKERS, marks),
-        # Other control records (KRaft's) are left to the exact reader: of those taken here none has one.
-        "control_type": vocabulary(np.zeros(count, dtype=np.int32), MARKERS, np.zeros(count, dtype=bool)),
         "coordinator_epoch": numeric(epoch, pa.int32(), marks),
-        "timestamp_type": vocabulary(lines.timestamp_type[chosen], TIMESTAMP_TYPES),
-        "delete_horizon_ms": numeric(lines.numbers["delete_horizon_ms"][chosen], pa.int64(), lines.horizon_given[chosen]),
-        "codec": vocabulary(lines.codec[chosen], CODECS),
-        "magic": numeric(_same(2, count), pa.int32()),
-        "crc_valid": boolean(lines.crc_valid[chosen]),
         "payload_verified": boolean(np.ones(count, dtype=bool), None if stretch.deep else np.zeros(count, dtype=bool)),
     }
-    return _table("batches", columns)
+    # Control records of other kinds (KRaft's) are left to the exact reader: `control_type` is null here.
+    return _table("batches", columns, count)
+
+
+def _printed(table: str, lines: LineColumns, chosen: Ints) -> dict[str, pa.Array]:
+    """The columns of a table that the chosen lines print."""
+    kinds, printed = arrow_schema(table), lines.columns
+    valid = {name: given[chosen] for name, given in printed.given.items()}
+    columns = {name: boolean(flags[chosen], valid.get(name)) for name, flags in printed.flags.items()}
+    columns |= {name: vocabulary(codes[chosen], words, valid.get(name)) for name, (codes, words) in printed.words.items()}
+    kept = [name for name in printed.numbers if name in kinds.names]
+    return columns | {name: numeric(printed.numbers[name][chosen], kinds.field(name).type, valid.get(name)) for name in kept}
 
 
 def _marker_columns(stretch: Stretch, chosen: Ints) -> tuple[Ints, Ints, Bits, NDArray[np.int32], Ints]:
     """Start and end of each batch's text, its marker's line included; whether it has a marker, which, and its coordinator epoch."""
     lines, records = stretch.batches, stretch.records
     # A control batch that was emptied (its marker cleaned away) has no record line.
-    marks = lines.control[chosen] & (stretch.groups.count[chosen] > 0)
+    marks = lines.flags["is_control"][chosen] & (stretch.groups.count[chosen] > 0)
     end, marker, epoch = lines.end[chosen], np.zeros(len(chosen), dtype=np.int32), np.zeros(len(chosen), dtype=np.int64)
     if marks.any():
         first = stretch.groups.first[chosen[marks]]
@@ -93,21 +92,16 @@ def _marker_columns(stretch: Stretch, chosen: Ints) -> tuple[Ints, Ints, Bits, N
 
 def _records(stretch: Stretch, section: Section, chosen: Ints, batch_of: Ints, *, base: int, salt: bytes) -> pa.Table:
     lines, count = stretch.records, len(chosen)
-    columns = {
+    columns = _printed("records", lines.line, chosen) | {
         "section_id": numeric(_same(section.section_id, count), pa.int64()),
         "byte_offset": numeric(base + lines.start[chosen], pa.int64()),
         "length": numeric(lines.end[chosen] - lines.start[chosen], pa.int64()),
         "replica_log_id": numeric(_same(replica_log(section), count), pa.int64()),
         "base_offset": numeric(stretch.batches.numbers["base_offset"][batch_of], pa.int64()),
-        "offset": numeric(lines.offset[chosen], pa.int64()),
-        "timestamp_ms": numeric(lines.timestamp[chosen], pa.int64()),
-        "sequence": numeric(lines.sequence[chosen], pa.int32()),
-        "key_size": numeric(lines.key_size[chosen], pa.int32()),
-        "value_size": numeric(lines.value_size[chosen], pa.int32()),
         "key_hash": _hashes(stretch, lines.key[chosen], lines.key_size[chosen], salt),
         "value_hash": _hashes(stretch, lines.value[chosen], lines.value_size[chosen], salt),
     }
-    return _table("records", columns)
+    return _table("records", columns, count)
 
 
 def _decoded(
@@ -128,14 +122,14 @@ def _decoded(
             "partition_leader_epoch": numeric(numbers["partition_leader_epoch"][batch_of], pa.int32()),
             "batch_timestamp_ms": numeric(numbers["max_timestamp_ms"][batch_of], pa.int64()),
         }
-        return _table("coordinator_entries", columns | entry_columns(stretch.text, decoded, chosen))
+        return _table("coordinator_entries", columns | entry_columns(stretch.text, decoded, chosen), count)
     columns |= {
         "record_offset": offset,
         "producer_id": numeric(numbers["producer_id"][batch_of], pa.int64()),
         "producer_epoch": numeric(numbers["producer_epoch"][batch_of], pa.int32()),
-        "is_transactional": boolean(stretch.batches.transactional[batch_of]),
+        "is_transactional": boolean(stretch.batches.flags["is_transactional"][batch_of]),
     }
-    return _table("offset_commits", columns | commit_columns(stretch.text, decoded, chosen))
+    return _table("offset_commits", columns | commit_columns(stretch.text, decoded, chosen), count)
 
 
 def _hashes(stretch: Stretch, start: Ints, size: Ints, salt: bytes) -> pa.Array:
@@ -146,9 +140,10 @@ def _hashes(stretch: Stretch, start: Ints, size: Ints, salt: bytes) -> pa.Array:
     return numeric(hashes, pa.int64(), there)
 
 
-def _table(name: str, columns: dict[str, pa.Array]) -> pa.Table:
+def _table(name: str, columns: dict[str, pa.Array], count: int) -> pa.Table:
+    """A table; a column that is not there is null, as in `fact_table`."""
     fields = arrow_schema(name)
-    return pa.table([columns[field.name] for field in fields], schema=fields)
+    return pa.table([columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in fields], schema=fields)
 
 
 def in_text_order(tables: Sequence[pa.Table]) -> pa.Table:

@@ -7,7 +7,8 @@ import numpy as np
 
 from eo_audit.dump.dialects import LONGEST_LINE, record_line
 from eo_audit.dump.framing import BATCH_OVERHEAD, HEADERS_SEARCHED, LARGEST_RECORD
-from eo_audit.dump.kernel_lines import NO_SPAN, BatchColumns, Dialect, Lines, RecordColumns
+from eo_audit.dump.kernel_fields import Dialect, LineColumns
+from eo_audit.dump.kernel_lines import NO_SPAN, Lines, RecordColumns
 from eo_audit.dump.kernel_scan import Bits, Ints, Octets
 from eo_audit.dump.log_ahead import HIDDEN
 from eo_audit.dump.log_dispute import MIN_FORGED, swallows
@@ -57,9 +58,10 @@ class Groups:
         found: the records (index) of groups whose records do not simply stand one behind the other.
     """
 
-    def __init__(self, text: Octets, lines: Lines, batches: BatchColumns, records: RecordColumns, *, deep: bool) -> None:
+    def __init__(self, text: Octets, lines: Lines, batches: LineColumns, records: RecordColumns, *, deep: bool) -> None:
         """Put together what was read of a stretch, with records (`deep`) or without."""
         self._text, self._lines, self._batches, self._records, self._deep = text, lines, batches, records, deep
+        self._control, self._codec = batches.flags["is_control"], batches.codes("codec")
         self.found: dict[int, Ints] = {}
         # As `owed_records`: a count below 0 is damage, and owes nothing.
         self.count = np.maximum(batches.numbers["count"], 0) if deep else np.zeros(len(batches.start), dtype=np.int64)
@@ -79,7 +81,7 @@ class Groups:
         """
         if self._deep and dialect.decoder is None:
             # One by one, in Python: forged lines and odd header keys are rare, or the text is hostile and slow anyway.
-            for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._batches.control).tolist():
+            for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._control).tolist():
                 self._follow(group, window, offset, dialect)
         self._limit = window.limit
         to_end = window.final and offset + self._text.size == len(window.text)
@@ -112,7 +114,7 @@ class Groups:
         at_hand = (self.count == 0) | ((self.first + self.count <= total) & (places(batches.end, records.start) != NONE))
         # How many of a run of records are odd is a difference of two running sums: no loop over groups.
         unfit, unmarked = _counted(~records.plain), _counted(~records.marks)
-        strange = np.where(batches.control, unmarked[behind] - unmarked[self.first], unfit[behind] - unfit[self.first])
+        strange = np.where(self._control, unmarked[behind] - unmarked[self.first], unfit[behind] - unfit[self.first])
         # The flag of the last record stands for the one that it lacks; a group looks only at those between its own records.
         apart = (records.start[1:] != records.end[:-1]) | (records.offset[1:] <= records.offset[:-1])
         loose = _counted(np.append(apart, True) if total else np.zeros(0, dtype=bool))
@@ -135,8 +137,8 @@ class Groups:
         sizes = np.concatenate(([0], np.cumsum(np.maximum(records.key_size, 0) + np.maximum(records.value_size, 0))))
         first = np.minimum(self.first, len(records.start))
         used = sizes[np.minimum(first + self.count, len(records.start))] - sizes[first]
-        limit = np.where(self._batches.codec == 0, np.minimum(numbers["size_bytes"], LARGEST_RECORD), LARGEST_RECORD)
-        held: Bits = self._batches.control | (used <= limit)
+        limit = np.where(self._codec == 0, np.minimum(numbers["size_bytes"], LARGEST_RECORD), LARGEST_RECORD)
+        held: Bits = self._control | (used <= limit)
         return held
 
     def _following(self) -> Ints:
@@ -145,11 +147,11 @@ class Groups:
 
     def _rooms(self) -> Ints:
         """Bytes that unread header keys may have in each whole group, as `log_dispute` counts them; negative where sizes do not fit."""
-        plain = self._whole & ~self._batches.control & (self._batches.codec == 0)
+        plain = self._whole & ~self._control & (self._codec == 0)
         odd = np.array([group for group in self.found if plain[group]], dtype=np.int64)
         # A compressed batch does not print how many bytes its records have when unpacked: its header keys may be as long as is looked
         # through.
-        rooms = np.where(self._batches.control, 0, HEADERS_SEARCHED)
+        rooms = np.where(self._control, 0, HEADERS_SEARCHED)
         rooms[plain] = self._batches.numbers["size_bytes"][plain] - BATCH_OVERHEAD
         plain[odd] = False
         groups = np.flatnonzero(plain)
@@ -176,10 +178,11 @@ class Groups:
         # count are a byte each at least).
         base = numbers["base_offset"][group_of]
         dense = numbers["last_offset"][group_of] - base + 1 == numbers["count"][group_of]
-        dense &= self._batches.timestamp_type[group_of] == 0
-        begun = records.timestamp[self.first[group_of]]
+        dense &= self._batches.codes("timestamp_type")[group_of] == 0
+        timestamp = records.line.numbers["timestamp_ms"]
+        begun = timestamp[self.first[group_of]]
         key, value = records.key_size[index], records.value_size[index]
-        body = 2 + varint_sizes(np.where(dense, records.timestamp[index] - begun, 0)) + varint_sizes(records.offset[index] - base)
+        body = 2 + varint_sizes(np.where(dense, timestamp[index] - begun, 0)) + varint_sizes(records.offset[index] - base)
         body += varint_sizes(key) + varint_sizes(value) + np.maximum(key, 0) + np.maximum(value, 0)
         return body + varint_sizes(body) + records.headers[index]
 
@@ -206,7 +209,7 @@ class Groups:
         if len(starts) == 0:
             return np.zeros(0, dtype=bool)
         claimed = numbers["position"] + numbers["size_bytes"]
-        plain = self._batches.codec == 0
+        plain = self._codec == 0
         # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far.
         reach = self.end + 3 * (self.end - starts) + np.where(plain, 3 * room, room)
         warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
@@ -219,7 +222,7 @@ class Groups:
             hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
             alone |= undisputed & self._goes_on(hidden, to_end=to_end)
         sure: Bits = self._chained() & (room >= 0) & alone
-        return sure & (~changed | self._batches.control | self._one_line_each()) if changed.any() else sure
+        return sure & (~changed | self._control | self._one_line_each()) if changed.any() else sure
 
     def _goes_on(self, reach: Ints, *, to_end: bool) -> Bits:
         """Groups behind which the text is whole as far as they could reach, see `log_ahead`."""
@@ -296,13 +299,13 @@ class Groups:
 
     def _read_again(self, index: int, group: int, window: Window, offset: int, dialect: Dialect) -> bool:
         """Let the exact reader find the end of one record."""
-        records, plain = self._records, self._batches.codec[group] == 0
+        records, plain = self._records, self._codec[group] == 0
         if not records.ok[index]:
             return False
         # Header keys are looked through as far as `Profile.rules` lets the exact reader: else the two would differ.
         size = int(self._batches.numbers["size_bytes"][group]) if plain else HEADERS_SEARCHED
         limit = size if plain else self._text.size
-        rules = Rules(dialect.printed, dialect.upper, False, limit, min(size, HEADERS_SEARCHED), by_lines=False)
+        rules = Rules(dialect.printed, dialect.is_old, False, limit, min(size, HEADERS_SEARCHED), by_lines=False)
         line = record_line(window.text, offset + int(records.start[index]))
         try:
             ending = next(endings(window, line, rules), None) if line else None

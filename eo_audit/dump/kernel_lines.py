@@ -4,46 +4,23 @@ A line is a candidate for its looks: it may stand inside a payload. Which lines 
 as if it were.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from eo_audit.dump.framing import HEADERS_SEARCHED
+from eo_audit.dump.grammar import BATCH, LEGACY_BATCH, RECORD
+from eo_audit.dump.kernel_fields import Dialect, LineColumns, read_lines
 from eo_audit.dump.kernel_scan import Bits, Cursors, Ints, Octets
 
-TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MARKERS = ("COMMIT", "ABORT")
 NO_SPAN = -1
 
-_BOOLEANS = (b"false", b"true")
-_KINDS = (b" CreateTime: ", b" LogAppendTime: ")
-_BATCH_WIDTH, _RECORD_WIDTH = 512, 192  # bytes: more than the longest line of each kind that cursors can pass over, up to its header keys
 _NEAR = 64  # bytes: header keys are rarely longer
 _LATER_ENDS = 3  # header keys with more closing brackets than that are left to the exact reader
 _B, _BAR, _D, _O = (ord(letter) for letter in "b|Do")
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How the lines of a section are printed, where releases differ.
-
-    `upper`: codecs in upper case and `keysize` (2.2 to 2.7). `horizon`: batch lines have a `deleteHorizonMs` (3.2 and later).
-    `printed`: keys and payloads are printed. `decoder`: the topic decoder that printed them (a value of `dump_sections.decoder`), if any.
-    """
-
-    upper: bool
-    horizon: bool
-    printed: bool
-    crlf: bool = False
-    decoder: str | None = None
-
-    @property
-    def line_end(self) -> bytes:
-        """What ends a line."""
-        return b"\r\n" if self.crlf else b"\n"
 
 
 @dataclass(frozen=True)
@@ -56,37 +33,20 @@ class Lines:
     others: Ints
 
 
-@dataclass(frozen=True)
-class BatchColumns:
-    """Batch lines: the columns of `batches` in their order of print, `start` and `end` of the line, and whether it is one."""
-
-    start: Ints
-    end: Ints
-    ok: Bits
-    numbers: dict[str, Ints]
-    transactional: Bits
-    control: Bits
-    horizon_given: Bits
-    timestamp_type: NDArray[np.int32]
-    codec: NDArray[np.int32]
-    crc_valid: Bits
-
-
 @dataclass
 class RecordColumns:
-    """Record lines: their numbers, and the reading of their text.
+    """Record lines, and the reading of their text.
 
-    `end` is behind the line end; `plain` and `marks` say whether the text has the form of a data record or of a marker. `key` and `value`
-    are where their texts start (NO_SPAN: none), `headers` the length of the header keys.
+    Attributes:
+        line: up to their header keys.
+        end: behind the line end.
+        plain, marks: the text has the form of a data record, or of a marker.
+        key, value: where their texts start (NO_SPAN: none).
+        headers: the length of the header keys.
+        marker, epoch: of a marker.
     """
 
-    start: Ints
-    ok: Bits
-    offset: Ints
-    timestamp: Ints
-    key_size: Ints
-    value_size: Ints
-    sequence: Ints
+    line: LineColumns
     headers: Ints
     key: Ints
     value: Ints
@@ -96,6 +56,31 @@ class RecordColumns:
     marker: NDArray[np.int32]
     epoch: Ints
 
+    @property
+    def start(self) -> Ints:
+        """Where the lines start."""
+        return self.line.start
+
+    @property
+    def ok(self) -> Bits:
+        """Are they record lines?"""
+        return self.line.ok
+
+    @property
+    def offset(self) -> Ints:
+        """Their offsets."""
+        return self.line.numbers["offset"]
+
+    @property
+    def key_size(self) -> Ints:
+        """Bytes of their keys, -1 for null."""
+        return self.line.numbers["key_size"]
+
+    @property
+    def value_size(self) -> Ints:
+        """Bytes of their values, -1 for null."""
+        return self.line.numbers["value_size"]
+
 
 def find_lines(text: Octets) -> Lines:
     """The candidates of a stretch of text that begins with a line."""
@@ -103,11 +88,11 @@ def find_lines(text: Octets) -> Lines:
     starts = np.concatenate((np.zeros(1, dtype=np.int64), newlines + 1))
     # One byte rules out most lines of a payload before eight are compared.
     first = text.byte(starts)
-    others = (_starting(text, starts[first == _D], b"Dumping "), _starting(text, starts[first == _O], b"offset: "))
+    others = (_starting(text, starts[first == _D], b"Dumping "), _starting(text, starts[first == _O], LEGACY_BATCH.beginning))
     return Lines(
         all=starts,
-        batches=_starting(text, starts[first == _B], b"baseOffset: "),
-        records=_starting(text, starts[first == _BAR], b"| offset: "),
+        batches=_starting(text, starts[first == _B], BATCH.beginning),
+        records=_starting(text, starts[first == _BAR], RECORD.beginning),
         others=np.sort(np.concatenate(others)),
     )
 
@@ -116,46 +101,10 @@ def _starting(text: Octets, starts: Ints, literal: bytes) -> Ints:
     return starts[text.stands(literal, starts)]
 
 
-def read_batches(text: Octets, starts: Ints, dialect: Dialect) -> BatchColumns:
+def read_batches(text: Octets, starts: Ints, dialect: Dialect) -> LineColumns:
     """Candidates for batch lines as batch lines of magic 2 in one dialect."""
-    rows = np.arange(len(starts)) * _BATCH_WIDTH
-    line = Cursors(text.beginnings(starts, _BATCH_WIDTH), rows + len("baseOffset: "))
-    numbers: dict[str, Ints] = {}
-    # In the order of print (`DumpLogSegments.printBatchLevel`), each with the width of its field.
-    for literal, name, digits, bits in (
-        (b"", "base_offset", 19, 63),
-        (b" lastOffset: ", "last_offset", 19, 63),
-        (b" count: ", "count", 10, 31),
-        (b" baseSequence: ", "base_sequence", 10, 31),
-        (b" lastSequence: ", "last_sequence", 10, 31),
-        (b" producerId: ", "producer_id", 19, 63),
-        (b" producerEpoch: ", "producer_epoch", 5, 15),
-        (b" partitionLeaderEpoch: ", "partition_leader_epoch", 10, 31),
-    ):
-        if literal:
-            line.literal(literal)
-        numbers[name] = line.number(digits=digits, bits=bits, signed=True)
-    line.literal(b" isTransactional: ")
-    transactional = line.choice(_BOOLEANS)
-    line.literal(b" isControl: ")
-    control = line.choice(_BOOLEANS)
-    horizon_given, numbers["delete_horizon_ms"] = _horizon(line) if dialect.horizon else (np.zeros(len(starts), dtype=bool), starts * 0)
-    line.literal(b" position: ")
-    numbers["position"] = line.number(digits=19, bits=63)
-    kind = line.choice(_KINDS)
-    numbers["max_timestamp_ms"] = line.number(digits=19, bits=63, signed=True)
-    line.literal(b" size: ")
-    numbers["size_bytes"] = line.number(digits=10, bits=31)
-    line.literal(b" magic: 2 compresscodec: ")
-    codec = line.choice([(name.upper() if dialect.upper else name).encode() for name in CODECS])
-    line.literal(b" crc: ")
-    numbers["crc"] = line.number(digits=10, bits=32)
-    line.literal(b" isvalid: ")
-    valid = line.choice(_BOOLEANS)
-    line.literal(dialect.line_end)
-    end = starts + line.at - rows
-    line.ok &= _follows(numbers)
-    return BatchColumns(starts, end, line.ok, numbers, transactional > 0, control > 0, horizon_given, kind, codec, valid > 0)
+    lines = read_lines(text, starts, BATCH, dialect, behind=dialect.line_end)
+    return replace(lines, ok=lines.ok & _follows(lines.numbers))
 
 
 def _follows(numbers: dict[str, Ints]) -> Bits:
@@ -166,55 +115,15 @@ def _follows(numbers: dict[str, Ints]) -> Bits:
     return follows
 
 
-def _horizon(line: Cursors) -> tuple[Bits, Ints]:
-    """` deleteHorizonMs: OptionalLong.empty` or `OptionalLong[<ms>]`."""
-    line.literal(b" deleteHorizonMs: OptionalLong")
-    given = line.choice((b".empty", b"[")) == 1
-    value = np.zeros(len(line.at), dtype=np.int64)
-    if given.any():
-        some = Cursors(line.text, line.at[given])
-        value[given] = some.number(digits=19, bits=63, signed=True)
-        some.literal(b"]")
-        line.at[given] = some.at
-        line.ok[given] &= some.ok
-    return given, value
-
-
-@dataclass(frozen=True)
-class Heads:
-    """Record lines up to their header keys: their numbers, whether they are such lines, and where header keys `begin`."""
-
-    start: Ints
-    ok: Bits
-    offset: Ints
-    timestamp: Ints
-    key_size: Ints
-    value_size: Ints
-    sequence: Ints
-    begin: Ints
-
-
-def read_heads(text: Octets, starts: Ints, dialect: Dialect) -> Heads:
-    """Candidates for record lines as such of magic 2 in one dialect, up to their header keys (`DumpLogSegments.dumpLog`)."""
-    rows = np.arange(len(starts)) * _RECORD_WIDTH
-    line = Cursors(text.beginnings(starts, _RECORD_WIDTH), rows + len("| offset: "))
-    offset = line.number(digits=19, bits=63, signed=True)
-    line.choice(_KINDS)
-    timestamp = line.number(digits=19, bits=63, signed=True)
-    line.literal(b" keysize: " if dialect.upper else b" keySize: ")
-    key_size = line.number(digits=10, bits=31, signed=True)
-    line.literal(b" valuesize: " if dialect.upper else b" valueSize: ")
-    value_size = line.number(digits=10, bits=31, signed=True)
-    line.literal(b" sequence: ")
-    sequence = line.number(digits=10, bits=31, signed=True)
-    line.literal(b" headerKeys: [")
-    return Heads(starts, line.ok, offset, timestamp, key_size, value_size, sequence, starts + line.at - rows)
+def read_heads(text: Octets, starts: Ints, dialect: Dialect) -> LineColumns:
+    """Candidates for record lines as such of magic 2 in one dialect, up to their header keys."""
+    return read_lines(text, starts, RECORD, dialect)
 
 
 def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
     """Candidates for record lines as such of magic 2 in one dialect, with the first `]` taken for the end of the header keys."""
     line = read_heads(text, starts, dialect)
-    begin, key_size, value_size = line.begin, line.key_size, line.value_size
+    begin, key_size, value_size = line.end, line.numbers["key_size"], line.numbers["value_size"]
     close = _header_ends(text, begin, line.ok)
     headers = close - begin - 1
     key, value, end, plain = _payloads(text, close, key_size, value_size, dialect)
@@ -223,23 +132,7 @@ def read_records(text: Octets, starts: Ints, dialect: Dialect) -> RecordColumns:
     plain &= line.ok
     # Only lines that are no data record are looked at: of millions some are markers.
     marks, marker, epoch = read_markers(text, close, line.ok & (headers == 0) & ~plain, dialect, end)
-    records = RecordColumns(
-        starts,
-        line.ok,
-        line.offset,
-        line.timestamp,
-        key_size,
-        value_size,
-        line.sequence,
-        headers,
-        key,
-        value,
-        end,
-        plain,
-        marks,
-        marker,
-        epoch,
-    )
+    records = RecordColumns(line, headers, key, value, end, plain, marks, marker, epoch)
     if not dialect.crlf:
         _try_later_ends(text, records, close, dialect)
     records.plain &= records.headers <= HEADERS_SEARCHED

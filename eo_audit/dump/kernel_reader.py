@@ -6,7 +6,7 @@ from eo_audit.dump.decoders import TRANSACTION_JSON, TRANSACTION_TEXT, coordinat
 from eo_audit.dump.framing import HEADERS_SEARCHED
 from eo_audit.dump.kernel import Stretch
 from eo_audit.dump.kernel_facts import tables_of
-from eo_audit.dump.kernel_lines import Dialect
+from eo_audit.dump.kernel_fields import Dialect
 from eo_audit.dump.log_sections import profile
 from eo_audit.dump.log_state import FileContext, Section
 from eo_audit.dump.log_text import Window
@@ -29,8 +29,7 @@ def fast_dialect(section: Section, *, crlf: bool) -> Dialect | None:
         return None
     if section.deep and (section.payload_printed is None or (profile(section).decoder is not None and decoder is None)):
         return None
-    horizon = section.dialect > "3.0"
-    return Dialect(upper=section.dialect == "2.2", horizon=horizon, printed=bool(section.payload_printed), crlf=crlf, decoder=decoder)
+    return Dialect(section.dialect, printed=bool(section.payload_printed), crlf=crlf, decoder=decoder)
 
 
 def _fast_decoder(section: Section, *, crlf: bool) -> str | None:

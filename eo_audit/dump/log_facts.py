@@ -31,51 +31,30 @@ def batch_row(group: Group, section: Section, base: int) -> Row:
     # A marker is one row of `batches`, with the line of its record: no row of `records` stands for it.
     end = group.records[-1].ending.end if group.records and line.is_control else group.line_end
     return {
+        **line.columns,
         "section_id": section.section_id,
         "byte_offset": base + group.start,
         "length": end - group.start,
         "replica_log_id": replica_log(section),
+        # Of a compressed wrapper of magic 0 or 1 its records tell where it begins.
         "base_offset": group.base_offset,
-        "last_offset": line.last_offset,
-        "count": line.record_count,
         "records_seen": None if group.shallow else len(group.records),
-        "base_sequence": line.base_sequence,
-        "last_sequence": line.last_sequence,
-        "producer_id": line.producer_id,
-        "producer_epoch": line.producer_epoch,
-        "partition_leader_epoch": line.partition_leader_epoch,
-        "is_transactional": line.is_transactional,
-        "is_control": line.is_control,
         "marker_type": marker.marker_type if marker else None,
         "control_type": marker.control_type if marker else None,
         "coordinator_epoch": marker.coordinator_epoch if marker else None,
-        "timestamp_type": line.timestamp_type,
-        "max_timestamp_ms": line.max_timestamp_ms,
-        "delete_horizon_ms": line.delete_horizon_ms,
-        "position": line.position,
-        "size_bytes": line.size_bytes,
-        "codec": line.codec,
-        "magic": line.magic,
-        "crc": line.crc,
-        "crc_valid": line.crc_valid,
         "payload_verified": group.verified,
-    } | dict.fromkeys(group.unprinted)
+    }
 
 
 def record_row(record: Record, group: Group, section: Section, base: int) -> Row:
     """The row of a record line, but for its hashes."""
-    line = record.line
     return {
+        **record.line.columns,
         "section_id": section.section_id,
         "byte_offset": base + record.start,
         "length": record.ending.end - record.start,
         "replica_log_id": replica_log(section),
         "base_offset": group.base_offset,
-        "offset": line.offset,
-        "timestamp_ms": line.timestamp_ms,
-        "sequence": line.sequence,
-        "key_size": line.key_size,
-        "value_size": line.value_size,
     }
 
 

@@ -1,0 +1,51 @@
+"""Writes the part of docs/dialects.md that says what each line consists of, from `eo_audit/dump/grammar.py`."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+from eo_audit.dump import grammar  # noqa: E402
+from eo_audit.dump.fields import Field, Line, Stamp, fields_of  # noqa: E402
+
+HEADING = "\n## The lines, field by field\n"
+LINES = {
+    "A batch of magic 2, since 2.2": grammar.BATCH,
+    "A batch of magic 0 or 1, since 2.2": grammar.LEGACY_BATCH,
+    "A record, since 2.2": grammar.RECORD,
+    "A record, up to 2.1": grammar.FLAT_RECORD,
+    "A batch, up to 2.1": grammar.FLAT_BATCH,
+}
+
+
+def row(field: Field | Stamp, when: str) -> str:
+    """A field as a row of a table."""
+    if isinstance(field, Stamp):
+        name, told, columns = f"{field.kinds.told} (the name says the kind of time)", field.time.told, (field.column, field.kind_column)
+    else:
+        old = f" (`{field.old}` before 3.0)" if field.old else ""
+        name, told, columns = f"`{field.printed}`{old}", field.kind.told, (field.column, None)
+    kept = ", ".join(f"`{column}`" for column in columns if column)
+    return f"| {name.replace('|', chr(92) + '|')} | {told} | {when or 'always'} | {kept} |".replace("|  |", "| |")
+
+
+def table(line: Line) -> list[str]:
+    """The fields of a line, in the order of print."""
+    head = ["| printed | value | when | column |", "|---|---|---|---|"]
+    return [*head, *(row(field, when) for when, field in fields_of(line.items))]
+
+
+def page(text: str) -> str:
+    """The page with its tables of fields made anew: all that stands below the first subheading of their part."""
+    before, heading, rest = text.partition(HEADING)
+    intro, _, _ = rest.partition("\n### ")
+    _, next_heading, behind = rest.partition("\n## ")
+    tables = [f"### {title}\n\n" + "\n".join(table(line)) + "\n" for title, line in LINES.items()]
+    return before + heading + intro + "\n" + "\n".join(tables) + next_heading + behind
+
+
+if __name__ == "__main__":
+    target = ROOT / "docs" / "dialects.md"
+    target.write_text(page(target.read_text(encoding="utf-8")), encoding="utf-8")
