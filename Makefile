@@ -32,10 +32,10 @@ test: lint $(JARS) ## lint, types and all tests, those with a Spark session besi
 	@$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),-O) session-tests other-tests
 
 session-tests:
-	@$(BIN)/python -m pytest -m "spark and not own_java" $(TESTS) || test $$? -eq 5
+	@$(BIN)/python -m pytest -m "spark and not own_session" $(TESTS) || test $$? -eq 5
 
 other-tests:
-	@$(BIN)/python -m pytest -m "not spark or own_java" $(TESTS) || test $$? -eq 5
+	@$(BIN)/python -m pytest -m "not spark or own_session" $(TESTS) || test $$? -eq 5
 
 # No Java can be found there, so a test that starts one without saying so fails.
 quick: $(PACKAGES) ## what needs no Java: rules, law, words, dump reader, house rules (under a minute)

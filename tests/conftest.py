@@ -18,7 +18,7 @@ EXAMPLES = TESTS.parent / "examples"
 # Files whose tests start Java by themselves: runs of the program, a cluster. They need no session.
 STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py")
 # One audit of hundreds of clusters, a fifth of all that the session does: it has one of its own in the other half, so that both halves of
-# the suite take as long (9:30 and 5:40 minutes with all in one, at the same time).
+# the suite take about as long.
 OWN_SESSION = ("cluster/test_clusters.py",)
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
@@ -41,8 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.path.relative_to(TESTS).as_posix()
         if "spark" in getattr(item, "fixturenames", ()) or name in STARTS_JAVA:
             item.add_marker("spark")
-        if name in STARTS_JAVA + OWN_SESSION:
-            item.add_marker("own_java")
+        if name in OWN_SESSION:
+            item.add_marker("own_session")
         if name in SLOW:
             item.add_marker("slow")
 

@@ -7,8 +7,15 @@
 WITH
 
 ended AS (
-    -- A marker that ends no data may repeat the one before it.
-    SELECT replica_log_id, producer_id, count(1) AS markers, count_if(marker_type = 'COMMIT') AS commits
+    SELECT
+        replica_log_id, producer_id,
+        -- A marker that ends no data may repeat the one before it.
+        count(1) AS markers,
+        count_if(marker_type = 'COMMIT') AS commits,
+        -- Only a coordinator raises an epoch; one that no protocol version writes tells of nobody.
+        max(IF(
+            producer_epoch - previous_epoch BETWEEN IF(marker_type = 'COMMIT', 0, 1) AND IF(marker_type = 'COMMIT', 1, 2), producer_epoch, NULL
+        )) AS epoch
     FROM {rows}
     WHERE row_kind = 'marker' AND judged AND in_open_transaction
     GROUP BY ALL
@@ -24,38 +31,23 @@ decided AS (
     GROUP BY ALL
 ),
 told AS (
-    -- Decisions that the cleaner took from the head of the log are missing, too.
-    SELECT cluster, producer_id, max_by(replica_log_id, entry_offset) AS coordinator_log_id
-    FROM {coordinator_history}
-    WHERE producer_id IS NOT NULL
-    GROUP BY ALL
-    HAVING bool_and(head_known OR previous_offset IS NOT NULL)
-),
--- A producer's epoch never goes down, and only its coordinator raises it: a marker with a greater one than any entry was decided behind
--- them all, whatever the cleaner took. Of one that ends no data, or with an epoch that no protocol version writes, nobody knows who sent it.
-raised AS (
-    SELECT replica_log_id, producer_id, max(producer_epoch) AS epoch
-    FROM {rows}
-    WHERE row_kind = 'marker' AND judged AND in_open_transaction
-        AND producer_epoch - previous_epoch BETWEEN IF(marker_type = 'COMMIT', 0, 1) AND IF(marker_type = 'COMMIT', 1, 2)
-    GROUP BY ALL
-),
-newest AS (
-    SELECT cluster, producer_id, max_by(replica_log_id, entry_offset) AS coordinator_log_id, max(producer_epoch) AS epoch
+    SELECT
+        cluster, producer_id,
+        max_by(replica_log_id, entry_offset) AS coordinator_log_id,
+        max(producer_epoch) AS newest_epoch,
+        -- Decisions that the cleaner took from the head of the log are missing, too.
+        bool_and(head_known OR previous_offset IS NOT NULL) AS from_the_head
     FROM {coordinator_history}
     WHERE producer_id IS NOT NULL
     GROUP BY ALL
 )
 
-SELECT told.coordinator_log_id, true AS is_cut
+SELECT DISTINCT told.coordinator_log_id, true AS is_cut
 FROM ended
 JOIN {logs} logs ON logs.replica_log_id = ended.replica_log_id
 JOIN told ON told.cluster = logs.cluster AND told.producer_id = ended.producer_id
 LEFT JOIN decided ON decided.replica_log_id = ended.replica_log_id AND decided.producer_id = ended.producer_id
-WHERE ended.markers > coalesce(decided.decisions, 0) AND ended.commits > coalesce(decided.commits, 0)
-UNION -- one row a log
-SELECT newest.coordinator_log_id, true AS is_cut
-FROM raised
-JOIN {logs} logs ON logs.replica_log_id = raised.replica_log_id
-JOIN newest ON newest.cluster = logs.cluster AND newest.producer_id = raised.producer_id
-WHERE raised.epoch > newest.epoch
+WHERE (told.from_the_head AND ended.markers > coalesce(decided.decisions, 0) AND ended.commits > coalesce(decided.commits, 0))
+    -- A producer's epoch never goes down: what ended with a greater one than any entry has was decided behind them all, whatever the
+    -- cleaner took.
+    OR coalesce(ended.epoch > told.newest_epoch, false)

@@ -387,7 +387,6 @@ def test_what_a_kill_leaves_in_the_temporary_folder_goes(tmp_path: Path) -> None
     assert not Path(live).exists()
 
 
-@pytest.mark.own_java
 def test_java_without_memory_ends_and_is_told(tmp_path: Path) -> None:
     """A thread that dies alone of those that hand out Spark's tasks would leave the run waiting for ever."""
     greedy = """
