@@ -104,18 +104,6 @@ summed AS (
         max(at_offset) AS newest_pair_offset
     FROM marked
     GROUP BY replica_log_id, coordinator_log_id
-),
-spread AS (
-    SELECT *, greatest(most - least, (highest - lowest) / 2) AS own_spread_ms FROM summed
-),
--- Behind the last pair with one coordinator, pairs with others may show that a clock was set since: theirs, or the log's.
-spread_since AS (
-    SELECT
-        *,
-        max(own_spread_ms) OVER (
-            PARTITION BY replica_log_id ORDER BY newest_pair_offset DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS spread_since_ms
-    FROM spread
 )
 
 SELECT
@@ -123,6 +111,8 @@ SELECT
     CAST(proved_distance(all_least, all_most) AS BIGINT) AS offset_ms,
     CAST(proved_distance(least, most) AS BIGINT) AS newest_offset_ms,
     farthest_offset_ms,
-    CAST(ceil(spread_since_ms) AS BIGINT) AS spread_ms,
+    -- Behind the last pair with one coordinator, pairs with others may show that a clock was set since: theirs, or the log's.
+    CAST(ceil(max(greatest(most - least, (highest - lowest) / 2)) OVER since) AS BIGINT) AS spread_ms,
     newest_decision_offset, newest_decision_ms, oldest_completion_offset, newest_leader_epoch, newest_coordinator_epoch, told_up_to_offset
-FROM spread_since
+FROM summed
+WINDOW since AS (PARTITION BY replica_log_id ORDER BY newest_pair_offset DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)

@@ -1,8 +1,6 @@
 """A printed field is one line of the grammar: with one line more, and a column, both readers read it and the page tells it."""
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +11,7 @@ from eo_audit.dump import grammar
 from eo_audit.dump.dialects import LONGEST_LINE
 from eo_audit.dump.fields import Field, Line, Part, fields_in
 from eo_audit.store.schemas import schema
+from tests.support.program_copy import copied, run
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = {name: line for name, line in vars(grammar).items() if isinstance(line, Line)}
@@ -26,10 +25,9 @@ PLACES = {
 HALF = 100
 
 
-def run(copy: Path, *arguments: str) -> str:
-    """What a Python process prints that sees the copy instead of this tree."""
-    environment = {**os.environ, "PYTHONPATH": str(copy)}
-    done = subprocess.run([sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, check=False)
+def printed(copy: Path, *arguments: str) -> str:
+    """What a Python process prints that sees the copy."""
+    done = run(copy, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -37,14 +35,7 @@ def run(copy: Path, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program, whose grammar has two more fields in the line of a batch and in that of a record, and no other change."""
-    folder = tmp_path_factory.mktemp("copy")
-    for name in COPIED:
-        here = ROOT / name
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        if here.is_dir():
-            shutil.copytree(here, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(here, folder / name)
+    folder = copied(COPIED, tmp_path_factory.mktemp("copy"))
     target = folder / "eo_audit/dump/grammar.py"
     text = target.read_text(encoding="utf-8")
     for place, added in PLACES.items():
@@ -63,7 +54,7 @@ def with_column(copy: Path, table: str) -> None:
 
 
 def test_a_field_without_a_column_is_passed_over_by_both_readers(copy: Path) -> None:
-    said = json.loads(run(copy, "-m", "tests.support.new_field"))
+    said = json.loads(printed(copy, "-m", "tests.support.new_field"))
     assert (said["batches"], said["unread"], said["foo"]) == (2 * HALF, 0, {})
     assert said["columns"] == {name: schema(name).columns for name in said["columns"]}
     assert said["taken"] > 1.8 * HALF, "the fast reader takes lines with the fields and lines without them"
@@ -72,10 +63,10 @@ def test_a_field_without_a_column_is_passed_over_by_both_readers(copy: Path) -> 
 def test_a_field_with_a_column_lands_there_and_in_the_page(copy: Path) -> None:
     for table in ("batches", "records"):
         with_column(copy, table)
-    said = json.loads(run(copy, "-m", "tests.support.new_field"))
+    said = json.loads(printed(copy, "-m", "tests.support.new_field"))
     assert (said["batches"], said["unread"]) == (2 * HALF, 0) and said["taken"] > 1.8 * HALF
     assert said["foo"] == {"batches": [None] * HALF + [-7] * HALF, "records": [None] * 2 * HALF + [12] * 2 * HALF}
-    run(copy, ".ci/dialects.py")
+    printed(copy, ".ci/dialects.py")
     page = (copy / "docs/dialects.md").read_text(encoding="utf-8")
     assert page.count("| `foo` | int | 5.0 and later | `foo` |\n| `bar` | `true` or `false` | 5.0 and later | |\n") == 2
 

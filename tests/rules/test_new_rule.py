@@ -1,10 +1,7 @@
 """docs/add-a-rule.md, done: its three edits in a copy of the program, and the rule is found, documented and tested."""
 
-import os
 import re
 import runpy
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.program_copy import ROOT, copied, run
+
 COPIED = ("eo_audit", "schemas", "conf", "pyproject.toml", "tests/conftest.py", "tests/support", "tests/rules")
 DOCUMENT = (ROOT / "docs" / "add-a-rule.md").read_text(encoding="utf-8")
 PAGE, CASES, CATALOGUE = "eo_audit/rules/producers/idle_return.py", "tests/rules/cases/idle-return.yaml", "eo_audit/rules/catalogue.py"
@@ -30,14 +28,7 @@ def block(language: str) -> str:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program and the cases of its rules, with the three edits and no other."""
-    folder = tmp_path_factory.mktemp("copy")
-    for name in COPIED:
-        here = ROOT / name
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        if here.is_dir():
-            shutil.copytree(here, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(here, folder / name)
+    folder = copied(COPIED, tmp_path_factory.mktemp("copy"))
     (folder / PAGE).write_text(block("python"), encoding="utf-8")
     (folder / CASES).write_text(block("yaml"), encoding="utf-8")
     before, line = (text[1:] for text in block("diff").splitlines())
@@ -45,12 +36,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert catalogue.count(f"{before}\n") == 1
     (folder / CATALOGUE).write_text(catalogue.replace(f"{before}\n", f"{before}\n{line}\n"), encoding="utf-8")
     return folder
-
-
-def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A Python process that sees the copy instead of this tree."""
-    environment = {**os.environ, "PYTHONPATH": str(copy)}
-    return subprocess.run([sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, check=False)
 
 
 @contextmanager
