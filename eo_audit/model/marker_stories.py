@@ -73,6 +73,7 @@ from eo_audit.model.marker_story import (
     is_told_of,
     led_by_others,
     step_of_leaders,
+    would_be_early,
 )
 
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
@@ -244,9 +245,20 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
         price = UNSEEN if story.told is None else 0.0
         strained = strained or (bool(decided) and looks_younger(marker, decided[0], clock, skew_ms))
     elif story.following >= len(decided) and producer.newer_markers and may_be_newer(marker, producer, clock):
-        price = price if decided and is_before(marker, decided[-1]) else STEP if is_early(story, marker, producer) else UNSEEN
+        price = price if decided and is_before(marker, decided[-1]) else _newer(story, marker, producer)
     told = (story, Match(None, again=False, doubtful=False))
     return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
+
+
+def _newer(story: Story, marker: Marker, producer: Producer) -> float:
+    """What it costs that a marker is younger than the coordinator's log: nothing, unless it looks older by the clock that is known. Another
+    leader may have another clock; but where both brokers had been stopped, hardly anything is younger."""
+    if is_early(story, marker, producer):
+        return STEP
+    told = story.told is not None and story.told[1].decided is None  # the marker before has paid for it
+    if told or not would_be_early(story, marker, producer):
+        return UNSEEN
+    return STEP if producer.both_stopped else STEP_OF_LEADERS
 
 
 def _is_younger_than_known(marker: Marker, first: Decided, clock: Clock) -> bool:

@@ -124,8 +124,13 @@ def goes_on(story: Story, producer: Producer, clock: Clock) -> Callable[[Decided
 def is_early(story: Story, marker: Marker, producer: Producer) -> bool:
     """At a time of which the coordinator's log still tells, by the clock that wrote the last transaction's marker: before that one was
     complete, or before the log was dumped."""
+    return story.last is not None and marker.leader_epoch == story.last.leader_epoch and would_be_early(story, marker, producer)
+
+
+def would_be_early(story: Story, marker: Marker, producer: Producer) -> bool:
+    """The same, if the marker's leader had the clock of the last one's."""
     last, one, distance = story.last, story.last_decided, story.distance
-    if last is None or one is None or distance is None or marker.leader_epoch != last.leader_epoch:
+    if last is None or one is None or distance is None:
         return False
     at_ms = marker.at_ms - distance.least + ROUNDING_MS + DRIFT * abs(marker.at_ms - last.at_ms)
     completed_ms = None if of_two_clocks(one) else one.until_ms

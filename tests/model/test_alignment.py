@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Producer, Witness, align, bounds_of
-from eo_audit.model.marker_prices import STEP_OF_LEADERS, may_be_newer, missing
+from eo_audit.model.marker_prices import STEP, STEP_OF_LEADERS, UNSEEN, may_be_newer, missing
 from eo_audit.model.marker_stories import stories_of
 
 PERIOD_MS = 200
@@ -176,6 +176,15 @@ def test_the_coordinators_log_tells_up_to_its_dump(told_until_ms: int | None, ep
     decisions = [replace(one, first_leader_epoch=3, last_leader_epoch=3) for one in decided("CC")]
     producer = Producer(at_times((1, "C", 5), (2, "C", 205), (3, "C", 405)), decisions, told_until_ms=told_until_ms, told_until_epoch=epoch)
     assert (stories_of(producer, Clock(), 2_000)[0].cost < 0.1) is may_be
+
+
+@pytest.mark.parametrize(("both_stopped", "price"), [(False, STEP_OF_LEADERS), (True, STEP)])
+def test_a_leader_that_came_later_has_another_clock_or_wrote_behind_the_coordinators_end(both_stopped: bool, price: float) -> None:
+    # Its two markers look older than the end of the coordinator's log, at 500 ms, and more than its clock they tell only once.
+    decisions = [replace(one, first_leader_epoch=3, last_leader_epoch=3) for one in decided("CC")]
+    markers = at_times((1, "C", 5), (2, "C", 205), (3, "A", 405), (4, "A", 425), leaders="001")
+    ends = Producer(markers, decisions, both_stopped=both_stopped, told_until_ms=500, told_until_epoch=3)
+    assert stories_of(ends, Clock(), 2_000)[0].cost == pytest.approx(price + UNSEEN)
 
 
 @pytest.mark.parametrize(("cleaned_below", "price"), [(0, 1.0), (5, 1.0), (15, 0.25)])
