@@ -135,11 +135,13 @@ def cleaned_marker(scene: Scene, rng: random.Random) -> Planted | None:
         for at, batch in enumerate(below):
             mine = [b for b in below if b.write.transaction is not None and b.write.producer_id == batch.write.producer_id]
             data = [b for b in below[:at] if b.write.transaction is batch.write.transaction and b.write.marker is None and b.records]
+            sent = [b for b in below if b.write.marker and b.write.transaction is batch.write.transaction]
             later = [b for b in mine if b.base > batch.base and b.write.epoch != batch.write.epoch]
             after = next((b for b in mine if b.base > batch.base), None)
             # Else the next marker of the epoch closes what this one should have closed, and nothing is to be seen.
             if (
                 batch.write.marker == "COMMIT"
+                and sent == [batch]  # of two copies the first one has closed the data
                 and data
                 and after is not None
                 and after.records

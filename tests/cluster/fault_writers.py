@@ -67,8 +67,12 @@ def lost_begin(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, write, after = chosen
     log.writes = [w for w in log.writes if w is not write]
-    # One case for all producers of a log that begin so.
-    truth = Truth("lost_begin", (), frozenset({"P07"}), log.place, tells=rules("P07"))
+    # One case for all producers of a log that begin so. A marker that stands there before, of a transaction that wrote nothing here, tells
+    # of an older epoch, and the new one does not begin at 0.
+    marked = any(w.producer_id == write.producer_id and w.marker for w in log.writes[: index_of(log, after)])
+    tells = {} if marked else {"tells": rules("P07")}
+    proves, tells = (rules("P06"), ()) if marked else ((), rules("P07"))
+    truth = Truth("lost_begin", proves, frozenset({"P07"}), log.place, tells=tells)
     return at_writes(scene, truth, [after], True, f"the first batch of producer {write.producer_id} is gone")
 
 

@@ -25,8 +25,12 @@ RULE = Rule(
     reads=("producer_history",),
     subject="marker",
     needs=("order", "past", "matched"),
-    # A repeat that ends nothing is T09's. Under transaction.version 2 no two transactions of a producer have markers of one epoch.
-    where="row_kind = 'marker' AND marker_role = 'duplicate' AND in_open_transaction AND predecessor = 'observed'",
+    # A repeat that ends nothing is T09's; one whose epoch is not that of the data it ended stands in another's place (T10, T05).
+    where=(
+        "row_kind = 'marker' AND marker_role = 'duplicate' AND in_open_transaction AND predecessor = 'observed' "
+        "AND producer_epoch = previous_epoch"
+    ),
+    # Under transaction.version 2 no two transactions of a producer have markers of one epoch.
     weight="IF(instance_source = 'epoch', 1, 0)",
     columns="base_offset marker_type marker_coordinator_epoch instance_source instance_decision previous_epoch producer_epoch span_id",
     asks=ASKS,
