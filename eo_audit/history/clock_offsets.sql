@@ -42,36 +42,36 @@ telling AS (
     SELECT *, of_newest_leaders AND (at_least IS NOT NULL OR NOT is_bounded) AS tells FROM ordered
 ),
 
--- How often the clock of one of the two leaders was set behind a pair, as later pairs of both show.
+-- Whether the clock of one of the two leaders was set behind a pair, as later pairs of both show: what waited long fits nearly any distance,
+-- so not the next one alone is asked.
 followed AS (
     SELECT
         *,
-        lag(struct(at_least, at_most, at_ms)) OVER (
-            PARTITION BY replica_log_id, coordinator_log_id, leader_epoch, coordinator_epoch, tells ORDER BY at_offset
-        ) AS before
+        max(at_least) OVER behind AS most_least,
+        min(at_most) OVER behind AS least_most,
+        max(at_ms) OVER behind AS last_at_ms
     FROM telling
+    WINDOW behind AS (
+        PARTITION BY replica_log_id, coordinator_log_id, leader_epoch, coordinator_epoch, tells
+        ORDER BY at_offset DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
 ),
 tolerated AS (
     -- Clocks drift, and each time is rounded to a millisecond: only what is beyond both was a step (NTP, a machine that was resumed).
-    SELECT *, {rounding_ms} + {drift} * (at_ms - before.at_ms) AS tolerance FROM followed
+    SELECT *, {rounding_ms} + {drift} * abs(last_at_ms - at_ms) AS tolerance FROM followed
 ),
 steps AS (
-    SELECT
-        *,
-        coalesce(at_least > before.at_most + tolerance OR at_most < before.at_least - tolerance, false) AS is_set
-    FROM tolerated
+    SELECT *, coalesce(at_least > least_most + tolerance OR at_most < most_least - tolerance, false) AS is_before_step FROM tolerated
 ),
 counted AS (
     -- Counted from the end of the log backwards: a pair from before a step tells nothing of where the clock stood at the dump.
     SELECT
         *,
-        coalesce(
-            count_if(is_set) OVER (
-                PARTITION BY replica_log_id, coordinator_log_id, leader_epoch, coordinator_epoch, tells
-                ORDER BY at_offset DESC
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-            ),
-            0L
+        count_if(is_before_step) OVER (
+            PARTITION BY replica_log_id, coordinator_log_id, leader_epoch, coordinator_epoch, tells
+            ORDER BY at_offset DESC
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS sets_behind
     FROM steps
 ),

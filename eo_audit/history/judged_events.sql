@@ -160,7 +160,8 @@ closed AS (
         closing.instance AS instance,
         coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false) AS stale,
         -- Where markers can be told in two ways, one of them may have ended what seems to have no marker.
-        IF(of_doubtful AND claims IS NULL, NULL, own) AS candidate,
+        -- What was running when the coordinator's log ended has no marker of those.
+        IF(of_doubtful AND claims IS NULL AND own.decision IS NOT NULL, NULL, own) AS candidate,
         coalesce(closing.doubtful, of_doubtful AND ends_candidate = {open_end}) AS is_ambiguous,
         -- A COMMIT, an ABORT with a raised epoch, or one of a leader that came later than all that the coordinator's log tells of, which no
         -- known transaction sent, behind all that did: only a coordinator writes those.
@@ -237,8 +238,13 @@ bounded AS (
     SELECT
         *,
         known_from_ms IS NULL
-            OR coalesce(
-                by_known_clock AND coalesce(sealed_at_ms, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unheard_ms, true
+            OR (
+                -- Epochs never go down: what ended with an older one than that of the producer's first entry left stood before it, whatever
+                -- the clocks say.
+                coalesce(coalesce(marker, closer).epoch >= known_from_producer_epoch, true)
+                AND coalesce(
+                    by_known_clock AND coalesce(sealed_at_ms, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unheard_ms, true
+                )
             ) AS begins,
         stopped_together OR dumped_first = 'log' AS dumped_behind,
         coalesce(sealed_at_ms + unsure_ms <= known_until_ms, false) AS by_time,
@@ -350,7 +356,7 @@ still_there AS (
     FROM in_time
 ),
 choices AS (
-    SELECT *, IF(marker IS NULL AND closer IS NULL AND size(young) > 0, young, any_allowed) AS allowed FROM still_there
+    SELECT *, IF(NOT by_marker AND size(young) > 0, young, any_allowed) AS allowed FROM still_there
 ),
 chosen AS (
     SELECT

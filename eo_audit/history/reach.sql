@@ -32,7 +32,9 @@ told AS (
         -- Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
         max(IF(
             entries.previous_offset IS NULL AND NOT entries.head_known,
-            struct(entries.batch_timestamp_ms AS at_ms, entries.partition_leader_epoch AS epoch, entries.entry_offset),
+            struct(
+                entries.batch_timestamp_ms AS at_ms, entries.partition_leader_epoch AS epoch, entries.entry_offset, entries.producer_epoch
+            ),
             NULL
         )) AS known_from,
         max(newest.newest_epoch) AS known_until_epoch,
@@ -59,6 +61,7 @@ SELECT
     known_from.at_ms AS known_from_ms,
     known_from.epoch AS known_from_epoch,
     known_from.entry_offset AS known_from_offset,
+    known_from.producer_epoch AS known_from_producer_epoch,
     known_until_epoch,
     coordinator_latest_ms,
     IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms,

@@ -314,6 +314,8 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
             and pairs < LITTLE_TOLD * (story.pairs() + 1)  # who tells far less is no rival
         )
         or (story.cost - cheapest.cost < TIE and behind and story.pairs() == pairs)
+        # Of two brokers that had been stopped hardly anything is newer: a clock may have been set instead.
+        or (producer.both_stopped and behind and story.pairs() > pairs and story.faults <= LITTLE and story.cost - cheapest.cost < STEP)
         # One pair says nothing of how the clock went on: that a marker was lost is not sure beside two pairs and a clock that was set.
         or (pairs == 1 < story.pairs() and cheapest.faults > LITTLE and story.cost - cheapest.cost < STEP)
         # And one pair that costs as much as none tells of no time that both logs have.

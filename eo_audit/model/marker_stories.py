@@ -72,6 +72,7 @@ from eo_audit.model.marker_story import (
     is_early,
     is_told_of,
     led_by_others,
+    may_be_older,
     step_of_leaders,
     would_be_early,
 )
@@ -145,10 +146,12 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     if story.last is None and producer.decided:
         # Strange, but no fault; not so strange where what is open behind all markers is the first transaction's that is still told.
         few = min(len(producer.markers), len(producer.decided)) < 2 or producer.has_open(producer.decided[0])
-        nothing = NOTHING if few else NOTHING_OF_MANY
+        # Nor where one log ended before the other begins, as both clocks say.
+        ended = producer.older_markers and last is not None and last.at_ms < producer.decided[0].decided_ms
+        nothing = NOTHING if few or ended else NOTHING_OF_MANY
     if story.strained and story.last is None:
         price += FROM_BEFORE if clock.is_heard else FROM_BEFORE_BY_CLOCK
-    if last is not None and _is_by_hand(last) and rest:
+    if last is not None and _is_by_hand(last) and rest and not may_be_older(story, last, producer, clock):
         price += _by_hand_too(story, rest[0])
     if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
         newer = producer.newer_markers and producer.open_from >= clock.told_up_to and not is_told_of(story, producer, clock)
@@ -240,8 +243,7 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
     price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
     strained = story.strained
     decided = producer.decided
-    none_yet = story.last is None and (story.following < len(decided) or not decided)
-    if none_yet and producer.older_markers and not (decided and _is_younger_than_known(marker, decided[0], clock)):
+    if may_be_older(story, marker, producer, clock):
         price = UNSEEN if story.told is None else 0.0
         strained = strained or (bool(decided) and looks_younger(marker, decided[0], clock, skew_ms))
     elif story.following >= len(decided) and producer.newer_markers and may_be_newer(marker, producer, clock):
@@ -259,12 +261,6 @@ def _newer(story: Story, marker: Marker, producer: Producer) -> float:
     if told or not would_be_early(story, marker, producer):
         return UNSEEN
     return STEP if producer.both_stopped else STEP_OF_LEADERS
-
-
-def _is_younger_than_known(marker: Marker, first: Decided, clock: Clock) -> bool:
-    """Whether a marker is none of those whose decisions are gone from the coordinator's log, before the first one that it still tells."""
-    raised = first.data_epoch is not None and marker.epoch > first.data_epoch and not marker.odd  # its data would have that epoch, too
-    return raised or is_after(marker, first) or clock.is_behind(marker, first.place)
 
 
 def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story:
@@ -286,7 +282,8 @@ def _matched(
     told = (story, Match(at, again=again, doubtful=False))
     price += OUT_OF_ORDER if not again and clock.denies(marker, one) else 0.0
     same_leader = story.last is not None and story.last.coordinator_epoch == marker.coordinator_epoch
-    sent = (RETRY_OF_ONE if same_leader else RETRY) if again else 0.0 if marker.closes else EMPTY
+    wrote = marker.closes or marker.offset < producer.cleaned_below  # the cleaner takes the data before the marker
+    sent = (RETRY_OF_ONE if same_leader else RETRY) if again else 0.0 if wrote else EMPTY
     known = story.cost + price + sent
 
     def told_with(cost: float, distance: Distance) -> Story:

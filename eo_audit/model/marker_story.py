@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import inf
 
 from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, gap, leaders_of, of_two_clocks
-from eo_audit.model.marker_prices import STEP, Clock, Match, Producer, Step
+from eo_audit.model.marker_prices import STEP, Clock, Match, Producer, Step, is_after
 
 
 @dataclass(frozen=True)
@@ -143,3 +143,16 @@ def is_told_of(story: Story, producer: Producer, clock: Clock) -> bool:
     newest = clock.newest.get(story.last.leader_epoch) if story.last is not None else None
     behind = newest is not None and producer.open_from is not None and newest.offset > producer.open_from
     return behind and newest is not None and is_early(story, newest, producer)
+
+
+def may_be_older(story: Story, marker: Marker, producer: Producer, clock: Clock) -> bool:
+    """Whether a marker may be one of those whose decisions are gone from the coordinator's log."""
+    decided = producer.decided
+    none_yet = story.last is None and (story.following < len(decided) or not decided)
+    return none_yet and producer.older_markers and not (decided and _is_younger_than_known(marker, decided[0], clock))
+
+
+def _is_younger_than_known(marker: Marker, first: Decided, clock: Clock) -> bool:
+    """Whether a marker is none of those whose decisions are gone from the coordinator's log, before the first one that it still tells."""
+    raised = first.data_epoch is not None and marker.epoch > first.data_epoch and not marker.odd  # its data would have that epoch, too
+    return raised or is_after(marker, first) or clock.is_behind(marker, first.place)

@@ -39,6 +39,12 @@ def test_only_pairs_since_a_clock_was_set_tell_of_it_now(spark: SparkSession, se
     assert abs(row.farthest_offset_ms - abs(set_by)) <= 5
 
 
+def test_a_marker_that_waited_does_not_hide_that_a_clock_was_set(spark: SparkSession) -> None:
+    # The one at 4,000 fits both distances; the one behind it does not fit those before.
+    row = told(spark, [*STEADY, (4_000, 3_995, 7_000), (5_000, 7_495, 7_505), (6_000, 8_495, 8_505)])
+    assert (row.newest_pairs, row.newest_from_offset) == (3, 30)
+
+
 def test_a_pair_that_bounds_nothing_does_not_hide_those_that_do(spark: SparkSession) -> None:
     row = told(spark, [*STEADY, (1_500, 3_995, NEVER_MS + 1)])  # never completed, by a clock that was set back: the newest of all
     assert (row.newest_offset_ms, row.newest_pairs, row.farthest_offset_ms) == (0, 3, 2_495)
