@@ -178,6 +178,32 @@ def test_the_coordinators_log_tells_up_to_its_dump(told_until_ms: int | None, ep
     assert (stories_of(producer, Clock(), 2_000)[0].cost < 0.1) is may_be
 
 
+def test_the_cleaner_takes_the_data_before_the_marker() -> None:
+    # Both logs were cleaned, and the clocks lie 250 ms apart: markers that end nothing any more are no transactions without data.
+    markers = [replace(marker(at, "C", ahead_ms=250), closes=at == 11) for at in range(2, 12)]
+    ends = Producer(markers, decided("CCCCCCCCCCCC"), older_markers=True, older_decided=True, cleaned_below=120)
+    assert [match.decided for match in stories_of(ends, Clock(), 2_000)[0].matches()] == list(range(2, 12))
+
+
+def test_a_log_that_ended_before_what_the_coordinator_still_tells_shares_no_pair_with_it() -> None:
+    # The last ABORT may be a hand's where it is younger than what is told; here it is older, and one pair of clocks 3 s apart is none.
+    markers = at_times((1, "C", 100), (2, "C", 300), (3, "C", 500), (4, "A", 700))
+    late = [replace(one, decided_ms=one.decided_ms + 3_700, until_ms=(one.until_ms or 0) + 3_700) for one in decided("ACA")]
+    cheapest = stories_of(Producer(markers, late, older_markers=True), Clock(), 2_000)[0]
+    assert {match.decided for match in cheapest.matches()} == {None}
+    assert not cheapest.lost
+
+
+def test_of_two_brokers_that_stopped_hardly_anything_is_newer() -> None:
+    # The second marker is of a later time by the clock of the first pair, or that clock was set by 300 ms before it.
+    markers = at_times((29, "C", 6_022), (32, "C", 6_872))
+    decisions = [Decided(at, 0, "COMMIT", ms, ms + 10) for at, ms in enumerate((1_437, 3_326, 5_999, 7_168))]
+    for both_stopped in (True, False):
+        ends = Producer(markers, decisions, older_decided=True, both_stopped=both_stopped)
+        (first, _) = align({1: ends}, skew_ms=2_000)[1].matches
+        assert (first.decided, first.doubtful, first.legal) == (3, both_stopped, True)
+
+
 @pytest.mark.parametrize(("both_stopped", "price"), [(False, STEP_OF_LEADERS), (True, STEP)])
 def test_a_leader_that_came_later_has_another_clock_or_wrote_behind_the_coordinators_end(both_stopped: bool, price: float) -> None:
     # Its two markers look older than the end of the coordinator's log, at 500 ms, and more than its clock they tell only once.
