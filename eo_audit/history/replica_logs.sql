@@ -45,7 +45,7 @@ of_listed_files AS (
     SELECT /*+ BROADCAST(read) */
         file.*,
         read.dumped_at_ms AS listing_at_ms,
-        try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})\\.(?:log|txnindex)\\z', 1) AS BIGINT) AS base_offset,
+        try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})\\.(?:log|txnindex|snapshot)\\z', 1) AS BIGINT) AS base_offset,
         file.file_name LIKE '%.log' AS is_log,
         file.file_bytes IS NOT NULL AS is_listed
     FROM {listed_files} file
@@ -316,7 +316,10 @@ closed AS (
         -- An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what
         -- was dumped shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
         tail_intact
-            AND coalesce(snapshot.offset = leo OR recovery_row > leo, false)
+            -- One that was taken after the files were listed may be of a roll: the broker ran.
+            AND coalesce(
+                (snapshot.offset = leo AND (NOT listed OR array_contains(listed_snapshots, snapshot.offset))) OR recovery_row > leo, false
+            )
             AND NOT coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false) AS has_clean_end,
         exists(
             transform(read, (s, i) -> s.end < get(bases, i + 1) AND s.base_offset >= first_offset), jumps -> jumps

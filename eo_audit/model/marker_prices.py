@@ -44,14 +44,14 @@ LATE = 1.0  # data that is open behind the last marker, and no transaction is le
 LATE_OR_NEWER = 0.1  # the same, where that transaction may be younger than what the coordinator's log still tells
 APART = 0.1  # for each marker, but the first, that is held to be older than all transactions of a log that has as many: or the other way
 MOST_APART = 1.0  # and for as many as there may be
-LOOSE = 0.05  # for each marker that is held to be of another time than as many transactions, where no end is anchored: several pairs that
-# are evenly apart tell more than clocks that agree a little better
+LOST_AND_NEWER = 0.25  # for each transaction, but the first, that lacks its marker, with a marker behind that is nobody's yet
+MOST_LOST_AND_NEWER = 2.5  # and for as many as there may be
+LOOSE = 0.05  # for each marker held to be of another time than as many transactions, where no end is anchored: many even pairs tell more
 MOST_LOOSE = 0.5  # and for as many as there may be
 NOTHING = 0.1  # no pair at all, though there is a marker and a transaction
-NOTHING_OF_MANY = 1.0  # the same, where there are several of both
+NOTHING_OF_MANY = 1.0  # several of both
 ALL_NEWER = 0.6  # all transactions are held to be older than the log, and all markers younger than what the coordinator still tells of
 FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator still tells of, though some look younger
-
 FROM_BEFORE_BY_CLOCK = 0.8  # the same, where nobody tells of the two clocks: what a pair costs for which they lie as far apart
 FAR_MS = 60_000  # so far a clock of which nothing is known may be off: healthy clusters were seen with clocks 30 s apart
 FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD

@@ -36,9 +36,11 @@ from eo_audit.model.marker_prices import (
     LATE,
     LATE_OR_NEWER,
     LOOSE,
+    LOST_AND_NEWER,
     MISSING,
     MOST_APART,
     MOST_LOOSE,
+    MOST_LOST_AND_NEWER,
     NOTHING,
     NOTHING_OF_MANY,
     ODD_EPOCH,
@@ -72,6 +74,7 @@ from eo_audit.model.marker_story import (
     is_early,
     is_told_of,
     led_by_others,
+    lost_and_newer,
     may_be_older,
     step_of_leaders,
     would_be_early,
@@ -156,7 +159,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
         newer = producer.newer_markers and producer.open_from >= clock.told_up_to and not is_told_of(story, producer, clock)
         price += LATE_OR_NEWER if newer else LATE
-    apart = min(APART * apart_at_ends(story, left), MOST_APART)
+    apart = min(APART * apart_at_ends(story, left), MOST_APART) + min(LOST_AND_NEWER * lost_and_newer(story), MOST_LOST_AND_NEWER)
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
         story = evenly_told(story)

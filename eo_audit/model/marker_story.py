@@ -73,6 +73,15 @@ def apart_at_ends(story: Story, left: int) -> int:
     return max(min(first, left) - 1, min(skipped, behind) - 1, 0)
 
 
+def lost_and_newer(story: Story) -> int:
+    """How many transactions, but the first, lack their markers while as many markers behind are held to be younger than all that is told:
+    rather they are theirs."""
+    told = story.matches()
+    last = max((at for at, match in enumerate(told) if match.decided is not None and not match.again), default=len(told))
+    newer = sum(match.decided is None for match in told[last + 1 :])
+    return max(0, min(len(story.lost), newer) - 1)
+
+
 def denied_up_to(story: Story, marker: Marker, here: Distance) -> int:
     """The offset of the last pair that the distance at a marker denies: behind it the clock was set. A marker that waited long fits both
     distances, and does not tell on which side of it that was."""

@@ -128,6 +128,13 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         {"segments": [Row(base_offset=0, end_offset=10, section_id=1), Row(base_offset=10, end_offset=23, section_id=2)]},
     ),
     "index dumped": ([*LOG, section("txnindex")], [], [], {}, {"index_state": "dumped", "unknown_indexes": []}),
+    "a snapshot at the end: the broker had stopped": ([*LOG, section("snapshot", 23)], [], [], {}, {"clean_end": True}),
+    "the same, and listed": (
+        [*LOG, section("snapshot", 23)], [], listed(f"{SEGMENT}.log", f"{23:020}.snapshot"), {}, {"clean_end": True},
+    ),
+    "the same, taken after the files were listed: of a roll": (
+        [*LOG, section("snapshot", 23)], [], listed(f"{SEGMENT}.log"), {}, {"clean_end": False},
+    ),
     "no index in the listing": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"index_state": "absent", "unknown_indexes": []}),
     "index in the listing, not dumped": (LOG + ELSEWHERE, [], listed(f"{SEGMENT}.txnindex"), {}, {"index_state": "not_dumped"}),
     "empty index in the listing": (LOG, [], listed(f"{SEGMENT}.txnindex", size=0), {}, {"index_state": "absent"}),

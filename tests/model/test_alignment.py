@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Producer, Witness, align, bounds_of
+from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Match, Producer, Witness, align, bounds_of
 from eo_audit.model.marker_prices import STEP, STEP_OF_LEADERS, UNSEEN, may_be_newer, missing
 from eo_audit.model.marker_stories import stories_of
+from eo_audit.model.marker_story import Story, lost_and_newer
 
 PERIOD_MS = 200
 
@@ -192,6 +193,26 @@ def test_a_log_that_ended_before_what_the_coordinator_still_tells_shares_no_pair
     cheapest = stories_of(Producer(markers, late, older_markers=True), Clock(), 2_000)[0]
     assert {match.decided for match in cheapest.matches()} == {None}
     assert not cheapest.lost
+
+
+@pytest.mark.parametrize(
+    ("matches", "lost", "told"),
+    [
+        ([0, 1, 9, None, None, None], (2, 3, 4, 5), 2),
+        ([0, 9, None, None, -9], (2, 3), 1),
+        ([0, None, None], (), 0),
+        ([0, 2, None], (1,), 0),
+    ],
+)
+def test_as_many_markers_behind_as_transactions_before_lack_theirs_are_theirs(
+    matches: list[int | None], lost: tuple[int, ...], told: int
+) -> None:
+    # What is below zero repeats a marker, and is no sign that the one before was not younger than all that is told.
+    story = Story(0.0, 0.0, 10, lost=lost)
+    for match in matches:
+        again = match is not None and match < 0
+        story = replace(story, told=(story, Match(abs(match) if match is not None else None, again=again, doubtful=False)))
+    assert lost_and_newer(story) == told
 
 
 def test_of_two_brokers_that_stopped_hardly_anything_is_newer() -> None:
