@@ -69,7 +69,8 @@ def lost_begin(scene: Scene, rng: random.Random) -> Planted | None:
     log.writes = [w for w in log.writes if w is not write]
     # One case for all producers of a log that begin so. A marker that stands there before, of a transaction that wrote nothing here, tells
     # of an older epoch, and the new one does not begin at 0.
-    marked = any(w.producer_id == write.producer_id and w.marker for w in log.writes[: index_of(log, after)])
+    earlier = [w for w in log.writes[: index_of(log, after)] if w.producer_id == write.producer_id and w.marker]
+    marked = any(w.epoch != write.epoch for w in earlier)
     tells = {} if marked else {"tells": rules("P07")}
     proves, tells = (rules("P06"), ()) if marked else ((), rules("P07"))
     truth = Truth("lost_begin", proves, frozenset({"P07"}), log.place, tells=tells)
