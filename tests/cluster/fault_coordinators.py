@@ -163,7 +163,11 @@ def burned_epochs(scene: Scene, rng: random.Random) -> Planted | None:
     found = [
         (log, t, w)
         for log, t, w in ended(scene)
-        if t.decision == "ABORT" and not t.is_tv2 and t.marker_epoch == t.epoch + 1 and entries_of(scene, t, "CompleteAbort")
+        if t.decision == "ABORT"
+        and not t.is_tv2
+        and t.marker_epoch == t.epoch + 1
+        and t.epoch + 4 < 32_767  # an epoch is a short
+        and entries_of(scene, t, "CompleteAbort")
     ]
     chosen = pick(rng, found if scene.world.shape.release == "3.9" and scene.plan.dumped_at else [])
     if chosen is None or scene.world.shape.dump == "manifest_end":
