@@ -1,9 +1,11 @@
 """Faults of markers and of transactional data: written late, not registered, lost, flipped."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tests.cluster.brokers import Record, Write
+from eo_audit.model.marker_clocks import ROUNDING_MS
+from tests.cluster.brokers import Log, Record, Transaction, Write
 from tests.cluster.planting import OPEN, VISIBLE, Planted, at_writes, index_of, insert, leader, move, pick, rules, stamped, with_data
 from tests.cluster.truth import Scene, Truth
 
@@ -99,7 +101,7 @@ def lost_marker(scene: Scene, rng: random.Random) -> Planted | None:
         listing = scene.listing(log.place, t.producer_id)
         # Behind a new leader, whose clock nobody knows, the markers that are left may be those of the first transactions or of the last.
         led_anew = log.leadership.change_between(listing[0].began_at, listing[-1].began_at) is not None
-        decidable = decidable and len(listing) > FEW and not led_anew
+        decidable = decidable and len(listing) > FEW and not led_anew and not _fit_those_before(scene, log, t, listing)
     writes = scene.data(log, t)
     markers = {id(w) for w in scene.markers(log, t)}
     log.writes = [w for w in log.writes if id(w) not in markers]
@@ -107,6 +109,18 @@ def lost_marker(scene: Scene, rng: random.Random) -> Planted | None:
     planted = at_writes(scene, truth, writes, decidable, f"the {t.decision} of transaction {t.number} is missing")
     # Of equal markers in a row any may be the one that is missing.
     return planted if t.is_tv2 else replace(planted, truth=replace(planted.truth, offsets=None))
+
+
+def _fit_those_before(scene: Scene, log: Log, lost: Transaction, listing: Sequence[Transaction]) -> bool:
+    """Whether each marker that is left fits the transaction before its own, by one distance of the clocks: then the last transaction's is
+    still to come, and nothing is missing."""
+    dumped = (scene.markers(log, t)[:1] for t in listing if t is not lost)
+    left = [marker for markers in dumped for marker in markers if scene.is_seen(log.place, marker)]
+    ended = [t for t in listing if t.ended_at is not None]
+    pairs = [(marker, t, t.ended_at or 0) for marker, t in zip(left, ended, strict=False)]
+    least = max((marker.broker_ms - ended_at for marker, _, ended_at in pairs), default=0)
+    most = min((marker.broker_ms - (t.decided_at or 0) for marker, t, _ in pairs), default=0)
+    return all(marker.marker == t.decision for marker, t, _ in pairs) and least <= most + ROUNDING_MS
 
 
 def flipped_marker(scene: Scene, rng: random.Random) -> Planted | None:
