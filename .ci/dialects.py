@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from eo_audit.dump import grammar  # noqa: E402
+from eo_audit.dump import grammar, sidecars  # noqa: E402
 from eo_audit.dump.fields import Field, Line, Stamp, fields_of  # noqa: E402
 
 HEADING = "\n## The lines, field by field\n"
@@ -17,6 +17,12 @@ LINES = {
     "A record, since 2.2": grammar.RECORD,
     "A record, up to 2.1": grammar.FLAT_RECORD,
     "A batch, up to 2.1": grammar.FLAT_BATCH,
+    "A producer of a snapshot, since 1.0.2": sidecars.SNAPSHOT,
+    "A producer of a snapshot, 1.0.0 and 1.0.1": sidecars.SNAPSHOT_1_0,
+    "A producer of a snapshot, 0.11": sidecars.SNAPSHOT_0_11,
+    "An aborted transaction of a transaction index": sidecars.TXNINDEX,
+    "An entry of an offset index": sidecars.INDEX,
+    "An entry of a time index": sidecars.TIMEINDEX,
 }
 
 

@@ -1,45 +1,63 @@
 """Lines of `.snapshot`, `.txnindex`, `.index` and `.timeindex` dumps: what one line says.
 
-The section a line belongs to is that of the `Dumping` line before it, which the reader of the dump text knows.
+The section a line belongs to is that of the `Dumping` line before it, which the reader of the dump text knows. What the lines consist of is
+data, as those of a log are (`grammar`); docs/dialects.md has it from here.
 """
 
 import re
 
-from eo_audit.dump.printed import INT, LONG, SHORT, number
+from eo_audit.dump.fields import Columns, Field, Kind, Line, Part
+from eo_audit.dump.grammar import INT, LONG, SHORT
+from eo_audit.dump.printed import INT as INT_BITS
+from eo_audit.dump.printed import number
 
-Row = dict[str, str | int | None]
-
-# Scala's `Some(n)` and `None` up to 3.4, Java's `OptionalLong` since 3.5.
-_OPTIONAL_OFFSET = rb"(?:None|OptionalLong\.empty|Some\((?P<open>-?\d+)\)|OptionalLong\[(?P<open_java>-?\d+)\])"
-# The newest form first: nearly all dumps are of it. The second is that of 0.11, the third that of 1.0.0 (`ProducerStateEntry`).
-_SNAPSHOT_LINES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rb"producerId: (?P<producer_id>-?\d+) producerEpoch: (?P<producer_epoch>-?\d+) coordinatorEpoch: (?P<coordinator_epoch>-?\d+) "
-        rb"currentTxnFirstOffset: " + _OPTIONAL_OFFSET + rb"(?: lastTimestamp: (?P<last_timestamp_ms>-?\d+))? ?"
-        rb"(?:(?<= )firstSequence: (?P<first_sequence>-?\d+) lastSequence: (?P<last_sequence>-?\d+) lastOffset: (?P<last_offset>-?\d+) "
-        rb"offsetDelta: (?P<offset_delta>-?\d+) timestamp: (?P<timestamp_ms>-?\d+))?",
-        rb"producerId: (?P<producer_id>-?\d+) producerEpoch: (?P<producer_epoch>-?\d+) lastSequence: (?P<last_sequence>-?\d+) "
-        rb"lastOffset: (?P<last_offset>-?\d+) offsetDelta: (?P<offset_delta>-?\d+) lastTimestamp: (?P<last_timestamp_ms>-?\d+) "
-        rb"coordinatorEpoch: (?P<coordinator_epoch>-?\d+) currentTxnFirstOffset: " + _OPTIONAL_OFFSET,
-        rb"producerId: (?P<producer_id>-?\d+) producerEpoch: (?P<producer_epoch>-?\d+) coordinatorEpoch: (?P<coordinator_epoch>-?\d+) "
-        rb"currentTxnFirstOffset: " + _OPTIONAL_OFFSET + rb" cachedMetadata: Queue\((?:BatchMetadata\(firstSeq=-?\d+, lastSeq=-?\d+, "
-        rb"firstOffset=-?\d+, lastOffset=-?\d+, timestamp=-?\d+\), )*(?:BatchMetadata\(firstSeq=(?P<first_sequence>-?\d+), "
-        rb"lastSeq=(?P<last_sequence>-?\d+), firstOffset=(?P<first_offset>-?\d+), lastOffset=(?P<last_offset>-?\d+), "
-        rb"timestamp=(?P<timestamp_ms>-?\d+)\))?\)",
-    )
+_BATCH = rb"BatchMetadata\(firstSeq=(%s), lastSeq=(%s), firstOffset=(%s), lastOffset=(%s), timestamp=(%s)\)"
+_CACHED = re.compile(_BATCH % tuple(kind.pattern for kind in (INT, INT, LONG, LONG, LONG)))
+_ANY_CACHED = _BATCH.replace(b"(%s)", b"%s") % tuple(kind.pattern for kind in (INT, INT, LONG, LONG, LONG))
+QUEUE = Kind(
+    "`Queue(BatchMetadata(..), ..)`: of the last one the columns of the other forms are kept",
+    rb"Queue\((?:%s(?:, %s)*)?\)" % (_ANY_CACHED, _ANY_CACHED),
+    1_000,
 )
-_SNAPSHOT_BITS = {"producer_epoch": SHORT, "coordinator_epoch": INT, "first_sequence": INT, "last_sequence": INT, "offset_delta": INT}
-_SNAPSHOT_COLUMNS = (
-    "producer_id", "producer_epoch", "coordinator_epoch", "last_timestamp_ms", "first_sequence", "last_sequence", "last_offset",
-    "offset_delta", "timestamp_ms",
-)  # fmt: skip
-_TXNINDEX_LINE = re.compile(
-    rb"version: (?P<version>-?\d+) producerId: (?P<producer_id>-?\d+) firstOffset: (?P<first_offset>-?\d+) "
-    rb"lastOffset: (?P<last_offset>-?\d+) lastStableOffset: (?P<last_stable_offset>-?\d+)"
+OPTIONAL_OFFSET = Kind(
+    "long: `Some(12)` or `None` up to 3.4, then `OptionalLong[12]` or `OptionalLong.empty`",
+    rb"(?:None|OptionalLong\.empty|Some\(%s\)|OptionalLong\[%s\])" % (LONG.pattern, LONG.pattern),
+    len("OptionalLong[]") + LONG.longest,
+    lambda printed: LONG.read(printed[printed.index(digits[0]) : -1]) if (digits := re.findall(rb"-?\d+", printed)) else None,
+)
+_CURRENT = Field("currentTxnFirstOffset", OPTIONAL_OFFSET, "current_txn_first_offset")
+_COORDINATOR = Field("coordinatorEpoch", INT, "coordinator_epoch")
+_WHOSE = Field("producerId", LONG, "producer_id"), Field("producerEpoch", SHORT, "producer_epoch")
+_SEQUENCE, _OFFSET = Field("lastSequence", INT, "last_sequence"), Field("lastOffset", LONG, "last_offset")
+_DELTA, _SEEN = Field("offsetDelta", INT, "offset_delta"), Field("lastTimestamp", LONG, "last_timestamp_ms")
+
+# DumpLogSegments.dumpProducerIdSnapshot; a blank stands behind each field, so behind the last one as well where there is no batch.
+SNAPSHOT = Line(
+    *_WHOSE,
+    _COORDINATOR,
+    _CURRENT,
+    Part("3.1 and later", (_SEEN,)),
+    Part(
+        "of a producer with a batch",
+        (Field("firstSequence", INT, "first_sequence"), _SEQUENCE, _OFFSET, _DELTA, Field("timestamp", LONG, "timestamp_ms")),
+    ),
+    behind=rb" ?",
+)
+SNAPSHOT_0_11 = Line(*_WHOSE, _SEQUENCE, _OFFSET, _DELTA, _SEEN, _COORDINATOR, _CURRENT)
+SNAPSHOT_1_0 = Line(*_WHOSE, _COORDINATOR, _CURRENT, Field("cachedMetadata", QUEUE))
+TXNINDEX = Line(
+    Field("version", INT, "version"),
+    Field("producerId", LONG, "producer_id"),
+    Field("firstOffset", LONG, "first_offset"),
+    Field("lastOffset", LONG, "last_offset"),
+    Field("lastStableOffset", LONG, "last_stable_offset"),
 )
 # Offset and time indexes are rebuilt from the log whenever a broker misses one: nothing of them is judged.
-_INDEX_LINES = {"index": re.compile(rb"offset: -?\d+ position: -?\d+"), "timeindex": re.compile(rb"timestamp: -?\d+ offset: -?\d+")}
+INDEX = Line(Field("offset", LONG), Field("position", LONG))
+TIMEINDEX = Line(Field("timestamp", LONG), Field("offset", LONG))
+
+Row = Columns
+_OF_A_BATCH = ("first_sequence", "last_sequence", "last_offset", "timestamp_ms")
 
 
 def snapshot_row(line: bytes) -> Row | None:
@@ -47,35 +65,34 @@ def snapshot_row(line: bytes) -> Row | None:
 
     Of a producer with several batches (1.0.0) the newest is kept, as in every other form.
     """
-    found = next((match for form in _SNAPSHOT_LINES if (match := form.fullmatch(line))), None)
-    if found is None:
-        return None
-    printed = found.groupdict()
-    opened = printed["open"] or printed["open_java"]
+    for form in (SNAPSHOT, SNAPSHOT_1_0, SNAPSHOT_0_11):  # nearly all dumps are of the newest
+        if found := form.pattern.fullmatch(line):
+            row = form.read(found)
+            return row and _with_newest(dict.fromkeys(SNAPSHOT.columns) | row, line)
+    return None
+
+
+def _with_newest(row: Row, line: bytes) -> Row | None:
+    """The row with the columns of the newest batch of a queue, which has first and last offset where the others print the difference."""
+    batches = _CACHED.findall(line)
+    if not batches:
+        return row
+    first_sequence, last_sequence, first_offset, last_offset, timestamp_ms = batches[-1]
+    printed = (INT, first_sequence), (INT, last_sequence), (LONG, last_offset), (LONG, timestamp_ms)
     try:
-        row: Row = {name: _optional(printed.get(name), _SNAPSHOT_BITS.get(name, LONG)) for name in _SNAPSHOT_COLUMNS}
-        # The form of 1.0.0 prints first and last offset where the others print the difference.
-        if printed.get("first_offset"):
-            row["offset_delta"] = number(str(number(printed["last_offset"]) - number(printed["first_offset"])), INT)
-        return row | {"current_txn_first_offset": _optional(opened, LONG)}
+        columns = {column: kind.read(digits) for column, (kind, digits) in zip(_OF_A_BATCH, printed, strict=True)}
+        return row | columns | {"offset_delta": number(str(int(last_offset) - int(first_offset)), INT_BITS)}
     except ValueError:
         return None
-
-
-def _optional(digits: bytes | None, bits: int) -> int | None:
-    return None if digits is None else number(digits, bits)
 
 
 def txnindex_row(line: bytes) -> Row | None:
     """Columns of `aborted_transactions` that one line of a `.txnindex` dump prints; None when it is no such line."""
-    found = _TXNINDEX_LINE.fullmatch(line)
-    try:
-        return {name: number(digits, INT if name == "version" else LONG) for name, digits in found.groupdict().items()} if found else None
-    except ValueError:
-        return None
+    found = TXNINDEX.pattern.fullmatch(line)
+    return TXNINDEX.read(found) if found else None
 
 
 def is_index_line(kind: str, line: bytes) -> bool:
     """Is this an entry of an `.index` or `.timeindex` dump (`kind`)? Such lines hold no fact and count as preamble."""
-    form = _INDEX_LINES.get(kind)
-    return form is not None and form.fullmatch(line) is not None
+    form = {"index": INDEX, "timeindex": TIMEINDEX}.get(kind)
+    return form is not None and form.pattern.fullmatch(line) is not None
