@@ -33,7 +33,7 @@ from eo_audit.model.marker_prices import (
     is_before,
     witness,
 )
-from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, stories_of
+from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, TELLING, stories_of
 from eo_audit.model.marker_story import Story, is_early
 
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Told", "Witness", "align", "distance_of"]
@@ -156,11 +156,12 @@ def _innocent_first(stories: Sequence[Story], producer: Producer) -> Sequence[St
     """Where something is missing in the cheapest story, one in which every transaction has its marker, for what a clock costs that was set.
 
     Clocks are set every day, markers are hardly ever lost; and one that is lost leaves one marker less to pair, not several. Where both
-    brokers had been stopped, one that is lost leaves one marker less than there are transactions.
+    brokers had been stopped, one that is lost leaves one marker less than there are transactions. The same where both logs are held to
+    share a moment only, though all of many transactions have theirs.
     """
-    if not stories or not stories[0].lost:
-        return stories
     most = len(producer.decided)
+    if not stories or not (stories[0].lost or (most >= TELLING and stories[0].pairs() == 1)):
+        return stories
     whole = (one for one in stories if one.cost - stories[0].cost < FOR_LITTLE and not one.lost and one.faults <= LITTLE)
     even = producer.both_stopped and most == len(producer.markers)
     believed = next((one for one in whole if one.pairs() == most > stories[0].pairs() + (0 if even else 1)), None)
