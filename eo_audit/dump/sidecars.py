@@ -8,12 +8,10 @@ import re
 
 from eo_audit.dump.fields import Columns, Field, Kind, Line, Part
 from eo_audit.dump.grammar import INT, LONG, SHORT
-from eo_audit.dump.printed import INT as INT_BITS
-from eo_audit.dump.printed import number
 
 _BATCH = rb"BatchMetadata\(firstSeq=(%s), lastSeq=(%s), firstOffset=(%s), lastOffset=(%s), timestamp=(%s)\)"
-_CACHED = re.compile(_BATCH % tuple(kind.pattern for kind in (INT, INT, LONG, LONG, LONG)))
-_ANY_CACHED = _BATCH.replace(b"(%s)", b"%s") % tuple(kind.pattern for kind in (INT, INT, LONG, LONG, LONG))
+_NUMBERS = tuple(kind.pattern for kind in (INT, INT, LONG, LONG, LONG))
+_CACHED, _ANY_CACHED = re.compile(_BATCH % _NUMBERS), _BATCH.replace(b"(%s)", b"%s") % _NUMBERS
 QUEUE = Kind(
     "`Queue(BatchMetadata(..), ..)`: of the last one the columns of the other forms are kept",
     rb"Queue\((?:%s(?:, %s)*)?\)" % (_ANY_CACHED, _ANY_CACHED),
@@ -81,7 +79,7 @@ def _with_newest(row: Row, line: bytes) -> Row | None:
     printed = (INT, first_sequence), (INT, last_sequence), (LONG, last_offset), (LONG, timestamp_ms)
     try:
         columns = {column: kind.read(digits) for column, (kind, digits) in zip(_OF_A_BATCH, printed, strict=True)}
-        return row | columns | {"offset_delta": number(str(int(last_offset) - int(first_offset)), INT_BITS)}
+        return row | columns | {"offset_delta": INT.read(b"%d" % (int(last_offset) - int(first_offset)))}
     except ValueError:
         return None
 
