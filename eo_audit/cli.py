@@ -287,7 +287,8 @@ def main() -> None:
     """The `eo-audit` program."""
     listens = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in the background of a shell
     if listens:
-        signal.signal(signal.SIGINT, _interrupt)
+        process = os.getpid()
+        signal.signal(signal.SIGINT, lambda *_: _interrupt(process))
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first one runs last: then Python hears nothing more
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs the stack of the call that Ctrl-C interrupts
     # `eo-audit export ... | head` ends like any other program of a pipe.
@@ -303,13 +304,17 @@ def main() -> None:
     sys.exit(code)
 
 
-def _interrupt(*_: object) -> None:
+def _interrupt(process: int) -> None:
     """Ctrl-C ends the work, and what it has begun is cleaned up; a second one does not wait for that."""
-    signal.signal(signal.SIGINT, _interrupt_again)
+    if os.getpid() != process:  # a terminal asks the whole group: a child that is about to become Java has nothing to end
+        return
+    signal.signal(signal.SIGINT, lambda *_: _interrupt_again(process))
     raise KeyboardInterrupt
 
 
-def _interrupt_again(*_: object) -> None:
+def _interrupt_again(process: int) -> None:
+    if os.getpid() != process:
+        return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a third one would say it twice
     shows_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # progress hides it
     # Not through `sys.stderr`, which may be at work. What a kill leaves is taken back by the next run, and so is this.

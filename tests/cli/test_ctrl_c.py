@@ -95,6 +95,22 @@ def test_while_the_program_is_loaded(hanging_example: Path, tmp_path: Path, modu
     assert eo_audit.open(out).verdict["verdict"] == "fail"
 
 
+# Java is about to be started when the terminal asks the whole group: the child has been forked and is not Java yet.
+AT_FORK = """
+import os, signal
+import eo_audit.cli
+os.register_at_fork(after_in_child=lambda: os.killpg(0, signal.SIGINT))
+eo_audit.cli.main()
+"""
+
+
+def test_while_java_is_started(hanging_example: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(hanging_example, tmp_path / "out")
+    command = [sys.executable, "-c", AT_FORK, "run", CLEAN, "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **HEEDS)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", VERDICT_GONE)
+
+
 @pytest.mark.parametrize("gap", [0.0, 0.01, 0.1])
 def test_twice_and_more_is_130_too(tmp_path: Path, gap: float) -> None:
     """Until it is gone: while it is cleaned up, while its threads are waited for, while Python ends."""
