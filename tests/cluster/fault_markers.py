@@ -184,14 +184,19 @@ def repeated_marker(scene: Scene, rng: random.Random) -> Planted | None:
         nexts = later[later.index(t) + 1 :][:1]
         data = scene.data(log, nexts[0]) if nexts else []
         if data and t.is_tv2 and nexts[0].epoch == t.marker_epoch and all(scene.is_seen(log.place, w) for w in data):
-            found.append((log, t, data[0]))
+            found.append((log, t, nexts[0], data[0]))
     chosen = pick(rng, found)
     if chosen is None:
         return None
-    log, t, before = chosen
+    log, t, cut, before = chosen
     marker = scene.markers(log, t)[0]
     copy = replace(marker, at=before.at, broker_ms=before.broker_ms, leader_epoch=before.leader_epoch)
     log.writes.insert(index_of(log, before) + 1, copy)
     may = OPEN | VISIBLE | {"T02", "T05", "T07", "T10", "T04"}
-    truth = Truth("repeated_marker", rules("T11"), may, log.place, t.producer_id, t.transactional_id)
-    return at_writes(scene, truth, [copy], True, f"the {t.decision} of transaction {t.number} came again")
+    # Under the next transaction's data an ABORT of before looks like an operator's: it has that data's epoch.
+    by_tool = t.decision == "ABORT"
+    must, tells = rules("T11|T06" if by_tool else "T11"), rules()
+    if by_tool and cut.decision == "ABORT":
+        must, tells = rules(), rules("T11|T13")
+    truth = Truth("repeated_marker", must, may, log.place, t.producer_id, t.transactional_id, tells=tells)
+    return at_writes(scene, truth, [before, copy], True, f"the {t.decision} of transaction {t.number} came again")

@@ -30,7 +30,10 @@ RULE = Rule(
     columns="instance_decision base_offset marker_coordinator_epoch",
     asks=ASKS,
     informs=True,
-    cause="an operator ended a hanging transaction on this partition",
+    cause=(
+        "an operator ended a hanging transaction on this partition; under transaction.version 2 the ABORT of the transaction before looks "
+        "the same if it comes again (KAFKA-19446)"
+    ),
     remedy="Nothing to abort. If its records should have been committed, publish them again.",
 )
 

@@ -52,7 +52,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         f"its {count(case.records, 'record')} from offset {case.first} on {'has' if case.records == 1 else 'have'} no end of "
         f"{'its' if case.records == 1 else 'their'} own"
         if case.records
-        else "no data of it is in the log either"
+        else "no data in the log is known to be its"
     )
     done = some(sorted(decision or "undecided" for decision in decisions))
     among = any(example.row.text("marker_match") == "missing_among" for example in case.examples)
@@ -98,6 +98,12 @@ _REMEDY_AMONG = (
 
 
 def _missing_remedy(case: Case, *, commit: bool) -> str:
+    if not case.records and not commit:
+        return (
+            "Nothing to abort, and nothing to publish again. Where a COMMIT of the producer follows, compare the data below it with what "
+            "the application sent: records whose ABORT is lost are committed by the next COMMIT (T15), and neither epochs nor times tell "
+            "whose they are."
+        )
     if not case.records:
         return (
             "If the topic was deleted and created again, or its log truncated after an unclean election, the records are gone: "

@@ -81,7 +81,7 @@ def _by_hand(case: Case, context: "Context") -> Explanation:
     row = case.row
     epoch = row.maybe("marker_coordinator_epoch")
     message = (
-        f"The ABORT at offset {row.maybe('marker_offset')} of this partition was written by hand (coordinator epoch {epoch}), and the "
+        f"The ABORT at offset {row.maybe('marker_offset')} of this partition looks written by hand (coordinator epoch {epoch}), and the "
         f"coordinator committed that transaction of {of_transactions(case, context)}: "
         f"{_records(case)} had the other fate"
     )
@@ -97,7 +97,8 @@ def _by_hand(case: Case, context: "Context") -> Explanation:
         message,
         cause=(
             "an operator aborted a live transaction on this partition (kafka-transactions.sh abort, Admin.abortTransaction): the "
-            "coordinator does not learn of it, and committed the rest"
+            "coordinator does not learn of it, and committed the rest. Under transaction.version 2 the ABORT of the transaction before "
+            "looks the same if it comes again (KAFKA-19446)"
         ),
         remedy=(
             "Nothing to abort. Publish the records at these offsets again: read_committed consumers never get them, while the other "
