@@ -96,6 +96,8 @@ def replica_logs_of(spark: SparkSession, total: int) -> DataFrame:
         "false AS is_internal",
         "false AS compacted",
         "CAST(NULL AS BIGINT) AS uncleaned_from",
+        "CAST(array() AS ARRAY<BIGINT>) AS removed_before",
+        "CAST(array() AS ARRAY<BIGINT>) AS missing_segments",
         f"transform(sequence(0L, {last_segment}L), s -> {segment}) AS segments",
     )
 

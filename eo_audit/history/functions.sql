@@ -40,11 +40,12 @@ try_element_at(filter(manifest, entry -> entry.name = wanted), 1).value;
 -- What is missing before a batch: null, compacted, removed, hole.
 CREATE OR REPLACE TEMPORARY FUNCTION gap_before(
     previous_last_offset BIGINT, base_offset BIGINT, segment_base_offset BIGINT, base_unknown BOOLEAN, cleaned_below BIGINT,
-    behind_removal BOOLEAN
+    missing_below BIGINT, behind_removal BOOLEAN
 ) RETURNS STRING RETURN
 CASE
     WHEN base_unknown OR NOT coalesce(base_offset > previous_last_offset + 1, false) THEN NULL
-    WHEN base_offset <= cleaned_below THEN 'compacted'
+    -- What stood in a segment that nobody dumped, no cleaner has removed.
+    WHEN base_offset <= cleaned_below AND NOT coalesce(missing_below > previous_last_offset, false) THEN 'compacted'
     WHEN behind_removal AND base_offset = segment_base_offset THEN 'removed'
     ELSE 'hole'
 END;

@@ -8,7 +8,8 @@ chunks AS (
     SELECT
         replica_log_id, chunk,
         min_by(
-            struct(base_offset, last_offset, segment_base_offset, cleaned_below, base_unknown, behind_removal), position_in_log
+            struct(base_offset, last_offset, segment_base_offset, cleaned_below, missing_below, base_unknown, behind_removal),
+            position_in_log
         ) AS first,
         max_by(last_offset, position_in_log) AS last_offset_inside,
         max_by(broken, position_in_log) AS broken_inside,
@@ -26,7 +27,7 @@ checked AS (
         *,
         gap_before(
             previous_last_offset, first.base_offset, first.segment_base_offset, first.base_unknown, first.cleaned_below,
-            first.behind_removal
+            first.missing_below, first.behind_removal
         ) AS gap,
         is_disorder(previous_last_offset, first.base_offset, first.last_offset, first.segment_base_offset) AS disorder
     FROM followed

@@ -77,7 +77,7 @@ ages AS (
 ),
 logs AS (
     SELECT /*+ BROADCAST(gaps, ages) */
-        logs.replica_log_id, logs.cluster, logs.broker, logs.topic, logs.partition, logs.first_offset, logs.tail_intact, logs.is_empty,
+        logs.replica_log_id, logs.cluster, logs.broker, logs.topic, logs.partition, logs.is_internal, logs.first_offset, logs.tail_intact, logs.is_empty,
         logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms, logs.noted_at, logs.clean_end, logs.first_leader_epoch,
         gaps.broken, gaps.last_gap, gaps.has_gaps,
         ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_at
@@ -176,7 +176,8 @@ headed AS (
             )
             OR data_first_offset IS NOT NULL
             -- The first data of an epoch has sequence 0 (`ProducerAppendInfo.checkSequence`), so no older data of that epoch was here.
-            OR (first_offset = 0 AND first.sequence = 0 AND first.epoch = data_epoch)
+            -- Not in `__consumer_offsets`: the group coordinator gives every batch sequence 0.
+            OR (first_offset = 0 AND first.sequence = 0 AND first.epoch = data_epoch AND NOT is_internal)
             OR oldest_completion_offset < decided_at_offset,
             false
         ) AS head_seen

@@ -35,7 +35,7 @@ checked AS (
     SELECT
         *,
         gap_before(
-            previous_last_offset, base_offset, segment_base_offset, base_unknown, cleaned_below, behind_removal
+            previous_last_offset, base_offset, segment_base_offset, base_unknown, cleaned_below, missing_below, behind_removal
         ) AS gap,
         is_disorder(previous_last_offset, base_offset, last_offset, segment_base_offset) AS disorder,
         coalesce(NOT crc_valid, false) AS crc_invalid

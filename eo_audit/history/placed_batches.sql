@@ -15,6 +15,7 @@ sections AS (
         -- A compacted log of which nobody knows how far the cleaner came may have been cleaned everywhere.
         IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), NULL) AS cleaned_below,
         removed_before,
+        missing_segments,
         posexplode(segments) AS (section_number, segment)
     FROM {replica_logs}
 ),
@@ -25,6 +26,7 @@ read_sections AS (
         CAST(section_number AS BIGINT) AS section_number,
         sequenced,
         cleaned_below,
+        array_max(filter(missing_segments, base -> base < segment.base_offset)) AS missing_below,
         size(filter(removed_before, base -> base <= segment.base_offset)) AS era,
         array_contains(removed_before, segment.base_offset) AS behind_removal,
         exists(removed_before, base -> base > segment.base_offset) AS removed_behind

@@ -18,7 +18,8 @@ entries AS (
 newest AS (
     SELECT
         coordinator_log_id,
-        max(partition_leader_epoch) AS newest_epoch,
+        -- Not the highest: where two histories of the partition are mixed in one log (R05), the last entry tells how far this one goes.
+        max_by(partition_leader_epoch, entry_offset) AS newest_epoch,
         max_by(batch_timestamp_ms, entry_offset) AS newest_at_ms,
         -- The clock of an older leader, or of one that was set back, may show a later time than the log's last entry.
         max(struct(partition_leader_epoch AS epoch, batch_timestamp_ms AS at_ms)).at_ms AS latest_ms
@@ -42,11 +43,12 @@ told AS (
         max_by(entries.batch_timestamp_ms, entries.entry_offset) AS newest_ms,
         min(greatest(newest.newest_at_ms, logs.dumped_ms)) AS told_until_ms,
         max(newest.latest_ms) AS coordinator_latest_ms,
-        -- Where an id lies in two partitions, the one in which its hash puts it has its coordinator.
-        max(struct(
-            coalesce(entries.home_partition = entries.coordinator_partition, false) AS at_home,
-            entries.coordinator_log_id, logs.coordinator_broker, logs.coordinator_dumped_at_ms, logs.coordinator_noted_at, logs.stopped_with
-        )) AS log
+        -- Where an id lies in two partitions, the one in which its hash puts it has its coordinator. Of how many there are, not every dump
+        -- tells: then it is the one in which most of its entries stand.
+        coalesce(
+            mode(IF(entries.home_partition = entries.coordinator_partition, entries.coordinator_log_id, NULL), true),
+            mode(entries.coordinator_log_id, true)
+        ) AS coordinator_log_id
     FROM entries
     LEFT JOIN {coordinator_logs} logs ON logs.coordinator_log_id = entries.coordinator_log_id
     LEFT JOIN newest ON newest.coordinator_log_id = entries.coordinator_log_id
@@ -54,9 +56,9 @@ told AS (
     GROUP BY entries.cluster, entries.producer_id
 )
 
-SELECT
-    cluster,
-    producer_id,
+SELECT /*+ BROADCAST(log) */
+    told.cluster,
+    told.producer_id,
     true AS has_story,
     known_from.at_ms AS known_from_ms,
     known_from.epoch AS known_from_epoch,
@@ -64,10 +66,11 @@ SELECT
     known_from.producer_epoch AS known_from_producer_epoch,
     known_until_epoch,
     coordinator_latest_ms,
-    IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms,
-    log.coordinator_log_id AS coordinator_log_id,
-    log.coordinator_broker AS coordinator_broker,
+    IF(to_the_end, greatest(newest_ms, told.told_until_ms), newest_ms) AS known_until_ms,
+    told.coordinator_log_id,
+    log.coordinator_broker,
     IF(to_the_end, log.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms,
     IF(to_the_end, log.coordinator_noted_at, NULL) AS coordinator_noted_at,
     IF(to_the_end, log.stopped_with, NULL) AS stopped_with
 FROM told
+LEFT JOIN {coordinator_logs} log ON log.coordinator_log_id = told.coordinator_log_id

@@ -113,6 +113,8 @@ def _margin(producer: Producer, story: Story) -> float:
     of all of them would be a step of the clock at each."""
     pairs = 0 if producer.anchored else story.pairs()
     told = pairs >= MANY and 2 * pairs >= min(len(producer.markers), len(producer.decided))
+    if producer.anchored and story.lost and story.pairs() == 1:
+        return STEP  # one pair says nothing of how the clock went on
     return MARGIN if producer.anchored or told else FOR_LITTLE
 
 

@@ -40,6 +40,7 @@ class Plan:
     cleaned_markers: set[int] = field(default_factory=set)  # identities of markers that the cleaner took with their data still there
     stable: dict[tuple[Place, int], int] = field(default_factory=dict)  # lastStableOffset of the entry of a marker, by place and offset
     edits: list[Edit] = field(default_factory=list)
+    printed: set[str] = field(default_factory=set)  # files of logs that were dumped, such as those of `edits`
     deleted_to: dict[Place, int] = field(default_factory=dict)  # where DeleteRecords was called at last
     version: str | None = None  # of the brokers, where it is not that of their dump tool
 
@@ -219,7 +220,7 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
         into = folder / f"broker-{copy.broker}"
         name = printing.name_of(state)
         (into / name).mkdir(parents=True, exist_ok=True)
-        listed = state_of(world, plan, Copy(copy.place, copy.broker, _listed_at(world, plan, copy)), lost_index)
+        listed = state_of(world, plan, Copy(copy.place, copy.broker, when_listed(world, plan, copy)), lost_index)
         _write_log(world, plan, into, state)
         if plan.sidecars:
             late = (world.shape.has("late_sidecars") or plan.times) and not plan.stopped
@@ -240,16 +241,21 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
         (folder / "manifest.yaml").write_text(_manifest(world, plan, folder.name))
 
 
+def _print(plan: Plan, path: Path, text: str) -> None:
+    plan.printed.add(f"{path.parent.name}/{path.name}")
+    write(plan.edits, path, text)
+
+
 def gone_since_listed(world: World, plan: Plan) -> frozenset[str]:
     """The logs of which a segment was deleted between a listing made by hand and the dump: nothing tells it from one that was left out."""
     if plan.times or not plan.listing:
         return frozenset()
-    moments = ((copy, Copy(copy.place, copy.broker, _listed_at(world, plan, copy))) for copy in plan.copies)
+    moments = ((copy, Copy(copy.place, copy.broker, when_listed(world, plan, copy))) for copy in plan.copies)
     states = ((state_of(world, plan, copy), state_of(world, plan, listed)) for copy, listed in moments)
     return frozenset(printing.name_of(dumped) for dumped, listed in states if not set(listed.bases) <= set(dumped.bases))
 
 
-def _listed_at(world: World, plan: Plan, copy: Copy) -> int:
+def when_listed(world: World, plan: Plan, copy: Copy) -> int:
     """When the files of a log were listed: the script does so right behind the time that it notes, in whole seconds, and before their dump,
     one log after the other; here as early as can be."""
     if not plan.times:
@@ -270,7 +276,7 @@ def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
     folder = into / printing.name_of(state)
     for number, base in enumerate(state.bases):
         text, _ = printing.segment_text(state, number, payloads=world.shape.has("payloads"))
-        write(plan.edits, folder / f"{base:020d}.log.txt", text)
+        _print(plan, folder / f"{base:020d}.log.txt", text)
     rows = [f"{epoch} {offset}" for epoch, offset in state.epochs]
     (folder / "leader-epoch-checkpoint").write_text(printing.checkpoint_text(rows))
 
@@ -288,10 +294,10 @@ def _write_sidecars(world: World, plan: Plan, into: Path, state: State, before: 
     for number, base in enumerate(state.bases):
         index = printing.index_text(state, number)
         if index is not None:
-            write(plan.edits, folder / f"{base:020d}.txnindex.txt", index)
+            _print(plan, folder / f"{base:020d}.txnindex.txt", index)
     for offset, known in _snapshots(plan, before or state).items():
         text = printing.snapshot_text(state, offset, known, world.shape.release)
-        write(plan.edits, folder / f"{offset:020d}.snapshot.txt", text)
+        _print(plan, folder / f"{offset:020d}.snapshot.txt", text)
 
 
 def _sizes(world: World, plan: Plan, state: State) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Printed text that a fault changes: damage on disk shows there, and what some other program than a broker wrote."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,11 @@ def write(edits: Sequence[Edit], path: Path, text: str) -> None:
             printed = edit.change(printed)
     if printed is not None:
         path.write_text(printed)
+
+
+def are_met(edits: Sequence[Edit], printed: Collection[str]) -> bool:
+    """Whether every file that is changed is one that was dumped: what was rolled behind the listing of the script is not."""
+    return all(edit.file in printed for edit in edits)
 
 
 def tail_bytes(edits: Sequence[Edit], name: str, base: int) -> int:

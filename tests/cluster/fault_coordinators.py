@@ -11,7 +11,7 @@ from tests.cluster.brokers import Transaction, Write
 from tests.cluster.clock import BEGIN_MS
 from tests.cluster.coordinator import Coordinated
 from tests.cluster.entries import cut_life, ended, entries_of, entries_with, rewritten
-from tests.cluster.planting import NONE, OPEN, Planted, edit_batch, index_of, pick, rules
+from tests.cluster.planting import HIGHEST_EPOCH, NONE, OPEN, Planted, edit_batch, index_of, pick, rules
 from tests.cluster.producers import Client
 from tests.cluster.truth import Scene, Truth
 
@@ -166,7 +166,7 @@ def burned_epochs(scene: Scene, rng: random.Random) -> Planted | None:
         if t.decision == "ABORT"
         and not t.is_tv2
         and t.marker_epoch == t.epoch + 1
-        and t.epoch + 4 < 32_767  # an epoch is a short
+        and t.epoch + 4 < HIGHEST_EPOCH
         and entries_of(scene, t, "CompleteAbort")
     ]
     chosen = pick(rng, found if scene.world.shape.release == "3.9" and scene.plan.dumped_at else [])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.cluster.brokers import Log, Record, Transaction, Write
 from tests.cluster.planting import (
+    HIGHEST_EPOCH,
     NONE,
     OPEN,
     VISIBLE,
@@ -63,6 +64,8 @@ def invented_marker(scene: Scene, rng: random.Random) -> Planted | None:
     log, t, marker = chosen
     # With transaction.version 2 each transaction has an epoch of its own.
     highest = max(other.marker_epoch or other.epoch for other in scene.world.transactions if other.producer_id == t.producer_id)
+    if highest + 7 > HIGHEST_EPOCH:
+        return None
     planted = replace(marker, epoch=highest + 7, marker="COMMIT")
     log.writes.insert(index_of(log, marker) + 1, planted)
     truth = Truth("invented_marker", rules("T04"), frozenset({"T10"}), log.place, t.producer_id)
@@ -91,7 +94,8 @@ def old_coordinator(scene: Scene, rng: random.Random) -> Planted | None:
 
 def far_epoch(scene: Scene, rng: random.Random) -> Planted | None:
     """A COMMIT has an epoch that lies three above that of its data."""
-    chosen = pick(rng, [(log, t, marker) for log, t, marker in _last_in_log(scene) if t.decision == "COMMIT"])
+    found = [(log, t, marker) for log, t, marker in _last_in_log(scene) if t.decision == "COMMIT" and t.epoch + 3 <= HIGHEST_EPOCH]
+    chosen = pick(rng, found)
     if chosen is None:
         return None
     log, t, marker = chosen
@@ -131,9 +135,9 @@ def lost_abort(scene: Scene, rng: random.Random) -> Planted | None:
     decidable = scene.can_count(log, t) and scene.is_stopped(log, t) and not scene.has_empty(log, t)
     writes, markers = scene.data(log, t), {id(w) for w in scene.markers(log, t)}
     log.writes = [w for w in log.writes if id(w) not in markers]
-    # Where the records have times of their own, or the coordinator's clock was set between, nothing but the count of markers tells: its
+    # Where the records have times of their own, or the coordinator's clock is another, nothing but the count of markers tells: its
     # data may all be the next transaction's.
-    own_times = any(scene.world.shape.has(feature) for feature in ("client_clocks", "event_times", "jumps"))
+    own_times = any(scene.world.shape.has(feature) for feature in ("client_clocks", "event_times", "clocks", "drift", "jumps"))
     found_by = rules("T15|T05") if own_times else rules("T15")
     truth = Truth("lost_abort", found_by, OPEN | VISIBLE | {"T02"}, log.place, t.producer_id, t.transactional_id)
     planted = at_writes(scene, truth, writes, decidable, f"the ABORT of transaction {t.number} is missing")
@@ -187,7 +191,8 @@ def deleted_head(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     scene.plan.deleted_to[log.place] = batch.last + 1
     may = OPEN | VISIBLE | {"T02", "T07", "P07"}
-    truth = Truth("deleted_head", rules("L04"), may, log.place, t.producer_id, t.transactional_id)
+    # Of several whose heads are deleted the oldest one speaks, whose that may be.
+    truth = Truth("deleted_head", rules("L04"), may, log.place)
     # What is deleted tells no more how many markers there were.
     decidable = scene.is_stopped(log, t)
     return Planted(replace(truth, decidable=decidable, why=f"the late write of transaction {t.number} lies below the log start"))

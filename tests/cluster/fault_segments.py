@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from tests.cluster import printing
 from tests.cluster.brokers import Log, Write
+from tests.cluster.dumping import state_of, when_listed
 from tests.cluster.edits import Edit
 from tests.cluster.planting import NONE, OPEN, VISIBLE, Planted, at_writes, edit_batch, index_of, pick, placed, rules, with_data
 from tests.cluster.truth import Scene, Truth
@@ -90,9 +91,21 @@ def bytes_at_end(scene: Scene, rng: random.Random) -> Planted | None:
     return Planted(replace(truth, decidable=state.cleaned_to is None))
 
 
+def _listed(scene: Scene, log: Log) -> set[int]:
+    """The bases of the segments that every listing of the log shows: it may be older than the dump."""
+    copies = [copy for copy in scene.plan.copies if copy.place == log.place]
+    listed = (replace(copy, moment=when_listed(scene.world, scene.plan, copy), lost_ms=0) for copy in copies)
+    return set.intersection(*(set(state_of(scene.world, scene.plan, copy).bases) for copy in listed)) if copies else set()
+
+
 def segment_left_out(scene: Scene, rng: random.Random) -> Planted | None:
     """A segment that the listing shows was not dumped."""
-    found = [(log, n) for log in scene.world.data_logs for n, _ in enumerate(scene.states[log.place].bases[:-1])]
+    found = [
+        (log, number)
+        for log in scene.world.data_logs
+        for number, base in enumerate(scene.states[log.place].bases[:-1])
+        if base in _listed(scene, log)
+    ]
     chosen = pick(rng, found if scene.plan.listing else [])
     if chosen is None:
         return None

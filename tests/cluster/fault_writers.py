@@ -211,4 +211,5 @@ def siblings(scene: Scene, rng: random.Random) -> Planted | None:
         number += len(records)
         log.writes[index_of(log, write)] = replace(write, records=records)
     truth = Truth("siblings", (), NONE, log.place, tells=rules("I06"), why=f"{one.transactional_id} and {other.transactional_id}")
-    return Planted(truth)
+    written = (w for t in (one, other) for w in _of_producer(log, t.producer_id))
+    return Planted(replace(truth, decidable=all(scene.is_seen(log.place, w) for w in written)))

@@ -17,6 +17,7 @@ Chosen = TypeVar("Chosen")
 NONE: frozenset[str] = frozenset()
 OPEN = frozenset({"T01", "L01"})
 VISIBLE = frozenset({"L02", "L03", "T05", "T06", "T15", "T13", "S02", "S03"})
+HIGHEST_EPOCH = 32_767  # an epoch is a short
 
 
 @dataclass

@@ -10,6 +10,7 @@ all that is left. That is counted (`open`), and must be rare. Where markers cann
 fault may also be `unknown` for the same reason, whatever the clocks did.
 """
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from eo_audit.audit.findings import Finding
 from tests.cluster.audit import Said, audit
 from tests.cluster.brokers import World
 from tests.cluster.dumping import Plan, gone_since_listed, plan_of, write_dumps
+from tests.cluster.edits import are_met
 from tests.cluster.faults import FAULTS, suited
 from tests.cluster.producers import live
 from tests.cluster.shape import Shape
@@ -115,6 +117,9 @@ def _make(case: Case, folder: Path) -> tuple[Truth | None, World, Plan] | None:
         truth, lost_index = planted.truth, planted.lost_index
     folder.mkdir(parents=True)
     write_dumps(world, plan, folder, lost_index)
+    if not are_met(plan.edits, plan.printed):
+        shutil.rmtree(folder)
+        return None
     return truth, world, plan
 
 

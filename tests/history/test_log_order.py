@@ -15,10 +15,15 @@ LOGS: dict[int, dict[int, list[tuple[int, int, int, bool]]]] = {
     3: {31: [(0, 4, 2, True), (9, 9, 1, True), (20, 29, 9, True), (40, 44, 2, True)]},
     4: {41: [(0, 1, 2, True), (2, 2, 1, True), (2, 3, 2, True), (5, 5, 1, True)]},
     5: {51: [(7, 7, 1, True), (8, 9, 2, False), (10, 10, 1, True)]},
+    6: {61: [(0, 0, 1, True), (3, 3, 1, True)], 63: [(12, 12, 1, True), (15, 15, 1, True)]},
 }
 NOT_READ = {99: [(0, 2, 3, True)]}
-BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6}
-KNOWN: dict[int, dict[str, object]] = {3: {"compacted": True, "uncleaned_from": 20}, 5: {"is_internal": True}}
+BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6, 61: 0, 63: 10}
+KNOWN: dict[int, dict[str, object]] = {
+    3: {"compacted": True, "uncleaned_from": 20},
+    5: {"is_internal": True},
+    6: {"compacted": True, "missing_segments": [5]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +122,7 @@ def test_deep_dumps_show_where_such_a_batch_begins(spark: SparkSession) -> None:
     logs = [{"replica_log_id": 1, "segments": [(0, None, 1)]}]
     rows = [row.asDict() for row in in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs)).collect()]
     assert sorted((row["base_offset"], row["gap"]) for row in rows) == [(0, None), (5, "hole")]
+
+
+def test_no_cleaner_took_what_stood_in_a_segment_that_was_listed_and_not_dumped(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert column(ordered[6], "gap") == [None, "compacted", "hole", "compacted"]

@@ -4,7 +4,8 @@ Proves: A COMMIT has the epoch of its data (TV0/1) or one more (TV2), an ABORT u
 
 Bad history: Data of epoch 0, COMMIT of epoch 3.
 
-Legal look-alike: A fence or a timeout: ABORT of epoch 1 for data of epoch 0; an operator's ABORT with the data's epoch.
+Legal look-alike: A fence or a timeout: ABORT of epoch 1 for data of epoch 0; an operator's ABORT with the data's epoch. Brokers before 2.6
+burn epochs where they fence (KAFKA-9666): what the coordinator's log tells nothing of may be such an ABORT.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ RULE = Rule(
     subject="marker",
     needs=("order", "past"),
     where=f"(({ODD_MARKER}) OR ({SECOND_EPOCH})) AND predecessor = 'observed'",
-    columns="row_kind base_offset previous_epoch marker_type",
+    columns="row_kind base_offset previous_epoch marker_type marker_role",
     asks=ASKS,
     caused_by=("T15", "T05"),
     # An odd epoch may be why a marker was lost, or what a merged transaction shows of itself: never both.
@@ -44,16 +45,18 @@ RULE = Rule(
 def explain(case: Case, context: "Context") -> Explanation | None:
     """An odd marker, or data of two epochs in one open transaction."""
     row = case.row
+    burned = False
     if row.text("row_kind") == "data":
         message = (
             f"Data of {who(case, context)} at offset {row.maybe('base_offset')} continues an open transaction of epoch "
             f"{row.maybe('previous_epoch')}: one marker will decide both"
         )
     else:
+        burned = _may_be_burned(case)
         message = (
             f"The {row.word('marker_type')} at offset {row.maybe('base_offset')} has epoch {row.maybe('producer_epoch')}, "
             f"the data of {named(case, context)} that it closes has epoch {row.maybe('previous_epoch')}: "
-            "no protocol version writes that"
+            + ("brokers before 2.6 write that where fences failed, and no dump shows what the coordinator decided" if burned else _NOBODY)
         )
     details = {
         "epoch": row.maybe("producer_epoch"),
@@ -62,6 +65,19 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         "batches": case.hits,
     }
     # Two epochs in one span are what a lost or late marker leaves: where those rules speak, this one only adds to it.
-    return Explanation(
-        message, named=id_of(case, context), details=details, left_by=("T05", "T15") if row.text("row_kind") == "data" else ()
-    )
+    left_by = ("T05", "T15") if row.text("row_kind") == "data" else ()
+    if burned:
+        return Explanation(message, severity="info", certainty="open", named=id_of(case, context), details=details)
+    return Explanation(message, named=id_of(case, context), details=details, left_by=left_by)
+
+
+_NOBODY = "no protocol version writes that"
+
+
+def _may_be_burned(case: Case) -> bool:
+    """Whether each marker is an ABORT above its data, and the coordinator's log tells of none of them."""
+    told = [
+        (one.row.text("marker_type"), one.row.text("marker_role"), one.row.maybe("producer_epoch"), one.row.maybe("previous_epoch"))
+        for one in case.examples
+    ]
+    return all(kind == "ABORT" and role in (None, "unknown") and (epoch or 0) > (before or 0) for kind, role, epoch, before in told)
