@@ -65,6 +65,7 @@ owners AS (
             least(closer.at_ms - instance.until_ms, marker_before.at_ms - before.until_ms),
             NULL
         ) AS least_ahead_ms,
+        array(closer.leader_epoch, marker_before.leader_epoch) AS their_leaders,
         clocklike, marker_role, marker_instance,
         ends_instance(match) AS by_marker,
         size(candidates) AS listing,
@@ -116,8 +117,13 @@ beside_before AS (
     SELECT
         *,
         before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2' AS is_of_earlier,
-        -- Only the broker's time proves when a batch was written, by the clock that wrote the marker behind it.
-        IF(timestamp_type = 'LogAppendTime', max_timestamp_ms - least_ahead_ms, NULL) AS appended_ms
+        -- Only the broker's time proves when a batch was written, by a clock that wrote one of the markers beside it.
+        IF(
+            timestamp_type = 'LogAppendTime'
+                AND coalesce(array_contains(their_leaders, partition_leader_epoch), partition_leader_epoch IS NULL),
+            max_timestamp_ms - least_ahead_ms,
+            NULL
+        ) AS appended_ms
     FROM with_genuine
 ),
 -- `late` says that the owner's marker came before the row.
@@ -161,7 +167,7 @@ doubted AS (
 
 SELECT
     * EXCEPT (
-        skew_ms, allowed, before, owner, known, least_ahead_ms, clocklike, marker_role, marker_instance, by_marker, listing, untold_end,
+        skew_ms, allowed, before, owner, known, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, listing, untold_end,
         hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
     ),
     IF(row_kind = 'marker', marker_instance.instance_id, chosen.instance_id) AS instance_id,

@@ -25,7 +25,7 @@ _ENDS = (
     *("cleaned_below", "known_until_ms", "known_until_epoch"),
 )
 _ANSWER = """replica_log_id long, producer_id long, kind int, place long, at_entry long, again boolean, doubtful boolean, legal boolean,
-    lost_among int"""
+    lost_among int, unseen string"""
 _NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
 
 
@@ -77,7 +77,8 @@ def aligned(paired: DataFrame) -> DataFrame:
     Returns:
         replica_log_id, producer_id, kind and place: of a marker with at_entry (the first entry of its instance, or null), again (it
         repeats another marker of that instance), doubtful (another reading is as good), legal (and nothing is wrong in any of them);
-        of an instance with lost_among: at least one of so many lacks its marker, and nothing tells which.
+        of an instance with lost_among: at least one of so many lacks its marker, and nothing tells which; and with unseen: its marker
+        is held to be below the start of the log, or behind its end (`below_start`, `tail`).
     """
     # Windows replayed 5 million coordinator entries in 4.7 s, a Python call for each group took 22.6 s: so only logs in which the windows
     # left something open come here.
@@ -119,7 +120,7 @@ def _aligned(log: "pa.Table") -> "pa.Table":
         (rows[0]["replica_log_id"], name, *answer) for name, producer in producers.items() for answer in _answers(producer, told[name])
     ]
     longs, flags = [pa.int64()], [pa.bool_()]
-    types = [*longs * 2, pa.int32(), *longs * 2, *flags * 3, pa.int32()]
+    types = [*longs * 2, pa.int32(), *longs * 2, *flags * 3, pa.int32(), pa.string()]
     names = [column.split()[0] for column in _ANSWER.split(",")]
     return pa.table({name: pa.array([row[at] for row in answers], kind) for at, (name, kind) in enumerate(zip(names, types, strict=True))})
 
@@ -128,9 +129,11 @@ def _answers(producer: Producer, told: Told) -> Iterable[tuple[object, ...]]:
     """What is said of each marker, and of the transactions of which one lacks its marker, from the column `kind` on."""
     for marker, match in zip(producer.markers, told.matches, strict=True):
         entry = None if match.decided is None else producer.decided[match.decided].place
-        yield 2, marker.offset, entry, match.again, match.doubtful, match.legal, None
-    for at in told.one_lost_of:
-        yield 0, producer.decided[at].place, None, None, None, None, len(told.one_lost_of)
+        yield 2, marker.offset, entry, match.again, match.doubtful, match.legal, None, None
+    lost, unseen = dict.fromkeys(told.one_lost_of, len(told.one_lost_of)), dict.fromkeys(told.older, "below_start")
+    unseen |= dict.fromkeys(told.younger, "tail")
+    for at in sorted({*lost, *unseen}):
+        yield 0, producer.decided[at].place, None, None, None, None, lost.get(at), unseen.get(at)
 
 
 def _seen(row: _Row) -> list[Witness]:

@@ -61,8 +61,11 @@ gaps AS (
 clocks_of_rows AS (
     SELECT
         replica_log_id, base_offset, partition_leader_epoch,
-        -- As in `sections`: CreateTime is the client's word.
-        IF(row_kind = 'marker' OR timestamp_type = 'LogAppendTime', max_timestamp_ms, NULL) AS broker_ms
+        -- As in `sections`: CreateTime is the client's word. And what is open was written before its own transaction was decided, whatever
+        -- the clock says.
+        IF(
+            row_kind = 'marker' OR (timestamp_type = 'LogAppendTime' AND coalesce(span_outcome <> 'open', true)), max_timestamp_ms, NULL
+        ) AS broker_ms
     FROM {rows}
 ),
 ages AS (
@@ -71,6 +74,7 @@ ages AS (
         max(partition_leader_epoch) AS leader_epoch,
         min(partition_leader_epoch) AS oldest_leader_epoch,
         min(broker_ms) AS oldest_ms,
+        max(broker_ms) AS newest_clock_ms,
         max_by(base_offset, broker_ms) AS newest_clock_at
     FROM clocks_of_rows
     GROUP BY replica_log_id
@@ -80,7 +84,7 @@ logs AS (
         logs.replica_log_id, logs.cluster, logs.broker, logs.topic, logs.partition, logs.is_internal, logs.first_offset, logs.tail_intact, logs.is_empty,
         logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms, logs.noted_at, logs.clean_end, logs.first_leader_epoch,
         gaps.broken, gaps.last_gap, gaps.has_gaps,
-        ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_at
+        ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at
     FROM {replica_logs} logs
     LEFT JOIN gaps ON gaps.replica_log_id = logs.replica_log_id
     LEFT JOIN ages ON ages.replica_log_id = logs.replica_log_id
@@ -142,13 +146,16 @@ unsure AS (
     HAVING is_doubtful
 ),
 lost AS (
-    SELECT own.instance_id AS instance_id, replica_log_id, lost_among FROM {matched} WHERE lost_among IS NOT NULL
+    SELECT own.instance_id AS instance_id, replica_log_id, lost_among, unseen
+    FROM {matched}
+    WHERE lost_among IS NOT NULL OR unseen IS NOT NULL
 ),
 found AS (
     SELECT /*+ BROADCAST(lost) */
         expected.*,
         unsure.is_doubtful, unsure.first,
         lost.lost_among,
+        lost.unseen,
         seen.* EXCEPT (instance_id, replica_log_id)
     FROM expected
     LEFT JOIN unsure ON unsure.replica_log_id = expected.replica_log_id AND unsure.producer_id = expected.producer_id
@@ -210,7 +217,7 @@ ended AS (
                 pair_leader_epoch = leader_epoch
                     AND pair_coordinator_epoch <=> end_leader_epoch
                     AND newest_clock_at > told_up_to_offset
-                    AND newest_broker_clock_ms - ahead_ms >= ended_ms + margin_ms
+                    AND newest_clock_ms - ahead_ms >= ended_ms + margin_ms
                     AND (ended_ms >= newest_decision_ms OR newest_decision_ms IS NULL),
                 false
             ) AS is_past_end
@@ -226,6 +233,8 @@ covered AS (
             WHEN coalesce(broken, false) OR (lost_among IS NOT NULL AND last_gap IS NOT NULL) THEN 'not_judged'
             WHEN lost_among IS NOT NULL THEN 'covered'
             WHEN coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
+            -- So the markers of all producers of the log, told together, have it.
+            WHEN unseen IS NOT NULL THEN unseen
             WHEN NOT (tail_intact AND is_past_end) THEN 'tail'
             WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
             WHEN NOT head_seen THEN 'below_start'

@@ -231,7 +231,13 @@ dated AS (
         -- The clock of an older leader is not the one whose distance is known, nor the same one before it was set.
         coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)
             AND coalesce(known_from_epoch = newest_coordinator_epoch, true)
-            AND coalesce(place >= newest_from_offset, true) AS by_known_clock
+            AND coalesce(place >= newest_from_offset, true) AS by_known_clock,
+        -- Of the clock that dates it nothing is known, though another leader's is: a minute is nothing then.
+        IF(
+            coalesce(NOT is_clocked AND newest_pairs > 0 AND coalesce(marker, closer).leader_epoch <> newest_leader_epoch, false),
+            unheard_ms,
+            unsure_ms
+        ) AS dated_within_ms
     FROM asked
 ),
 bounded AS (
@@ -247,7 +253,7 @@ bounded AS (
                 )
             ) AS begins,
         stopped_together OR dumped_first = 'log' AS dumped_behind,
-        coalesce(sealed_at_ms + unsure_ms <= known_until_ms, false) AS by_time,
+        coalesce(sealed_at_ms + dated_within_ms <= known_until_ms, false) AS by_time,
         -- What the coordinator's log no longer tells had ended when the oldest entry left of the producer was written: where this log goes
         -- on behind that, by the clocks or by the marker of a later decision, the end would be here.
         stopped_together
@@ -257,7 +263,7 @@ bounded AS (
         -- A coordinator that knows nothing of a producer whose markers only a coordinator can have written is not the one that did, and its
         -- log, made anew, tells of no producer before.
         whole AND NOT other_coordinator
-            AND (stopped_with_all OR coalesce(sealed_at_ms + unsure_ms <= whole_until_ms, false)) AS in_whole,
+            AND (stopped_with_all OR coalesce(sealed_at_ms + dated_within_ms <= whole_until_ms, false)) AS in_whole,
         -- No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log.
         -- Nothing was going on where the broker had been stopped.
         NOT clean_end

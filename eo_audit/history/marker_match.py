@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
+from eo_audit.history.clock_offsets import NEVER_MS
 from eo_audit.history.doubtful_markers import aligned
 from eo_audit.history.text import run
 from eo_audit.model.alignment import DRIFT, ROUNDING_MS
@@ -43,7 +44,7 @@ def match_markers(
         (the instance), marker; found (the instance of a marker, or null), match (closing, duplicate, contradictory or null), claims (the
         place of the marker that ended an instance, on both), ambiguous (the producer's markers in this log can be told in more than one
         way), legal (and nothing is wrong in any of them), lost_among (of an instance: at least one of so many of the producer lacks its
-        marker in this log, and nothing tells which).
+        marker in this log, and nothing tells which), unseen (of an instance: `below_start` or `tail`, where its marker is held to be).
     """
     paired = run(
         "paired_markers",
@@ -55,6 +56,7 @@ def match_markers(
         clusters=clusters,
         rounding_ms=ROUNDING_MS,
         drift=DRIFT,
+        never_ms=NEVER_MS,
     )
     # Kept, because three plans read the rows: which logs are doubtful, what the law is asked about, and where its answers are joined.
     paired = keep(paired)

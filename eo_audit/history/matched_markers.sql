@@ -6,7 +6,7 @@ WITH
 
 joined AS (
     SELECT
-        paired.*, answers.again, answers.doubtful, answers.legal, answers.lost_among,
+        paired.*, answers.again, answers.doubtful, answers.legal, answers.lost_among, answers.unseen,
         -- An instance and the marker that the law gave it meet in one window partition, and nobody else does.
         CASE
             WHEN paired.kind = 0 THEN paired.place
@@ -34,7 +34,8 @@ found AS (
         coalesce(doubtful, false) AS doubtful,
         coalesce(max(doubtful) OVER producer, false) AS ambiguous,
         coalesce(bool_and(legal) OVER producer, true) AS legal,
-        lost_among
+        lost_among,
+        unseen
     FROM joined
     WINDOW producer AS (PARTITION BY replica_log_id, producer_id)
 ),
@@ -71,7 +72,7 @@ matched AS (
 
 SELECT
     replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, coordinator_log_id, found,
-    doubtful, ambiguous, legal, lost_among,
+    doubtful, ambiguous, legal, lost_among, unseen,
     match,
     -- The place of the marker that ends the instance, on both.
     CASE

@@ -227,6 +227,8 @@ of_producer AS (
         ) AS may_repeat,
         bool_and(kind <> 2 OR fits_rank) OVER producer AS all_fit,
         bool_and(kind <> 2 OR is_older OR in_its_time) OVER producer AS all_in_time,
+        -- What is not complete has all the time there is: a marker that ends no data may repeat the one before it.
+        bool_or(in_its_time AND NOT coalesce(marker.closes, true) AND nearest.one.until_ms >= {never_ms}) OVER producer AS fits_any_time,
         count_if(in_its_time) OVER producer AS matched,
         count_if(is_older) OVER producer AS older,
         max(IF(is_older, place, NULL)) OVER producer AS last_older,
@@ -244,6 +246,7 @@ told_by AS (
             -- Fewer markers than decisions, right from the first one on: the others were decided after the data log was dumped.
             AND NOT may_repeat AND (seen = wanted OR (seen < wanted AND newer_decided)) AS by_place,
         all_in_time
+            AND NOT fits_any_time
             -- What is older stands before the others: behind them it has the clock of another leader, or of one that was set.
             AND coalesce(last_older < first_in_time, true)
             AND rivals_most <= 1

@@ -26,10 +26,11 @@ newest AS (
     FROM entries
     GROUP BY coordinator_log_id
 ),
-told AS (
+of_logs AS (
     SELECT /*+ BROADCAST(logs), BROADCAST(newest) */
         entries.cluster,
         entries.producer_id,
+        entries.coordinator_log_id,
         -- Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
         max(IF(
             entries.previous_offset IS NULL AND NOT entries.head_known,
@@ -40,20 +41,32 @@ told AS (
         )) AS known_from,
         max(newest.newest_epoch) AS known_until_epoch,
         bool_and(entries.tail_known AND coalesce(logs.tail_intact, true) AND NOT entries.is_cut) AS to_the_end,
-        max_by(entries.batch_timestamp_ms, entries.entry_offset) AS newest_ms,
+        max(struct(entries.entry_offset, entries.batch_timestamp_ms AS at_ms)) AS newest,
         min(greatest(newest.newest_at_ms, logs.dumped_ms)) AS told_until_ms,
         max(newest.latest_ms) AS coordinator_latest_ms,
-        -- Where an id lies in two partitions, the one in which its hash puts it has its coordinator. Of how many there are, not every dump
-        -- tells: then it is the one in which most of its entries stand.
-        coalesce(
-            mode(IF(entries.home_partition = entries.coordinator_partition, entries.coordinator_log_id, NULL), true),
-            mode(entries.coordinator_log_id, true)
-        ) AS coordinator_log_id
+        coalesce(bool_or(entries.home_partition = entries.coordinator_partition), false) AS at_home,
+        count(*) AS entries
     FROM entries
     LEFT JOIN {coordinator_logs} logs ON logs.coordinator_log_id = entries.coordinator_log_id
     LEFT JOIN newest ON newest.coordinator_log_id = entries.coordinator_log_id
     WHERE entries.producer_id IS NOT NULL
-    GROUP BY entries.cluster, entries.producer_id
+    GROUP BY entries.cluster, entries.producer_id, entries.coordinator_log_id
+),
+told AS (
+    SELECT
+        cluster,
+        producer_id,
+        max(known_from) AS known_from,
+        max(known_until_epoch) AS known_until_epoch,
+        bool_and(to_the_end) AS to_the_end,
+        max(newest).at_ms AS newest_ms,
+        min(told_until_ms) AS told_until_ms,
+        max(coordinator_latest_ms) AS coordinator_latest_ms,
+        -- Where an id lies in two partitions, the one in which its hash puts it has its coordinator. Of how many there are, not every dump
+        -- tells, and two ids may share the producer id: then it is the one in which most entries stand.
+        max(struct(at_home, entries, coordinator_log_id)).coordinator_log_id AS coordinator_log_id
+    FROM of_logs
+    GROUP BY cluster, producer_id
 )
 
 SELECT /*+ BROADCAST(log) */

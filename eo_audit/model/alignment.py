@@ -27,14 +27,13 @@ from eo_audit.model.marker_prices import (
     Clock,
     Match,
     Producer,
-    Told,
     Witness,
     is_after,
     is_before,
     witness,
 )
 from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, TELLING, stories_of
-from eo_audit.model.marker_story import Story, is_early
+from eo_audit.model.marker_story import Story, Told, is_early_only_by_its_clock, unseen
 
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Told", "Witness", "align", "distance_of"]
 
@@ -68,8 +67,12 @@ def align(
             known = replace(alone[producer.coordinator], seen=seen.get(producer.coordinator, ()))
             told[name] = _told_beside(producers, told, name, known, skew_ms, heard)
     told = {name: _innocent_first(stories, producers[name]) for name, stories in told.items()}
+    told_up_to = _told_up_to(producers, told)
     older = {one: _held_to_be_older(producers, told, one) for one in bounds}
-    return {name: _told(told[name], producer, older[producer.coordinator]) for name, producer in producers.items()}
+    return {
+        name: _told(told[name], producer, older[producer.coordinator], told_up_to[producer.coordinator])
+        for name, producer in producers.items()
+    }
 
 
 def _bounds(producers: Mapping[int, Producer], coordinator: int | None) -> list[Witness]:
@@ -278,13 +281,24 @@ def _held_to_be_older(producers: Mapping[int, Producer], told: Mapping[int, Sequ
     return max((one.decided_at for one in older if one.decided_at is not None), default=-1)
 
 
-def _told(stories: Sequence[Story], producer: Producer, held_older: int) -> Told:
+def _told_up_to(producers: Mapping[int, Producer], told: Mapping[int, Sequence[Story]]) -> dict[int | None, int]:
+    """By coordinator: before this offset of the log no marker is younger than the coordinator's log, as pairs tell that are sure."""
+    found: dict[int | None, int] = {}
+    for name, producer in producers.items():
+        pairs = _witnesses(producer, _agreed(producer, told[name])) if told[name] else []
+        sure = (one.offset for one in pairs if one.sure and one.completed_at is not None)
+        found[producer.coordinator] = max(found.get(producer.coordinator, -1), max(sure, default=-1))
+    return found
+
+
+def _told(stories: Sequence[Story], producer: Producer, held_older: int, told_up_to: int) -> Told:
     """The cheapest story with its doubts. Where the stories do not agree which transaction lacks its marker, but none is without one, not
     even among those that cost a clock more that was set: it is one of theirs.
 
     `held_older`: a decision that is older than the log, as another producer has it. A lone pair that was complete before it is in doubt.
+    `told_up_to`: before this offset no marker is younger than the coordinator's log.
     """
-    matches = _with_doubts(stories, producer)
+    matches = _with_doubts(stories, producer, told_up_to)
     if stories and not producer.anchored and stories[0].pairs() == 1:
         completed = [None if match.decided is None else producer.decided[match.decided].completed_at for match in matches]
         matches = [
@@ -292,12 +306,12 @@ def _told(stories: Sequence[Story], producer: Producer, held_older: int) -> Told
             for match, at in zip(matches, completed, strict=True)
         ]
     near = _near(producer, stories, FOR_LITTLE) if stories else []
-    if producer.cleaned_below or not any(match.doubtful for match in matches) or not all(story.lost for story in near):
-        return Told(matches)
-    return Told(matches, sorted({at for story in near if story.cost - near[0].cost < MARGIN for at in story.lost}))
+    one_lost = not producer.cleaned_below and any(match.doubtful for match in matches) and all(story.lost for story in near)
+    one_lost_of = sorted({at for story in near if story.cost - near[0].cost < MARGIN for at in story.lost}) if one_lost else []
+    return Told(matches, one_lost_of, *(unseen(stories[0], len(producer.decided)) if stories else ()))
 
 
-def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
+def _with_doubts(stories: Sequence[Story], producer: Producer, told_up_to: int) -> list[Match]:
     """The cheapest story; markers that a story of nearly the same price tells otherwise are doubtful, where the cheapest has a fault, or
     where no end is anchored, it leaves markers behind its last pair, and pairs fewer of them, or as many for the same price."""
     if not stories:
@@ -328,13 +342,6 @@ def _with_doubts(stories: Sequence[Story], producer: Producer) -> list[Match]:
     # A fault, and a clock that was set besides: nobody thinks of that where nothing is wrong otherwise.
     legal = all(story.faults <= LITTLE or (story.has_set_clock() and cheapest.faults <= LITTLE) for story in (cheapest, *rivals))
     told = [story.matches() for story in rivals]
-    early = [_is_early_only_by_its_clock(marker, cheapest, producer) for marker in producer.markers]
+    early = [marker.offset > told_up_to and is_early_only_by_its_clock(marker, cheapest, producer) for marker in producer.markers]
     doubts = [early[at] or any(rival[at].decided != match.decided for rival in told) for at, match in enumerate(best)]
     return [match._replace(doubtful=doubtful, legal=legal) for match, doubtful in zip(best, doubts, strict=True)]
-
-
-def _is_early_only_by_its_clock(marker: Marker, story: Story, producer: Producer) -> bool:
-    """Whether a marker behind the last pair is held to be younger than the coordinator's log, which was written on by then as clocks say:
-    one of them was set, and whose the marker is nobody knows."""
-    behind = story.last is not None and marker.offset > story.last.offset
-    return behind and producer.newer_markers and marker.closes and is_early(story, marker, producer)

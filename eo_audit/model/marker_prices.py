@@ -1,7 +1,6 @@
 """What the alignment of markers is made of: both sequences, what others saw of the clocks, and the price of each step of a story.
 
-A price says how odd a step is, not how bad. Prices are compared with each other only: a story of two odd steps may beat one of a single
-very odd one.
+A price says how odd a step is, not how bad: a story of two odd steps may beat one of a single very odd one.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,6 +22,7 @@ CONTRADICTION = 1.0  # a marker of the other type
 EXTRA = 2.0  # a marker that ends data and that no coordinator sent: rarer than any clock that was set
 EXTRA_BY_TOOL = 1.2  # the same, as `kafka-transactions.sh abort` writes it: an operator's hand is no fault of Kafka's
 ODD_EPOCH = 0.4  # a marker that stands where that of the next transaction should, with an epoch that no protocol version writes there
+STANDS_IN = 2.5  # besides, where it stands in the place of one that is missing, with its type and epoch: order tells more than clocks
 EXTRA_EMPTY = 0.9  # a marker that ends nothing and belongs to no transaction
 RETRY = 0.05  # the same marker again: a coordinator that was elected sends what its predecessor may have sent
 RETRY_OF_ONE = 0.15  # by the same coordinator: a request whose answer was lost
@@ -107,14 +107,6 @@ class Match(NamedTuple):
     again: bool
     doubtful: bool
     legal: bool = True
-
-
-class Told(NamedTuple):
-    """What is told of one producer: what became of each marker, and the transactions of which at least one lacks its marker, whichever
-    story is true; none where the matches tell which one."""
-
-    matches: Sequence[Match]
-    one_lost_of: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ from eo_audit.model.marker_prices import (
     OUT_OF_ORDER,
     RETRY,
     RETRY_OF_ONE,
+    STANDS_IN,
     STEP,
     STEP_BACK,
     STEP_LIKE_A_PERIOD,
@@ -70,12 +71,14 @@ from eo_audit.model.marker_story import (
     apart_at_ends,
     denied_up_to,
     evenly_told,
+    given_back,
     goes_on,
     is_early,
     is_told_of,
     led_by_others,
     lost_and_newer,
     may_be_older,
+    stand_ins,
     step_of_leaders,
     would_be_early,
 )
@@ -119,18 +122,13 @@ def _margin(producer: Producer, story: Story) -> float:
 
 
 def _cheapest(told: Iterable[Story], cap: float | None, most: int | None) -> list[Story]:
-    ordered = sorted((story for story in told if cap is None or story.cost - _given_back(story) <= cap), key=lambda story: story.cost)
+    ordered = sorted((story for story in told if cap is None or story.cost - given_back(story) <= cap), key=lambda story: story.cost)
     at: dict[tuple[int, int | None], list[Story]] = {}
     for story in ordered:  # those that agree on the last pair have the same clock and the same choices before them
         kept = at.setdefault((story.following, story.last.offset if story.last else None), [])
         if len(kept) < STORIES and story.cost <= ordered[0].cost + TOO_DEAR:
             kept.append(story)
     return sorted((story for kept in at.values() for story in kept), key=lambda story: story.cost)[:most]
-
-
-def _given_back(story: Story) -> float:
-    """What a clock that is set back at the next pair makes of a step that others deny (`_price_of_step`)."""
-    return max(0.0, story.steps[-1].paid - STEP - STEP_BACK) if story.steps else 0.0
 
 
 def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
@@ -213,9 +211,10 @@ def _continued(
                 alone = last is not None and last.leader_epoch == marker.leader_epoch
                 behind = story.last_offset
                 price += MISSING * at if passed else missing(len(lost), producer, behind, after_hole=marker.after_hole, alone=alone)
-            if by_hand and lacking:
-                price += _by_hand_too(story, producer.decided[lacking[0]])
-            if cap is None or story.cost - _given_back(story) + price <= cap:
+            if lacking:
+                by_tool = _by_hand_too(story, producer.decided[lacking[0]]) if by_hand else 0.0
+                price += by_tool + STANDS_IN * stand_ins(story, marker, lacking, producer)
+            if cap is None or story.cost - given_back(story) + price <= cap:
                 without = replace(story, lost=(*story.lost, *lacking)) if lacking else story
                 yield from _matched(without, price, marker, producer, at, clock, skew_ms)
 

@@ -1,12 +1,25 @@
 """One way to tell the markers of a producer, and what can be asked of it alone."""
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, gap, leaders_of, of_two_clocks
-from eo_audit.model.marker_prices import STEP, Clock, Match, Producer, Step, is_after
+from eo_audit.model.marker_prices import STEP, STEP_BACK, Clock, Match, Producer, Step, is_after
+
+
+class Told(NamedTuple):
+    """What is told of one producer: what became of each marker, and the transactions of which at least one lacks its marker, whichever
+    story is true; none where the matches tell which one. `older` and `younger`: transactions whose markers the log begins behind, or ends
+    before."""
+
+    matches: Sequence[Match]
+    one_lost_of: Sequence[int] = ()
+    older: Sequence[int] = ()
+    younger: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,14 @@ class Story:
         return len({match.decided for match in self.matches()} - {None})
 
 
+def unseen(story: Story, decided: int) -> tuple[list[int], list[int]]:
+    """Of so many transactions those that are held to be older than the log, and those that are held to be younger."""
+    paired = [match.decided for match in story.matches() if match.decided is not None]
+    first = min(paired, default=story.following)
+    lost = set(story.lost)
+    return [at for at in range(first) if at not in lost], [at for at in range(story.following, decided) if at not in lost]
+
+
 def evenly_told(story: Story) -> Story:
     """A distance of clocks that many pairs agree on, to a few milliseconds, is hardly chance: what it cost is shared among them."""
     even = story.pairs() - 1 - len(story.steps)
@@ -80,6 +101,22 @@ def lost_and_newer(story: Story) -> int:
     last = max((at for at, match in enumerate(told) if match.decided is not None and not match.again), default=len(told))
     newer = sum(match.decided is None for match in told[last + 1 :])
     return max(0, min(len(story.lost), newer) - 1)
+
+
+def stand_ins(story: Story, marker: Marker, lacking: Sequence[int], producer: Producer) -> int:
+    """How many markers that are nobody's stand between the last pair and a marker, each with the type and epoch of a transaction that lacks
+    its own there, in their order."""
+    at, told, nobodys = bisect_left(producer.markers, marker.offset, key=lambda one: one.offset), story.told, list[Marker]()
+    while told is not None and told[1].decided is None:
+        at, told = at - 1, told[0].told
+        nobodys.append(producer.markers[at])
+    lost = (producer.decided[number] for number in lacking)
+    return sum(one.type == own.decision and own.epoch in (None, one.epoch) for one, own in zip(reversed(nobodys), lost, strict=False))
+
+
+def given_back(story: Story) -> float:
+    """What a clock that is set back at the next pair makes of a step that others deny (`_price_of_step`)."""
+    return max(0.0, story.steps[-1].paid - STEP - STEP_BACK) if story.steps else 0.0
 
 
 def denied_up_to(story: Story, marker: Marker, here: Distance) -> int:
@@ -145,6 +182,13 @@ def would_be_early(story: Story, marker: Marker, producer: Producer) -> bool:
     completed_ms = None if of_two_clocks(one) else one.until_ms
     told_ms = producer.told_until_ms if producer.told_until_epoch == one.first_leader_epoch else None
     return any(until_ms is not None and at_ms < until_ms for until_ms in (completed_ms, told_ms))
+
+
+def is_early_only_by_its_clock(marker: Marker, story: Story, producer: Producer) -> bool:
+    """Whether a marker behind the last pair is held to be younger than the coordinator's log, which was written on by then as clocks say:
+    one of them was set, and whose the marker is nobody knows."""
+    behind = story.last is not None and marker.offset > story.last.offset
+    return behind and producer.newer_markers and marker.closes and is_early(story, marker, producer)
 
 
 def is_told_of(story: Story, producer: Producer, clock: Clock) -> bool:

@@ -9,7 +9,8 @@ from tests.cluster import printing
 from tests.cluster import shape as shapes
 from tests.cluster.brokers import COORDINATOR, INTERNAL, Log, Place, World
 from tests.cluster.clock import BEGIN_MS
-from tests.cluster.edits import Edit, tail_bytes, write
+from tests.cluster.edits import Edit, write
+from tests.cluster.listings import listed_sizes, snapshots_of, when_listed
 from tests.cluster.replay import Producer, State, clean, cut_head, replay
 
 
@@ -226,9 +227,7 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
             late = (world.shape.has("late_sidecars") or plan.times) and not plan.stopped
             behind = replace(copy, moment=copy.moment + world.shape.stream("sidecars", *copy.place).randrange(5, 300))
             _write_sidecars(world, plan, into, state_of(world, plan, behind, lost_index) if late else state, listed if plan.times else None)
-        # The script lists what stood there before and behind the dump.
-        still = _sizes(world, plan, state) if plan.times else None
-        files[copy.broker] |= {path: size for path, size in _sizes(world, plan, listed).items() if still is None or path in still}
+        files[copy.broker] |= listed_sizes(world, plan, listed, state)
         if plan.times:
             _note_times(world, into, name, copy)
     for broker, listed_files in files.items():
@@ -255,23 +254,6 @@ def gone_since_listed(world: World, plan: Plan) -> frozenset[str]:
     return frozenset(printing.name_of(dumped) for dumped, listed in states if not set(listed.bases) <= set(dumped.bases))
 
 
-def when_listed(world: World, plan: Plan, copy: Copy) -> int:
-    """When the files of a log were listed: the script does so right behind the time that it notes, in whole seconds, and before their dump,
-    one log after the other; here as early as can be."""
-    if not plan.times:
-        return min(plan.listed_at, copy.moment)
-    whole = copy.moment + copy.lost_ms
-    noted = whole - world.clocks[copy.broker].read(whole) % 1_000
-    before = (other.moment + other.lost_ms for other in plan.copies if other.broker == copy.broker)
-    return max([noted, *(moment for moment in before if moment < whole)])
-
-
-def _snapshots(plan: Plan, state: State) -> dict[int, dict[int, Producer]]:
-    is_cut = any(copy.lost_ms for copy in plan.copies if copy.place == state.log.place)
-    at_stop = {state.leo: state.producers} if plan.stopped and state.leo and not is_cut else {}
-    return {**state.snapshots, **at_stop}
-
-
 def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
     folder = into / printing.name_of(state)
     for number, base in enumerate(state.bases):
@@ -295,24 +277,9 @@ def _write_sidecars(world: World, plan: Plan, into: Path, state: State, before: 
         index = printing.index_text(state, number)
         if index is not None:
             _print(plan, folder / f"{base:020d}.txnindex.txt", index)
-    for offset, known in _snapshots(plan, before or state).items():
+    for offset, known in snapshots_of(plan, before or state).items():
         text = printing.snapshot_text(state, offset, known, world.shape.release)
         _print(plan, folder / f"{offset:020d}.snapshot.txt", text)
-
-
-def _sizes(world: World, plan: Plan, state: State) -> dict[str, int]:
-    """What a listing of the log's directory shows."""
-    name, sizes = printing.name_of(state), {}
-    for number, base in enumerate(state.bases):
-        sizes[f"{name}/{base:020d}.log"] = printing.segment_text(state, number, payloads=False)[1] + tail_bytes(plan.edits, name, base)
-        entries = sum(entry.segment == number for entry in state.aborted)
-        if entries:
-            sizes[f"{name}/{base:020d}.txnindex"] = 34 * entries
-    for offset, known in _snapshots(plan, state).items():
-        sizes[f"{name}/{offset:020d}.snapshot"] = 10 + 46 * len(known)
-    rows = [f"{epoch} {offset}" for epoch, offset in state.epochs]
-    sizes[f"{name}/leader-epoch-checkpoint"] = len(printing.checkpoint_text(rows))
-    return sizes
 
 
 def _write_checkpoints(world: World, plan: Plan, into: Path, broker: int) -> None:

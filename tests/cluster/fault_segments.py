@@ -8,8 +8,9 @@ from itertools import pairwise
 
 from tests.cluster import printing
 from tests.cluster.brokers import Log, Write
-from tests.cluster.dumping import state_of, when_listed
+from tests.cluster.dumping import state_of
 from tests.cluster.edits import Edit
+from tests.cluster.listings import when_listed
 from tests.cluster.planting import NONE, OPEN, VISIBLE, Planted, at_writes, edit_batch, index_of, pick, placed, rules, with_data
 from tests.cluster.truth import Scene, Truth
 

@@ -96,7 +96,7 @@ def test_a_clock_that_was_set_is_believed_before_transactions_without_markers(se
     sent = [one for at, one in enumerate(sent) if at not in lost]
     begun = markers(*sent, (51, "C", 46_760 - 30_000))
     producer = Producer(begun, own, older_decided=True, cleaned_below=1 << 62, told_until_ms=40_506, told_until_epoch=0, coordinator=1)
-    matches, _ = align({1: producer}, skew_ms=2_000)[1]
+    matches, *_ = align({1: producer}, skew_ms=2_000)[1]
     true = [at for at in range(9) if at not in lost]
     assert [(match.decided, match.doubtful) for match in matches] == [(at, False) for at in (*true, None)]
 
@@ -152,3 +152,41 @@ def test_the_cases_are_told_the_same_with_other_producers_of_another_coordinator
     other = replace(one, markers=markers((4, "A", 90_359)), coordinator=2)
     alone, beside = align({1: one}, skew_ms=2_000)[1], align({1: one, 2: other}, skew_ms=2_000)[1]
     assert alone == beside
+
+
+def test_one_pair_that_is_near_in_time_does_not_deny_two_and_a_clock_that_was_set() -> None:
+    """Both logs from their beginnings, two markers and two decisions 2.5 s apart, and 0.3 s more at the second; or one pair 1.3 s apart."""
+    own = decided(("C", 570, 581), ("C", 1_710, 1_773), entries=(3, 6))
+    told = align(
+        {1: Producer(markers((3, "C", 3_072), (9, "C", 4_570), leader=3), own, coordinator=1, told_until_ms=1_773, told_until_epoch=0)},
+        skew_ms=2_000,
+    )[1]
+    assert all(match.doubtful for match in told.matches) and not told.one_lost_of
+
+
+def test_a_marker_in_the_place_of_its_transaction_is_its_own_whatever_the_clocks_say() -> None:
+    """Six markers and the first six of seven decisions, types and epochs agree: a clock was set before the third one, and behind it."""
+    own = decided(
+        *(
+            ("C", 1_251, 1_262),
+            ("C", 7_453, 7_458),
+            ("A", 9_460, 9_471),
+            ("C", 11_033, 11_042),
+            ("A", 12_335, 12_398),
+            ("C", 13_938, 13_999),
+            ("A", 17_492, 17_514),
+        ),
+        epochs=(0, 1, 2, 2, 2, 2, 3),
+    )
+    sent = markers((5, "C", 959), (24, "C", 7_155), (25, "A", 6_668), (27, "C", 7_935), (31, "A", 9_296), (39, "C", 10_898))
+    sent = [replace(one, epoch=pair.epoch or 0, closes=one.offset != 25) for one, pair in zip(sent, own, strict=False)]
+    told = align({1: Producer(sent, own, coordinator=1)}, skew_ms=2_000)[1]
+    assert [match.decided for match in told.matches] == list(range(6))
+
+
+def test_what_the_log_begins_behind_or_ends_before_is_told() -> None:
+    """The first decision is older than the log, the last one younger."""
+    own = decided(("C", 100, 110), ("A", 5_000, 5_010), ("C", 9_000, 9_010))
+    producer = Producer(markers((20, "A", 5_004)), own, older_decided=True, coordinator=1)
+    told = align({1: producer}, skew_ms=2_000)[1]
+    assert (told.matches[0].decided, told.older, told.younger) == (1, [0], [2])
