@@ -282,6 +282,15 @@ STORIES = [
         {1: ("covered", "closing")},
     ),
     Story(
+        "a marker sent again by another clock, within the time of a transaction that is not complete",
+        "0 Empty e0\n100 Ongoing e0 [A]\n150 PrepareCommit e0 [A]\n1160 CompleteCommit e0 ple2\n"
+        "1200 Ongoing e0 ple2 [A]\n1250 PrepareCommit e0 ple2 [A]",
+        "0 data e0 @110\n1 COMMIT e0 ce0 @155\n2 COMMIT e0 ce2 @1300\n3 data e0 @1210",
+        {0: (1, *GENUINE), 1: "closing", 2: "duplicate", 3: (2, *GENUINE)},
+        {1: ("covered", "closing")},
+        stopped=False,
+    ),
+    Story(
         "two decisions, one of them a ghost, and markers of both",
         "0 Empty e0\n100 Ongoing e0 [A]\n150 PrepareCommit e0 [A]\n70000 PrepareAbort e1 [A]\n70010 CompleteAbort e1",
         "0 data e0 @110\n1 COMMIT e0 @155\n2 ABORT e1 @70005",

@@ -165,22 +165,18 @@ def test_one_pair_that_is_near_in_time_does_not_deny_two_and_a_clock_that_was_se
 
 
 def test_a_marker_in_the_place_of_its_transaction_is_its_own_whatever_the_clocks_say() -> None:
-    """Six markers and the first six of seven decisions, types and epochs agree: a clock was set before the third one, and behind it."""
+    """The first six of eight decisions, types and epochs agree: a clock was set before the third marker, which others saw, and once more
+    behind it, which a marker of another producer, that waited for seconds, seems to deny."""
+    times = (1_251, 1_262), (7_453, 7_458), (9_460, 9_471), (11_033, 11_042), (12_335, 12_398), (13_938, 13_999), (17_492, 17_514)
+    kinds, epochs = "CCACACA", (0, 1, 2, 2, 2, 2, 3)
     own = decided(
-        *(
-            ("C", 1_251, 1_262),
-            ("C", 7_453, 7_458),
-            ("A", 9_460, 9_471),
-            ("C", 11_033, 11_042),
-            ("A", 12_335, 12_398),
-            ("C", 13_938, 13_999),
-            ("A", 17_492, 17_514),
-        ),
-        epochs=(0, 1, 2, 2, 2, 2, 3),
+        *((kind, first, last) for kind, (first, last) in zip(kinds, times, strict=True)), epochs=epochs, entries=(6, 45, 49, 52, 55, 62, 73)
     )
-    sent = markers((5, "C", 959), (24, "C", 7_155), (25, "A", 6_668), (27, "C", 7_935), (31, "A", 9_296), (39, "C", 10_898))
-    sent = [replace(one, epoch=pair.epoch or 0, closes=one.offset != 25) for one, pair in zip(sent, own, strict=False)]
-    told = align({1: Producer(sent, own, coordinator=1)}, skew_ms=2_000)[1]
+    written = (5, "C", 959), (20, "C", 7_155), (25, "A", 6_668), (27, "C", 7_935), (31, "A", 9_296), (39, "C", 10_898)
+    sent = markers(*written, epochs=epochs, closes="110111", leader=3)
+    beside = decided(("C", 4_600, 4_605), ("C", 9_190, 9_510), ("C", 11_300, 11_305), ("C", 16_000, 16_005), entries=(20, 46, 53, 64))
+    other = Producer(markers((12, "C", 4_300), (22, "C", 6_400), (30, "C", 8_200), (45, "C", 12_900), leader=3), beside, coordinator=1)
+    told = align({1: Producer(sent, own, coordinator=1, told_until_ms=27_693, told_until_epoch=0), 2: other}, skew_ms=2_000)[1]
     assert [match.decided for match in told.matches] == list(range(6))
 
 
