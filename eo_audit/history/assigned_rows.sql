@@ -167,8 +167,8 @@ doubted AS (
 
 SELECT
     * EXCEPT (
-        skew_ms, allowed, before, owner, known, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, listing, untold_end,
-        hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
+        skew_ms, allowed, before, owner, known, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, listing,
+        untold_end, hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
     ),
     IF(row_kind = 'marker', marker_instance.instance_id, chosen.instance_id) AS instance_id,
     CASE

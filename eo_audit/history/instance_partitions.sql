@@ -81,8 +81,9 @@ ages AS (
 ),
 logs AS (
     SELECT /*+ BROADCAST(gaps, ages) */
-        logs.replica_log_id, logs.cluster, logs.broker, logs.topic, logs.partition, logs.is_internal, logs.first_offset, logs.tail_intact, logs.is_empty,
-        logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms, logs.noted_at, logs.clean_end, logs.first_leader_epoch,
+        logs.replica_log_id, logs.cluster, logs.broker, logs.topic, logs.partition, logs.is_internal, logs.first_offset,
+        logs.tail_intact, logs.is_empty, logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms, logs.noted_at,
+        logs.clean_end, logs.first_leader_epoch,
         gaps.broken, gaps.last_gap, gaps.has_gaps,
         ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at
     FROM {replica_logs} logs
