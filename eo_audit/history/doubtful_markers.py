@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import DataFrame
 
+from eo_audit.history.clock_offsets import NEVER_MS
 from eo_audit.model.alignment import Decided, Marker, Producer, Told, Witness, align
 from eo_audit.model.marker_prices import witness
 
@@ -26,7 +27,6 @@ _ENDS = (
 )
 _ANSWER = """replica_log_id long, producer_id long, kind int, place long, at_entry long, again boolean, doubtful boolean, legal boolean,
     lost_among int, unseen string"""
-_NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
 
 
 class _Row(TypedDict):
@@ -210,7 +210,7 @@ def _decided(row: _Row) -> Decided | None:
         epoch=row["marker_epoch"],
         decision=row["decision"],
         decided_ms=row["decided_at_ms"],
-        until_ms=until if until < _NEVER_MS else None,
+        until_ms=until if until < NEVER_MS else None,
         first_leader_epoch=row["prepare_leader_epoch"],
         last_leader_epoch=row["complete_leader_epoch"],
         decided_at=row["decided_at_offset"],
