@@ -205,11 +205,11 @@ def siblings(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, one, other = chosen
     keys = [r.key for w in _of_producer(log, one.producer_id) for r in w.records]
+    decidable = all(scene.is_seen(log.place, w) for t in (one, other) for w in _of_producer(log, t.producer_id))
     number = 0
     for write in _of_producer(log, other.producer_id):
         records = tuple(replace(r, key=keys[(number + n) % len(keys)]) for n, r in enumerate(write.records))
         number += len(records)
         log.writes[index_of(log, write)] = replace(write, records=records)
     truth = Truth("siblings", (), NONE, log.place, tells=rules("I06"), why=f"{one.transactional_id} and {other.transactional_id}")
-    written = (w for t in (one, other) for w in _of_producer(log, t.producer_id))
-    return Planted(replace(truth, decidable=all(scene.is_seen(log.place, w) for w in written)))
+    return Planted(replace(truth, decidable=decidable))
