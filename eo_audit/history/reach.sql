@@ -45,7 +45,10 @@ of_logs AS (
         min(greatest(newest.newest_at_ms, logs.dumped_ms)) AS told_until_ms,
         max(newest.latest_ms) AS coordinator_latest_ms,
         coalesce(bool_or(entries.home_partition = entries.coordinator_partition), false) AS at_home,
-        count(*) AS entries
+        count(*) AS entries,
+        max(struct(
+            logs.coordinator_broker, logs.coordinator_dumped_at_ms, logs.coordinator_noted_at, logs.stopped_with
+        )) AS dump
     FROM entries
     LEFT JOIN {coordinator_logs} logs ON logs.coordinator_log_id = entries.coordinator_log_id
     LEFT JOIN newest ON newest.coordinator_log_id = entries.coordinator_log_id
@@ -64,14 +67,14 @@ told AS (
         max(coordinator_latest_ms) AS coordinator_latest_ms,
         -- Where an id lies in two partitions, the one in which its hash puts it has its coordinator. Of how many there are, not every dump
         -- tells, and two ids may share the producer id: then it is the one in which most entries stand.
-        max(struct(at_home, entries, coordinator_log_id)).coordinator_log_id AS coordinator_log_id
+        max(struct(at_home, entries, coordinator_log_id, dump)) AS log
     FROM of_logs
     GROUP BY cluster, producer_id
 )
 
-SELECT /*+ BROADCAST(log) */
-    told.cluster,
-    told.producer_id,
+SELECT
+    cluster,
+    producer_id,
     true AS has_story,
     known_from.at_ms AS known_from_ms,
     known_from.epoch AS known_from_epoch,
@@ -79,11 +82,10 @@ SELECT /*+ BROADCAST(log) */
     known_from.producer_epoch AS known_from_producer_epoch,
     known_until_epoch,
     coordinator_latest_ms,
-    IF(to_the_end, greatest(newest_ms, told.told_until_ms), newest_ms) AS known_until_ms,
-    told.coordinator_log_id,
-    log.coordinator_broker,
-    IF(to_the_end, log.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms,
-    IF(to_the_end, log.coordinator_noted_at, NULL) AS coordinator_noted_at,
-    IF(to_the_end, log.stopped_with, NULL) AS stopped_with
+    IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms,
+    log.coordinator_log_id AS coordinator_log_id,
+    log.dump.coordinator_broker AS coordinator_broker,
+    IF(to_the_end, log.dump.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms,
+    IF(to_the_end, log.dump.coordinator_noted_at, NULL) AS coordinator_noted_at,
+    IF(to_the_end, log.dump.stopped_with, NULL) AS stopped_with
 FROM told
-LEFT JOIN {coordinator_logs} log ON log.coordinator_log_id = told.coordinator_log_id
