@@ -8,7 +8,6 @@ The steps are SQL expressions, which cost a fraction of the calls to Java that C
 """
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame
 
@@ -40,7 +39,7 @@ def cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFram
     found += [
         find(histories).where(f"rule IN ({_quoted(codes)})") for find in dict.fromkeys(rule.find for rule in rules) if find is not None
     ]
-    return most_telling(reduce(DataFrame.unionByName, found))
+    return most_telling(united(found))
 
 
 def hits_of_table(source: Source, rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
@@ -82,6 +81,17 @@ def hits(source: Source, rows: DataFrame, *, key: str, weight: str, columns: Seq
         f"{prefix}byte_offset AS byte_offset",
         f"to_json(struct({', '.join(dict.fromkeys((*source.about.split(), *offsets, *columns, *places)))})) AS row",
     )
+
+
+def united(parts: Sequence[DataFrame]) -> DataFrame:
+    """Rows of frames that have the same columns in the same order.
+
+    Two by two, and then pairs of those: Spark analyses all that is united so far at each step, so one after another costs the square
+    (36 parts: 0.8 of the 12.5 s of a warm audit, against 0.4).
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return united([parts[at].union(parts[at + 1]) if at + 1 < len(parts) else parts[at] for at in range(0, len(parts), 2)])
 
 
 def most_telling(found: DataFrame) -> DataFrame:

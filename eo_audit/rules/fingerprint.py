@@ -3,7 +3,8 @@
 import hashlib
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from eo_audit.rules.rule import Rule
 
@@ -15,6 +16,11 @@ def fingerprint(rules: Sequence[Rule]) -> str:
 
 def _content(rule: Rule) -> str:
     # Their text, not their code: a fingerprint must not change with the Python that runs it. A comment inside one of them changes it.
-    functions = [inspect.getsource(part) for part in (rule.find, rule.explain, rule.together) if part is not None]
+    functions = [_text(part) for part in (rule.find, rule.explain, rule.together) if part is not None]
     values = {name: value for name, value in vars(rule).items() if name not in ("find", "explain", "together", "docs")}
     return json.dumps([values, vars(rule.docs), functions], sort_keys=True)
+
+
+@cache
+def _text(function: Callable[..., object]) -> str:
+    return inspect.getsource(function)  # as slow as the rest of the verdict together, and the same in every audit of a process

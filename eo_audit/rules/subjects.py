@@ -4,11 +4,11 @@ Every history row is asked which subjects it is an example of; per replica log t
 """
 
 from collections.abc import Mapping
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.rules.cases import united
 from eo_audit.rules.sources import GARBLED
 
 # Subject -> the history table, and which of its rows (SQL) are an example of it. The order gives each subject its bit.
@@ -62,7 +62,7 @@ def subjects(histories: Mapping[str, DataFrame]) -> DataFrame:
     """
     tables = sorted({table for table, _ in SUBJECTS.values()})
     # One scan of each history, for all subjects that are about it.
-    rows = reduce(DataFrame.unionByName, [_bits_of(table, histories[table]) for table in tables])
+    rows = united([_bits_of(table, histories[table]) for table in tables])
     return rows.groupBy("replica_log_id", "not_dumped").agg(F.bit_or("bits").alias("bits"))
 
 

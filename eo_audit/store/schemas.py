@@ -89,8 +89,8 @@ def table_names(family: str | None = None) -> list[str]:
     return [name for name in names if family in (None, schema(name).family)]
 
 
-def conform(rows: "DataFrame", name: str) -> "DataFrame":
-    """The columns of a table, in its order.
+def conforming(rows: "DataFrame", name: str) -> list[str]:
+    """The columns of a table in its order, all of which these rows have.
 
     Raises:
         ConfigurationError: one sentence with the missing, extra and mistyped columns together.
@@ -106,4 +106,4 @@ def conform(rows: "DataFrame", name: str) -> "DataFrame":
     if any(faults.values()):
         told = "; ".join(f"{fault}: {', '.join(columns)}" for fault, columns in faults.items() if columns)
         raise ConfigurationError(f"rows for the table {name} do not have its columns: {told}")
-    return rows.select(*wanted)
+    return list(wanted)

@@ -24,7 +24,7 @@ from eo_audit.store.keys import Keys
 from eo_audit.store.lock import Held, exclusive
 from eo_audit.store.parquet import DataFile
 from eo_audit.store.recovery import recover
-from eo_audit.store.schemas import conform, schema
+from eo_audit.store.schemas import conforming, schema
 
 if TYPE_CHECKING:  # commands that only read start in a fraction of a second, without Spark
     from pyspark.sql import DataFrame, SparkSession
@@ -161,11 +161,11 @@ class Warehouse:
         Raises:
             ConfigurationError: columns are missing, extra or of another type; all of them are named.
         """
-        conforming = conform(rows, name)
+        columns = conforming(rows, name)
         if self.small:
             # A Spark write job, and a listing of what it wrote, cost more than a small table takes through Arrow.
-            return self.overwrite_arrow(name, conforming.toArrow())
-        self._commit(name, self._spark_files(name, conforming), mode="overwrite")
+            return self.overwrite_arrow(name, rows.toArrow().select(columns))
+        self._commit(name, self._spark_files(name, rows.select(*columns)), mode="overwrite")
         return self.read(name)
 
     def overwrite_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
