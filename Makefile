@@ -64,7 +64,7 @@ bundle: $(JARS) ## one archive for a machine without a network: build/eo-audit-b
 	@tar -C build/bundle -cf build/eo-audit-bundle.tar . && ls -sh build/eo-audit-bundle.tar
 	@echo "There: tar -xf eo-audit-bundle.tar && sh install.sh /opt/eo-audit (Python of the same version and Java 17 are needed, no network)"
 
-tables: $(PACKAGES) ## write docs/tables.md anew from schemas/, and the fields in docs/dialects.md from eo_audit/dump/grammar.py
+tables: $(PACKAGES) ## write docs/tables.md anew from schemas/, and the fields in docs/dialects.md from eo_audit/dump/lines/grammar.py
 	@$(BIN)/python .ci/tables.py > docs/tables.md
 	@$(BIN)/python .ci/dialects.py
 

@@ -1,4 +1,4 @@
-"""Writes the part of docs/dialects.md that says what each line consists of, from `eo_audit/dump/grammar.py`."""
+"""Writes the part of docs/dialects.md that says what each line consists of, from `eo_audit/dump/lines/grammar.py`."""
 
 import sys
 from pathlib import Path
@@ -7,8 +7,8 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from eo_audit.dump import grammar, sidecars  # noqa: E402
-from eo_audit.dump.fields import Field, Line, Stamp, fields_of  # noqa: E402
+from eo_audit.dump.lines import grammar, sidecars  # noqa: E402
+from eo_audit.dump.lines.fields import Field, Line, Stamp, fields_of  # noqa: E402
 
 HEADING = "\n## The lines, field by field\n"
 LINES = {

@@ -21,7 +21,7 @@ from eo_audit.audit.policy import Policy
 from eo_audit.audit.policy import load as load_policy
 from eo_audit.audit.unread import holds_dumps
 from eo_audit.config import DEFAULT_ACCEPTED, Config, load
-from eo_audit.dump.discovery import Discovery, look_through
+from eo_audit.dump.files.discovery import Discovery, look_through
 from eo_audit.errors import VERDICT_GONE, InputError, WarehouseError
 from eo_audit.ingest.step import check_brokers, ingest_files
 from eo_audit.store import upkeep

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump.broker_answers import TABLES
-from eo_audit.dump.decoders import TRANSACTION_JSON, TRANSACTION_TEXT
-from eo_audit.dump.dialects import UNSUPPORTED
-from eo_audit.dump.fields import DIALECTS
-from eo_audit.dump.flat_lines import FLAT
-from eo_audit.dump.metadata_decoder import JSON_DECODER
-from eo_audit.dump.offsets_decoder import OFFSETS_JSON, OFFSETS_TEXT
+from eo_audit.dump.files.broker_answers import TABLES
+from eo_audit.dump.files.recognised import printed_by
+from eo_audit.dump.lines.decoders import TRANSACTION_JSON, TRANSACTION_TEXT
+from eo_audit.dump.lines.dialects import UNSUPPORTED
+from eo_audit.dump.lines.fields import DIALECTS
+from eo_audit.dump.lines.flat_lines import FLAT
+from eo_audit.dump.lines.metadata_decoder import JSON_DECODER
+from eo_audit.dump.lines.offsets_decoder import OFFSETS_JSON, OFFSETS_TEXT
 from eo_audit.dump.parse import FileContext
-from eo_audit.dump.recognised import printed_by
 from eo_audit.rules.needs import REASONS
 from tests.support.readers import read
 

@@ -33,6 +33,8 @@ FLOORS = (
     ("pipeline", "commands", "gate"),
     ("cli",),
 )
+# The floors within the one room that is a house of its own: a folder imports only from those below it.
+FLOORS_OF_DUMP = (("lines",), ("files",), ("log",), ("fast", "flat"), ("reader",), ("parse",), ("ranges",))
 # Room -> what it must not import besides: "eo_audit.x" also covers what lies below it.
 FORBIDDEN_IMPORTS = {
     "eo_audit/model": ["pyspark", "pyarrow", "numpy", "pandas", "eo_audit"],
@@ -126,6 +128,15 @@ def test_every_room_has_a_floor_and_imports_only_from_those_below() -> None:
     floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
     assert set(arrows()) == set(floor)
     assert not [f"{room} imports {other}" for room, others in arrows().items() for other in others if floor[other] >= floor[room]]
+
+
+def test_the_folders_of_dump_import_only_from_those_below() -> None:
+    floor = {folder: number for number, folders in enumerate(FLOORS_OF_DUMP) for folder in folders}
+    own = {module: module.split(".")[2] for module in PACKAGE if module.startswith("eo_audit.dump.")}
+    assert set(own.values()) == set(floor)
+    later = {module: imported_modules(module) - imported_modules(module, types_only=True) for module in own}
+    pairs = {(own[module], own[other]) for module, others in later.items() for other in others if other in own}
+    assert not [f"{here} imports {there}" for here, there in pairs if here != there and floor[there] >= floor[here]]
 
 
 def test_the_law_says_which_of_it_runs() -> None:

@@ -12,15 +12,15 @@ from mmap import mmap
 
 import pyarrow as pa
 
-from eo_audit.dump.dialects import LONGEST_LINE, batch_line
-from eo_audit.dump.identity import identify
-from eo_audit.dump.kernel_facts import in_text_order
-from eo_audit.dump.kernel_hash import hashes_of
-from eo_audit.dump.log_columns import fact_table
-from eo_audit.dump.log_reader import Reader
-from eo_audit.dump.log_state import FileContext, Ledger, RangeResult, Section, State
-from eo_audit.dump.log_text import Window
-from eo_audit.dump.sidecar_files import SIDECAR_KINDS, SidecarFile, read_sidecar
+from eo_audit.dump.fast.facts import in_text_order
+from eo_audit.dump.files.identity import identify
+from eo_audit.dump.files.sidecars import SIDECAR_KINDS, SidecarFile, read_sidecar
+from eo_audit.dump.lines.columns import fact_table
+from eo_audit.dump.lines.dialects import LONGEST_LINE, batch_line
+from eo_audit.dump.lines.hashes import hashes_of
+from eo_audit.dump.log.state import FileContext, Ledger, RangeResult, Section, State
+from eo_audit.dump.log.text import Window
+from eo_audit.dump.reader import Reader
 
 __all__ = ["FileContext", "Ledger", "RangeResult", "Section", "State", "parse_range", "probe_section"]
 

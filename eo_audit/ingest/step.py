@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from eo_audit.dump import ranges
-from eo_audit.dump.claims import check_claims, claims
-from eo_audit.dump.discovery import DumpFile
+from eo_audit.dump.files.claims import check_claims, claims
+from eo_audit.dump.files.discovery import DumpFile
 from eo_audit.dump.parse import PARSER_VERSION, FileContext, Ledger, State
 from eo_audit.dump.ranges import Range, Reading, Text
 from eo_audit.ingest.survey import Surveyed, grouped, met_again, survey_files, unknown_files
@@ -220,7 +220,7 @@ def _dump_file(surveyed: Surveyed, readings: Sequence[Reading], ingest_id: str) 
         "text_bytes": surveyed.size,
         "stored_bytes": file.stored_bytes,
         "compression": file.compression,
-        # What a terminal made of the text: sizes of payloads then fit in a range only (`dump.printed`).
+        # What a terminal made of the text: sizes of payloads then fit in a range only (`dump.lines.printed`).
         "encoding": "crlf" if any(reading.crlf for reading in readings) else "ascii_lossy" if lossy else "utf8",
         "dump_set": file.dump_set,
         "dumped_at_ms": file.dumped_at_ms,

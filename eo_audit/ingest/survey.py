@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from eo_audit.dump import ranges
-from eo_audit.dump.discovery import DumpFile
-from eo_audit.dump.identity import dump_file_id
+from eo_audit.dump.files.discovery import DumpFile
+from eo_audit.dump.files.identity import dump_file_id
 from eo_audit.dump.ranges import Survey, Text
 from eo_audit.errors import InputError
 from eo_audit.store.tables import Warehouse

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eo_audit.dump.kernel_hash import hashes_of
+from eo_audit.dump.lines.hashes import hashes_of
 from eo_audit.store.schemas import schema
 from eo_audit.store.tables import Warehouse
 

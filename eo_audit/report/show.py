@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eo_audit.dump.messages import NOT_KEPT
+from eo_audit.dump.lines.messages import NOT_KEPT
 from eo_audit.errors import ArgumentError, InputError, WarehouseError
 from eo_audit.report.quote import dump_path, is_kafkas_own, quotable, text_at
 from eo_audit.store.tables import Warehouse

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.dump_text import VARIANTS, Written, java_hash, write_dumps
-from eo_audit.dump.discovery import discover
-from eo_audit.dump.log_state import FileContext, Ledger, State
+from eo_audit.dump.files.discovery import discover
+from eo_audit.dump.log.state import FileContext, Ledger, State
 from eo_audit.dump.parse import parse_range
 
 Rows = dict[str, list[dict[str, object]]]

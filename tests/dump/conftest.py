@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eo_audit.dump import kernel_reader
+from eo_audit.dump.fast import reader as kernel_reader
 
 
 @pytest.fixture(params=[1 << 22, 3000], ids=["one stretch", "small stretches"])

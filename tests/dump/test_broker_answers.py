@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eo_audit.dump.broker_answers import TABLES, is_head
-from eo_audit.dump.discovery import look_through
-from eo_audit.dump.identity import ManifestHint, identify, parse_path
-from eo_audit.dump.recognised import printed_by
-from eo_audit.dump.sidecar_files import ANSWERS, SidecarFacts, SidecarFile, read_sidecar
+from eo_audit.dump.files.broker_answers import TABLES, is_head
+from eo_audit.dump.files.discovery import look_through
+from eo_audit.dump.files.identity import ManifestHint, identify, parse_path
+from eo_audit.dump.files.recognised import printed_by
+from eo_audit.dump.files.sidecars import ANSWERS, SidecarFacts, SidecarFile, read_sidecar
 from eo_audit.errors import InputError
 from eo_audit.store.schemas import schema
 

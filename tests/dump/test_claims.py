@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump.claims import check_claims, claims
+from eo_audit.dump.files.claims import check_claims, claims
 from eo_audit.errors import InputError
 from tests.support.facts import facts_of
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eo_audit.dump.decoders import Decoded, coordinator_records
-from eo_audit.dump.offsets_decoder import offset_records
+from eo_audit.dump.lines.decoders import Decoded, coordinator_records
+from eo_audit.dump.lines.offsets_decoder import offset_records
 
 Reader = Callable[..., Iterator[Decoded]]
 

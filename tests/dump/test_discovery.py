@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump.discovery import DumpFile, discover, look_through
-from eo_audit.dump.identity import ManifestHint
+from eo_audit.dump.files.discovery import DumpFile, discover, look_through
+from eo_audit.dump.files.identity import ManifestHint
 from eo_audit.errors import InputError
 
 DUMPS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"

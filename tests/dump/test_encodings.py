@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump.discovery import discover, look_through
+from eo_audit.dump.files.discovery import discover, look_through
 from eo_audit.errors import InputError
 from tests.support.dump_text import Batch, Rec, Style, dump
 from tests.support.facts import parsed

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump import kernel_reader
-from eo_audit.dump.discovery import DumpFile
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.files.discovery import DumpFile
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, forged_lines, forged_marker, random_batches, swallowing_batches
 from tests.support.facts import CORPUS, SALT, corpus_files, parsed, text_of

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from eo_audit.dump import kernel_reader
-from eo_audit.dump.discovery import DumpFile
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.files.discovery import DumpFile
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support.dump_text import Batch, Rec, Style, dump, forged_marker
 from tests.support.facts import context_of, corpus_files, text_of

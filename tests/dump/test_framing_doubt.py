@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump import kernel_reader
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.files.sidecars import rolled_segments
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
-from eo_audit.dump.sidecar_files import rolled_segments
 from tests.dump.test_framing_forged import forged_chain, lying
 from tests.support.dump_text import Batch, Rec, Style, dump, forged_lines, forged_marker
 

@@ -9,8 +9,8 @@ import weakref
 import pytest
 
 from eo_audit.audit.unread import Unread, told
-from eo_audit.dump import kernel_reader
-from eo_audit.dump.log_text import Window
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.log.text import Window
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support import dump_text
 from tests.support.dump_text import Batch, Rec, Style, dump, forged_marker

@@ -6,8 +6,8 @@ from collections import defaultdict
 import pyarrow as pa
 import pytest
 
-from eo_audit.dump import kernel_reader
-from eo_audit.dump.discovery import discover
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.files.discovery import discover
 from eo_audit.dump.parse import FileContext, Ledger, RangeResult, State, parse_range, probe_section
 from tests.support.dump_text import Batch, Rec, Style, dump, forged_marker, random_batches
 from tests.support.facts import CORPUS, context_of, text_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump import grammar
-from eo_audit.dump.dialects import LONGEST_LINE
-from eo_audit.dump.fields import Field, Line, Part, fields_in
+from eo_audit.dump.lines import grammar
+from eo_audit.dump.lines.dialects import LONGEST_LINE
+from eo_audit.dump.lines.fields import Field, Line, Part, fields_in
 from eo_audit.store.schemas import schema
 from tests.support.program_copy import copied, run
 
@@ -36,7 +36,7 @@ def printed(copy: Path, *arguments: str) -> str:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program, whose grammar has two more fields in the line of a batch and in that of a record, and no other change."""
     folder = copied(COPIED, tmp_path_factory.mktemp("copy"))
-    target = folder / "eo_audit/dump/grammar.py"
+    target = folder / "eo_audit/dump/lines/grammar.py"
     text = target.read_text(encoding="utf-8")
     for place, added in PLACES.items():
         assert text.count(place) == 1

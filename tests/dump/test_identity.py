@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eo_audit.dump import identity
-from eo_audit.dump.identity import ManifestHint, PathFacts, identify, parse_path
+from eo_audit.dump.files import identity
+from eo_audit.dump.files.identity import ManifestHint, PathFacts, identify, parse_path
 
 PATHS = yaml.safe_load((Path(__file__).parent / "cases" / "paths.yaml").read_text(encoding="utf-8"))
 

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eo_audit.dump import kernel_hash, kernel_reader
-from eo_audit.dump.kernel import Stretch
-from eo_audit.dump.kernel_groups import varint_sizes
-from eo_audit.dump.kernel_hash import hashes_of, keyed_hashes, siphash
-from eo_audit.dump.kernel_scan import Cursors, Octets
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.fast.groups import varint_sizes
+from eo_audit.dump.fast.kernel import Stretch
+from eo_audit.dump.lines import hashes as kernel_hash
+from eo_audit.dump.lines.hashes import hashes_of, keyed_hashes, siphash
+from eo_audit.dump.lines.scan import Cursors, Octets
 from eo_audit.dump.parse import FileContext, Section
 from tests.support import facts
 from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, random_batches, varint

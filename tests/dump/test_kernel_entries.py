@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eo_audit.dump import kernel_reader
-from eo_audit.dump.kernel import Stretch
-from eo_audit.dump.kernel_partitions import read_partitions, unsigned_varint_sizes
-from eo_audit.dump.kernel_scan import Octets
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.fast.kernel import Stretch
+from eo_audit.dump.fast.partitions import read_partitions, unsigned_varint_sizes
+from eo_audit.dump.lines.scan import Octets
 from eo_audit.dump.parse import FileContext, Section
 from tests.support import commit_text, facts
 from tests.support.coordinator_text import FORGED_RECORD, FORGED_VALUE, HOSTILE, PATH, Value, random_log, random_value, record

@@ -2,8 +2,8 @@
 
 import pytest
 
-from eo_audit.dump.identity import ManifestHint
-from eo_audit.dump.manifest import hint, read_manifest
+from eo_audit.dump.files.identity import ManifestHint
+from eo_audit.dump.files.manifest import hint, read_manifest
 
 BAD = [
     (b"cluster: [\n", "line 2, column 1: "),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.dump import kernel_reader
-from eo_audit.dump.discovery import discover
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.files.discovery import discover
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump
 from tests.support.facts import parsed, text_of

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from eo_audit.dump.identity import ManifestHint, identify, parse_path, replica_log_id
-from eo_audit.dump.messages import MAX_QUOTE, detail_of, message_of
-from eo_audit.dump.sidecar_files import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, dump_times, read_sidecar
-from eo_audit.dump.sidecars import is_index_line, snapshot_row, txnindex_row
+from eo_audit.dump.files.identity import ManifestHint, identify, parse_path, replica_log_id
+from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, dump_times, read_sidecar
+from eo_audit.dump.lines.messages import MAX_QUOTE, detail_of, message_of
+from eo_audit.dump.lines.sidecars import is_index_line, snapshot_row, txnindex_row
 from eo_audit.store.schemas import schema
 
 HERE = Path(__file__).parent

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eo_audit.dump import kernel_reader, ranges
-from eo_audit.dump.identity import parse_path
-from eo_audit.dump.log_state import Ledger
+from eo_audit.dump import ranges
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.files.identity import parse_path
+from eo_audit.dump.log.state import Ledger
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.fuzz.coordinator import COMMITS, TRANSACTIONS
 from tests.fuzz.honest import is_honest

@@ -14,8 +14,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
-from eo_audit.dump.log_ahead import HIDDEN
-from eo_audit.dump.log_sections import UNKNOWN_DECODER
+from eo_audit.dump.log.ahead import HIDDEN
+from eo_audit.dump.log.sections import UNKNOWN_DECODER
 from eo_audit.dump.parse import RangeResult
 from tests.fuzz.mutants import TOOL, Mutant
 from tests.support.dump_text import varint

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from eo_audit.dump.discovery import discover
+from eo_audit.dump.files.discovery import discover
 from tests.support.facts import parsed
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from eo_audit import pipeline
-from eo_audit.dump.kernel_hash import hashes_of
+from eo_audit.dump.lines.hashes import hashes_of
 from eo_audit.errors import ArgumentError, ConfigurationError, WarehouseError, of_machine
 from eo_audit.pipeline import Options
 from eo_audit.report.audits import audits_of

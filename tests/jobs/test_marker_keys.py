@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from eo_audit.dump.kernel_hash import hashes_of
+from eo_audit.dump.lines.hashes import hashes_of
 from eo_audit.rebuild.marker_keys import COLUMNS, KEYS, marker_keys
 
 SALT = b"0123456789abcdef"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from eo_audit.dump import ranges
-from eo_audit.dump.discovery import DumpFile, discover
+from eo_audit.dump.files.discovery import DumpFile, discover
 from eo_audit.dump.parse import FileContext, Ledger, State
 from eo_audit.dump.ranges import Range, Reading, Text
 from eo_audit.errors import InputError

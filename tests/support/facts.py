@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eo_audit.dump.discovery import DumpFile, discover
-from eo_audit.dump.identity import dump_file_id
-from eo_audit.dump.log_columns import fact_table
+from eo_audit.dump.files.discovery import DumpFile, discover
+from eo_audit.dump.files.identity import dump_file_id
+from eo_audit.dump.lines.columns import fact_table
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from eo_audit.store.schemas import schema, table_names
 

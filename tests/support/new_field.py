@@ -6,8 +6,8 @@ import sys
 
 import pyarrow as pa
 
-from eo_audit.dump import kernel_reader
-from eo_audit.dump.kernel import Stretch
+from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.fast.kernel import Stretch
 from eo_audit.dump.parse import Section
 from tests.support.dump_text import Batch, Rec, Style, dump
 from tests.support.readers import CONTEXT, assert_same, read

@@ -4,7 +4,7 @@ import gzip
 import shutil
 from pathlib import Path
 
-from eo_audit.dump.discovery import discover
+from eo_audit.dump.files.discovery import discover
 from tests.support.facts import parsed, text_of
 
 

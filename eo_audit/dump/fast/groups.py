@@ -1,0 +1,322 @@
+"""Batch lines and the records behind them, put together for a whole stretch of text, and which of the groups are beyond doubt."""
+
+from bisect import bisect_left
+from functools import cached_property
+
+import numpy as np
+
+from eo_audit.dump.fast.fields import Dialect, LineColumns
+from eo_audit.dump.fast.lines import NO_SPAN, Lines, RecordColumns
+from eo_audit.dump.lines.dialects import LONGEST_LINE, record_line
+from eo_audit.dump.lines.scan import Bits, Ints, Octets
+from eo_audit.dump.log.ahead import HIDDEN
+from eo_audit.dump.log.dispute import MIN_FORGED, swallows
+from eo_audit.dump.log.framing import BATCH_OVERHEAD, HEADERS_SEARCHED, LARGEST_RECORD
+from eo_audit.dump.log.records import Rules, endings
+from eo_audit.dump.log.text import NeedMore, Window
+
+NONE = -1
+_FAR = np.iinfo(np.int64).max
+
+
+def varint_sizes(values: Ints) -> Ints:
+    """Bytes of zig-zag varints."""
+    # Seven bits a byte (Kafka `ByteUtils.sizeOfVarlong`). By shifts: a logarithm in floating point is wrong next to powers of two.
+    zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    sizes, bits = np.ones(len(values), dtype=np.int64), 7
+    while bits < 64 and (longer := zigzag >> np.uint64(bits) != 0).any():
+        sizes += longer
+        bits += 7
+    return sizes
+
+
+def places(wanted: Ints, among: Ints) -> Ints:
+    """Where each wanted value stands in a sorted array; NONE where it does not."""
+    if len(among) == 0:
+        return np.full(len(wanted), NONE, dtype=np.int64)
+    # Behind the last value `searchsorted` points behind the array.
+    place = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
+    return np.where(among[place] == wanted, place, NONE)
+
+
+def _counted(flags: Bits) -> Ints:
+    """Number of set flags before each index, and in all."""
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(flags)))
+
+
+# Why all this in columns: on clean text the exact reader does 8 to 14 MB/s on one core, whole arrays 75 to 105 MB/s. It pays only while
+# nearly every group is sure, so all that is odd is left to the exact reader, not decided here.
+class Groups:
+    """The groups of a stretch, one per candidate batch line; offsets are those of the stretch.
+
+    Attributes:
+        count: records the batch owes (0 in a shallow dump).
+        first: its first record (index).
+        end: where it ends.
+        next: the batch line at its end (index; NONE: none).
+        sure: it is read as the exact reader would read it.
+        found: the records (index) of groups whose records do not simply stand one behind the other.
+    """
+
+    def __init__(self, text: Octets, lines: Lines, batches: LineColumns, records: RecordColumns, *, deep: bool) -> None:
+        """Put together what was read of a stretch, with records (`deep`) or without."""
+        self._text, self._lines, self._batches, self._records, self._deep = text, lines, batches, records, deep
+        self._control, self._codec = batches.flags["is_control"], batches.codes("codec")
+        self.found: dict[int, Ints] = {}
+        # As `owed_records`: a count below 0 is damage, and owes nothing.
+        self.count = np.maximum(batches.numbers["count"], 0) if deep else np.zeros(len(batches.start), dtype=np.int64)
+        self.first = np.searchsorted(records.start, batches.end)
+        self._whole = self._are_whole()
+        # Clipped, so that groups that are not whole have an end as well; nobody reads it.
+        last = np.minimum(np.maximum(self.first + self.count - 1, 0), len(records.start) - 1)
+        self.end = np.where(self.count > 0, records.end[last], batches.end) if len(records.start) else batches.end
+
+    def judge(self, window: Window, offset: int, dialect: Dialect) -> None:
+        """Look again at the groups that are not whole at first sight, then find out which groups are sure.
+
+        Args:
+            window: the window the stretch is of.
+            offset: where the stretch begins in it.
+            dialect: of its lines.
+        """
+        if self._deep and dialect.decoder is None:
+            # One by one, in Python: forged lines and odd header keys are rare, or the text is hostile and slow anyway.
+            for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._control).tolist():
+                self._follow(group, window, offset, dialect)
+        self._limit = window.limit
+        to_end = window.final and offset + self._text.size == len(window.text)
+        self.next = self._following()
+        self.sure: Bits
+        if dialect.decoder is not None:
+            self.sure = self._whole & self._chained() & self._hold_their_records()
+        elif self._deep:
+            self.sure = self._whole & self._undisputed(self._rooms(), *self._changed(window.text, offset, crlf=window.crlf), to_end=to_end)
+        else:
+            self.sure = self._whole & (self._chained() | (self.next == NONE))
+        if window.limit is not None:
+            # The batch that ends with the segment's file is left to the exact reader: no batch line behind it can prove where its text
+            # ends.
+            self.sure &= self._batches.numbers["position"] + self._batches.numbers["size_bytes"] < window.limit
+
+    def _chained(self) -> Bits:
+        """Does the batch line behind each group stand at the next position?"""
+        numbers = self._batches.numbers
+        claimed = numbers["position"] + numbers["size_bytes"]
+        # NONE is -1, which numpy takes for the last row: what is compared there counts for nothing.
+        chained: Bits = (self.next != NONE) & (numbers["position"][self.next] == claimed if len(claimed) else True)
+        return chained
+
+    def _are_whole(self) -> Bits:
+        """Are all its records there, each of the form a record must have, and each where the one before ends?"""
+        batches, records = self._batches, self._records
+        total = len(records.start)
+        behind = np.minimum(self.first + self.count, total)
+        at_hand = (self.count == 0) | ((self.first + self.count <= total) & (places(batches.end, records.start) != NONE))
+        # How many of a run of records are odd is a difference of two running sums: no loop over groups.
+        unfit, unmarked = _counted(~records.plain), _counted(~records.marks)
+        strange = np.where(self._control, unmarked[behind] - unmarked[self.first], unfit[behind] - unfit[self.first])
+        # The flag of the last record stands for the one that it lacks; a group looks only at those between its own records.
+        apart = (records.start[1:] != records.end[:-1]) | (records.offset[1:] <= records.offset[:-1])
+        loose = _counted(np.append(apart, True) if total else np.zeros(0, dtype=bool))
+        gaps = loose[np.maximum(behind - 1, self.first)] - loose[self.first]
+        whole: Bits = batches.ok & at_hand & ((self.count == 0) | ((strange == 0) & (gaps == 0)))
+        if total:
+            whole &= (self.count == 0) | self._are_within(self.first, np.maximum(behind - 1, 0), slice(None))
+        return whole
+
+    def _are_within(self, first: Ints, last: Ints, group: slice | int) -> Bits:
+        """Are the offsets of the first and the last record (index) of each group among those of its batch?"""
+        numbers, offset = self._batches.numbers, self._records.offset
+        most = len(offset) - 1
+        within: Bits = offset[np.minimum(first, most)] >= numbers["base_offset"][group]
+        return within & (offset[np.minimum(last, most)] <= numbers["last_offset"][group])
+
+    def _hold_their_records(self) -> Bits:
+        """Markers, and batches that are large enough for the keys and values of their records, as `Rules.size_limit` wants it."""
+        numbers, records = self._batches.numbers, self._records
+        sizes = np.concatenate(([0], np.cumsum(np.maximum(records.key_size, 0) + np.maximum(records.value_size, 0))))
+        first = np.minimum(self.first, len(records.start))
+        used = sizes[np.minimum(first + self.count, len(records.start))] - sizes[first]
+        limit = np.where(self._codec == 0, np.minimum(numbers["size_bytes"], LARGEST_RECORD), LARGEST_RECORD)
+        held: Bits = self._control | (used <= limit)
+        return held
+
+    def _following(self) -> Ints:
+        place = places(self.end, self._batches.start)
+        return np.where((place != NONE) & self._batches.ok[place], place, NONE) if len(place) else place
+
+    def _rooms(self) -> Ints:
+        """Bytes that unread header keys may have in each whole group, as `log.dispute` counts them; negative where sizes do not fit."""
+        plain = self._whole & ~self._control & (self._codec == 0)
+        odd = np.array([group for group in self.found if plain[group]], dtype=np.int64)
+        # A compressed batch does not print how many bytes its records have when unpacked: its header keys may be as long as is looked
+        # through.
+        rooms = np.where(self._control, 0, HEADERS_SEARCHED)
+        rooms[plain] = self._batches.numbers["size_bytes"][plain] - BATCH_OVERHEAD
+        plain[odd] = False
+        groups = np.flatnonzero(plain)
+        count = self.count[groups]
+        begins = np.cumsum(count) - count
+        index = np.arange(int(count.sum())) + np.repeat(self.first[groups] - begins, count)
+        rooms[groups] -= self._used(index, groups, count)
+        if len(odd):
+            rooms[odd] -= self._used(np.concatenate([self.found[group] for group in odd]), odd, self.count[odd])
+        return rooms
+
+    def _used(self, index: Ints, groups: Ints, count: Ints) -> Ints:
+        """Bytes that the records (index) of each group take in their uncompressed batch."""
+        summed = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self._least_sizes(index, np.repeat(groups, count)))))
+        behind = np.cumsum(count)
+        used: Ints = summed[behind] - summed[behind - count]
+        return used
+
+    def _least_sizes(self, index: Ints, group_of: Ints) -> Ints:
+        """Bytes of records (index) in their uncompressed batches (group_of), with the header keys read."""
+        numbers, records = self._batches.numbers, self._records
+        # Deltas are taken to the first timestamp of the batch, which no dump prints. It is that of the first record while none was
+        # compacted away and the client set the time; else the least is one byte (`DefaultRecord.sizeOfBodyInBytes`: attributes and header
+        # count are a byte each at least).
+        base = numbers["base_offset"][group_of]
+        dense = numbers["last_offset"][group_of] - base + 1 == numbers["count"][group_of]
+        dense &= self._batches.codes("timestamp_type")[group_of] == 0
+        timestamp = records.line.numbers["timestamp_ms"]
+        begun = timestamp[self.first[group_of]]
+        key, value = records.key_size[index], records.value_size[index]
+        body = 2 + varint_sizes(np.where(dense, timestamp[index] - begun, 0)) + varint_sizes(records.offset[index] - base)
+        body += varint_sizes(key) + varint_sizes(value) + np.maximum(key, 0) + np.maximum(value, 0)
+        return body + varint_sizes(body) + records.headers[index]
+
+    @cached_property
+    def _warnings(self) -> Ints:
+        """Starts of lines at which the chain of positions is not simply going on: another line may claim a position once more."""
+        # Honest text prints positions that only grow. Where they do not, some line is forged or damaged, and no group near it is sure.
+        position, ok = self._batches.numbers["position"], self._batches.ok
+        back = np.append(False, (position[1:] <= position[:-1]) | ~ok[:-1]) if len(ok) else ok
+        return np.sort(np.concatenate((self._batches.start[~ok | back], self._lines.others, [_FAR])))
+
+    def _undisputed(self, room: Ints, longer: Bits, changed: Bits, *, to_end: bool) -> Bits:
+        """Can each group be read in one way only, as far as `log_dispute.is_disputed` would see?
+
+        There is no room for a forged line in header keys that were not read, or no line within that room claims the next position; and
+        printing changed nothing, or there are no line feeds at which another reading could end.
+
+        Args:
+            room: bytes of header keys that were not read.
+            longer, changed: see `_changed`.
+            to_end: the file ends with the stretch.
+        """
+        numbers, starts = self._batches.numbers, self._batches.start
+        if len(starts) == 0:
+            return np.zeros(0, dtype=bool)
+        claimed = numbers["position"] + numbers["size_bytes"]
+        plain = self._codec == 0
+        # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far.
+        reach = self.end + 3 * (self.end - starts) + np.where(plain, 3 * room, room)
+        warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
+        # A line that begins within reach is told from a batch line only when all of it is there.
+        in_view = reach + LONGEST_LINE < self._text.size
+        alone = (room < MIN_FORGED) & ~longer
+        if not alone.all():
+            undisputed = (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+            # Header keys of compressed batches are looked through for 64 KB; that damage hides a longer one is thought of for 16 KB only.
+            hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
+            alone |= undisputed & self._goes_on(hidden, to_end=to_end)
+        sure: Bits = self._chained() & (room >= 0) & alone
+        return sure & (~changed | self._control | self._one_line_each()) if changed.any() else sure
+
+    def _goes_on(self, reach: Ints, *, to_end: bool) -> Bits:
+        """Groups behind which the text is whole as far as they could reach, see `log.ahead`."""
+        starts, numbers = self._batches.start, self._batches.numbers
+        linked = self._whole & (self._chained() | (to_end & (self.end == self._text.size)))
+        if self._limit is not None:
+            linked &= numbers["position"] + numbers["size_bytes"] < self._limit
+        # Lines that look like batch lines in the text of a group are no elements.
+        inside = np.append(False, np.maximum.accumulate(np.where(linked, self.end, 0))[:-1] > starts[1:]) if len(starts) else linked
+        breaks = np.append(starts[~linked & ~inside], _FAR if to_end else self._text.size)
+        whole: Bits = breaks[np.searchsorted(breaks, starts, side="left")] > reach
+        return whole
+
+    def _changed(self, text: bytes, offset: int, *, crlf: bool) -> tuple[Bits, Bits]:
+        """Groups whose text may stand for fewer bytes than it has, and those whose text may stand for fewer or more."""
+        content, stop = self._text.bytes[: self._text.size], offset + self._text.size
+        # Where lines end with CRLF, a line feed of a payload may be two bytes of text for one of the record.
+        replaced = ~self._one_line_each() if crlf else np.zeros(len(self.end), dtype=bool)
+        if text.find(b"\xef", offset, stop) >= 0:  # one byte is found faster than three
+            leads = np.flatnonzero(content == 0xEF)
+            replaced |= self._hold(leads[self._text.stands(b"\xef\xbf\xbd", leads)])
+        # In the C locale Java prints `?` for each character that ASCII lacks: fewer bytes of text than the record has.
+        asked = self._hold(np.flatnonzero(content == ord("?"))) if text.find(b"?", offset, stop) >= 0 else replaced
+        return replaced, replaced | asked
+
+    def _hold(self, offsets: Ints) -> Bits:
+        """Groups that have one of these (sorted) offsets in the text of their records."""
+        held: Bits = np.searchsorted(offsets, self.end) > np.searchsorted(offsets, self._batches.end)
+        return held
+
+    def _one_line_each(self) -> Bits:
+        """Groups whose records have no line feeds but those that end them."""
+        lines = self._lines.all
+        held: Bits = np.searchsorted(lines, self.end) - np.searchsorted(lines, self._batches.end) == self.count
+        return held
+
+    def _holds_claim(self, claimed: Ints) -> Bits:
+        """Groups with a line in the text of their records that looks like the batch line behind them."""
+        starts, holds = self._batches.start, np.zeros(len(claimed), dtype=bool)
+        behind = np.searchsorted(starts, self.end)
+        # In Python, one by one: only payloads print batch lines inside a group, and few do.
+        for group in np.flatnonzero(behind - np.arange(len(starts)) > 1).tolist():
+            inner = slice(group + 1, int(behind[group]))
+            holds[group] = bool((~self._batches.ok[inner] | (self._batches.numbers["position"][inner] == claimed[group])).any())
+        others = np.searchsorted(self._lines.others, self.end) > np.searchsorted(self._lines.others, self._batches.end)
+        return holds | others
+
+    # groups that need a second look
+
+    def _follow(self, group: int, window: Window, offset: int, dialect: Dialect) -> None:
+        """Follow the records of a group one by one: past forged lines, and to later ends of header keys."""
+        # Lists: `bisect` on a list is many times faster than one numpy call for one number.
+        starts, ends, fit = self._record_lists
+        at, found = int(self._batches.end[group]), []
+        for _ in range(int(self.count[group])):
+            index = bisect_left(starts, at)
+            if index == len(starts) or starts[index] != at:
+                return
+            if not fit[index] and not self._read_again(index, group, window, offset, dialect):
+                return
+            found.append(index)
+            at = ends[index]
+        offsets = self._records.offset[found]
+        if (offsets[1:] <= offsets[:-1]).any() or not self._are_within(np.array(found[0]), np.array(found[-1]), group):
+            return
+        self.found[group] = np.array(found, dtype=np.int64)
+        self.first[group], self.end[group], self._whole[group] = found[0], at, True
+
+    @cached_property
+    def _record_lists(self) -> tuple[list[int], list[int], list[bool]]:
+        """Starts and ends of the records, and whether they have the form of a data record, to be followed one by one."""
+        records = self._records
+        return records.start.tolist(), records.end.tolist(), records.plain.tolist()
+
+    def _read_again(self, index: int, group: int, window: Window, offset: int, dialect: Dialect) -> bool:
+        """Let the exact reader find the end of one record."""
+        records, plain = self._records, self._codec[group] == 0
+        if not records.ok[index]:
+            return False
+        # Header keys are looked through as far as `Profile.rules` lets the exact reader: else the two would differ.
+        size = int(self._batches.numbers["size_bytes"][group]) if plain else HEADERS_SEARCHED
+        limit = size if plain else self._text.size
+        rules = Rules(dialect.printed, dialect.is_old, False, limit, min(size, HEADERS_SEARCHED), by_lines=False)
+        line = record_line(window.text, offset + int(records.start[index]))
+        try:
+            ending = next(endings(window, line, rules), None) if line else None
+        except NeedMore:
+            return False
+        if line is None or ending is None or (ending.headers and swallows(window, line, ending)):
+            return False
+        records.headers[index], records.end[index] = ending.headers, ending.end - offset
+        records.key[index] = NO_SPAN if ending.key is None else ending.key[0] - offset
+        records.value[index] = NO_SPAN if ending.value is None else ending.value[0] - offset
+        records.plain[index] = True
+        _, ends, fit = self._record_lists
+        ends[index], fit[index] = ending.end - offset, True
+        return True

@@ -1,0 +1,187 @@
+"""A batch of a flat dump: record lines of one position, delimited by their lengths and by what can follow them.
+
+There is no chain of sizes here as in later dumps. What keeps the text of a record from passing for lines of the tool: key and value are
+delimited by their exact sizes, offsets and positions go up, no offset stands twice, and an uncompressed batch is no larger than what it
+shows. What header keys with a line feed can still pretend is named in docs/reliability.md.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from eo_audit.dump.lines.dialects import DUMPING
+from eo_audit.dump.lines.flat_lines import FlatLine, batch_of, flat_line
+from eo_audit.dump.lines.printed import longest_printed
+from eo_audit.dump.log.closing import starts_section
+from eo_audit.dump.log.ends import ends_of
+from eo_audit.dump.log.framing import (
+    BATCH_OVERHEAD,
+    HEADERS_SEARCHED,
+    LARGEST_RECORD,
+    Failure,
+    Group,
+    Profile,
+    Record,
+    least_size,
+    message_at,
+)
+from eo_audit.dump.log.records import Ending, Rules, cut_by_exception, endings
+from eo_audit.dump.log.text import Window
+
+_MOST_LINES = 1 << 12  # of the text of one record that printing changed
+_LEAST_LINE = 150  # bytes of a record line of magic 2 at least, with a line feed before and behind it
+# What only the tool would write at the start of a line: where no length is exact, no record is read across it.
+_OWN = re.compile(rb"\n(?=Dumping |offset: \d+ position: )")
+_VARINT_SPARE = 16  # bytes by which the varints of one record (length, timestamp, number of headers) may be longer than `least_size` counts
+
+
+class Unread(Exception):
+    """A record whose end nobody can tell; `end`: behind its text, where an exception cut it."""
+
+    def __init__(self, failure: Failure, end: int | None = None) -> None:
+        """Why, and up to where."""
+        super().__init__(failure.value)
+        self.failure, self.end = failure, end
+
+
+def read_batch(window: Window, at: int, line: FlatLine, profile: Profile) -> tuple[Group, int | None]:
+    """The batch whose first record line is at `at`, and the position of the batch line behind it in the section, if there is one.
+
+    Raises:
+        NeedMore: it goes on behind the window.
+        Unread: one of its records cannot be read, so none of them is.
+    """
+    starts, lines, read = [at], [line], []
+    behind: FlatLine | None = line
+    while behind is not None:
+        rules = _rules(profile, lines[-1])
+        ending = next(_endings(window, lines[-1], rules), None)
+        if ending is None:
+            raise _failure(window, lines[-1])
+        if _is_disputed(window, lines[-1], ending):
+            raise Unread(Failure.AMBIGUOUS)
+        read.append(ending)
+        if ending.printed is not None and profile.printed is None:
+            profile = replace(profile, printed=ending.printed)
+        found = flat_line(window.text, ending.end)
+        behind = found if found is not None and found.continues(lines[-1]) else None
+        if behind is not None:
+            starts.append(ending.end)
+            lines.append(behind)
+    position = None if found is None else found.position
+    group = _group(starts, lines, read, next_position=position)
+    if position is not None and _hides_text(group):
+        raise Unread(Failure.AMBIGUOUS)
+    return group, position
+
+
+def _group(starts: list[int], lines: list[FlatLine], read: list[Ending], *, next_position: int | None) -> Group:
+    group = Group(batch_of(lines, next_position), starts[0], read[0].end, read[-1].end)
+    group.records = [Record(start, line.record, ending) for start, line, ending in zip(starts, lines, read, strict=True)]
+    # Header keys of a compressed batch may hold all that stands behind it, where no other batch line shows where it ends.
+    group.verified = lines[0].codec == "none" or next_position is not None
+    return group
+
+
+def _rules(profile: Profile, line: FlatLine) -> Rules:
+    return Rules(
+        printed=profile.printed,
+        hides_keys=True,
+        control=line.is_control,
+        size_limit=LARGEST_RECORD,
+        header_limit=HEADERS_SEARCHED,
+        decoder=profile.decoder,
+        by_lines=False,
+        one_line=True,
+    )
+
+
+def _endings(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
+    """The readings of a record behind which the tool's own may go on; where lengths fit on no line alone, only at the very next offset."""
+    for ending in endings(window, line.record, rules):
+        if _goes_on(window, ending.end, line):
+            yield ending
+    if rules.control:
+        return
+    if rules.decoder is None:
+        for ending in endings(window, line.record, replace(rules, one_line=False)):
+            headers_end = line.record.end + ending.headers
+            if not _OWN.search(window.text, line.record.end, headers_end) and _goes_on(window, ending.end, line, step=1):
+                yield ending
+    yield from (ending for ending in _changed(window, line, rules) if not _OWN.search(window.text, line.record.end, ending.end))
+
+
+def _changed(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
+    """The reading of a record that printing changed: the one end of a line behind which the next offset stands, if there is one."""
+    sizes = max(line.record.key_size, 0) + max(line.record.value_size, 0)
+    limit = line.record.end + rules.header_limit + 2 * longest_printed(sizes)
+    stops = [stop for stop in _line_ends(window, line.record.end, limit) if _goes_on(window, stop, line, step=1)]
+    if stops:
+        window.marks.cover(window, line.record.end, stops[-1])
+        found = list(ends_of(window, window.marks, line.record, rules, np.array(stops, dtype=np.int64)))
+        yield from found if len(found) == 1 else ()
+
+
+def _is_disputed(window: Window, line: FlatLine, ending: Ending) -> bool:
+    """Does a line of the next offset stand twice behind a record? A log has one of each: the other is in a payload or a header key, and
+    the text does not tell which."""
+    needle, limit = b"\noffset: %d position: " % (line.record.offset + 1), ending.end + HEADERS_SEARCHED
+    window.reach(limit)
+    first = window.text.find(needle, ending.end - 1, limit)
+    return first >= ending.end or (first >= 0 and window.text.find(needle, first + 1, limit) >= 0)
+
+
+def _hides_text(group: Group) -> bool:
+    """Is an uncompressed batch without header keys larger than its records, by a line at least? Then they held the lines behind."""
+    line = group.line
+    if line.codec != "none" or line.magic < 2 or line.is_control or any(record.ending.headers for record in group.records):
+        return False
+    most = sum(least_size(record.line, line, None) + _VARINT_SPARE for record in group.records)
+    return line.size_bytes - BATCH_OVERHEAD - most > _LEAST_LINE
+
+
+def _fits(window: Window, line: FlatLine, stop: int, *, printed: bool) -> bool:
+    """Would key and value of the record end at `stop`, behind some header keys?"""
+    at = stop - 1 if window.crlf else stop
+    for separator, size in ((b" payload: ", line.record.value_size), (b" key: ", line.record.key_size)) if printed else ():
+        if size >= 0:
+            at -= size + len(separator)
+            if at <= line.record.end or not window.text.startswith(separator, at):
+                return False
+    return window.text.startswith(b"]", at - 1) and at > line.record.end
+
+
+def _line_ends(window: Window, at: int, limit: int) -> Iterator[int]:
+    for _ in range(_MOST_LINES):
+        at = window.text.find(b"\n", at, limit) + 1
+        if at == 0:
+            window.reach(limit)
+            return
+        yield at
+
+
+def _goes_on(window: Window, at: int, line: FlatLine, *, step: int | None = None) -> bool:
+    """Does at `at` begin what the tool may print behind a record? With a step only the line of the offset so far on, or the end."""
+    if at >= len(window.text):
+        window.reach(at + 1)
+        return window.ends_line(at)
+    window.structural(at)
+    if (behind := flat_line(window.text, at)) is not None:
+        if step is not None and behind.record.offset != line.record.offset + step:
+            return False
+        return behind.continues(line) or (behind.begins_behind(line) and window.is_within(behind.position))
+    if DUMPING.match(window.text, at):
+        return starts_section(window, at)
+    return step is None and (window.text[at : at + 1] in (b"\n", b"\r") or message_at(window, at) is not None)
+
+
+def _failure(window: Window, line: FlatLine) -> Unread:
+    cut = cut_by_exception(window, line.record)
+    if cut is not None:
+        return Unread(Failure.EXCEPTION, cut)
+    # A decoder that died wrote of that to another file: the text ends where its own would begin.
+    window.reach(len(window.text) + 1)
+    ended = window.text.find(b"\n", line.record.end) < 0
+    return Unread(Failure.TRUNCATED if ended else Failure.UNDELIMITED)
