@@ -5,6 +5,6 @@ limits; the windows decide), `alignment`, `marker_stories`, `marker_story`, `mar
 the windows cannot place), `abort_in_data`.
 
 The others are the reference that agreement tests hold the windows to, row by row: `batches`, `sequences`, `producer_history`,
-`coordinator`, `protocols`, `instances`, `lso`, `visibility`, `aborted_index`. `producer_state` is what a partition leader
+`entries`, `coordinator`, `protocols`, `instances`, `lso`, `visibility`, `aborted_index`. `producer_state` is what a partition leader
 accepts: it makes the random logs that must give no finding.
 """

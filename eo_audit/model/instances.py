@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from eo_audit.model.abort_cause import Abort, Cause, abort_cause
-from eo_audit.model.coordinator import Entry, Partitions, Step
+from eo_audit.model.coordinator import Step
+from eo_audit.model.entries import Entry, Partitions
 from eo_audit.model.states import (
     ABORT,
     COMPLETE,

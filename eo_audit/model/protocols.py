@@ -1,15 +1,12 @@
 """Which protocol wrote each entry of the coordinator's log: transaction versions 0 and 1, or 2 (KIP-890)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from eo_audit.model.entries import Entry
 from eo_audit.model.states import EMPTY, ONGOING, PREPARE_COMMIT, PREPARED, TOMBSTONE, TV0, TV2, UNKNOWN
 
-if TYPE_CHECKING:
-    from eo_audit.model.coordinator import Entry
 
-
-def protocols_of(entries: Sequence["Entry"], transaction_version: int | None) -> list[str]:
+def protocols_of(entries: Sequence[Entry], transaction_version: int | None) -> list[str]:
     """The protocol of each entry: its own evidence, else that of the nearest earlier, else later entry, else the cluster's."""
     assumed = {0: TV0, 1: TV0, 2: TV2}.get(-1 if transaction_version is None else transaction_version, UNKNOWN)
     befores = [None, *entries]
@@ -22,7 +19,7 @@ def protocols_of(entries: Sequence["Entry"], transaction_version: int | None) ->
     return [evidence or first for evidence in earlier]
 
 
-def _evidence(before: "Entry | None", entry: "Entry", transaction_version: int | None) -> str | None:
+def _evidence(before: Entry | None, entry: Entry, transaction_version: int | None) -> str | None:
     if entry.client_version is not None and entry.client_version >= 2:
         return TV2
     if transaction_version in (0, 1):

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from eo_audit.history.coordinator import coordinator_history
 from eo_audit.history.instances import transaction_instances
-from eo_audit.model.coordinator import Entry, Step, replay
+from eo_audit.model.coordinator import Step, replay
+from eo_audit.model.entries import Entry
 from eo_audit.model.instances import Instance, instances
 from eo_audit.model.states import TOMBSTONE, partition_for
 from tests.support.coordinator_ghosts import ghost_life

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eo_audit.model.coordinator import Entry, Step, replay
+from eo_audit.model.coordinator import Step, replay
+from eo_audit.model.entries import Entry
 from eo_audit.model.instances import instances
 from eo_audit.model.states import TOMBSTONE, TV0, TV2, partition_for
 from tests.support.facts import CORPUS, facts_of

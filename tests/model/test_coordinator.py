@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from eo_audit.model.coordinator import Entry, Step, replay
+from eo_audit.model.coordinator import Step, replay
+from eo_audit.model.entries import Entry
 from eo_audit.model.instances import Instance, instances
 from eo_audit.model.states import COMPLETE, ONGOING, PREPARED
 from tests.support.coordinator_ghosts import ghost_life

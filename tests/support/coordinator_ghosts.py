@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from eo_audit.model.coordinator import Entry, Partitions
+from eo_audit.model.entries import Entry, Partitions
 from eo_audit.model.states import COMPLETE, EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, PREPARED, TOMBSTONE, TV2, fence_may_jump
 from tests.support.coordinator_logs import END_OF, TOPICS, Cluster
 

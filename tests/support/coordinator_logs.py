@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from eo_audit.model.coordinator import Entry
+from eo_audit.model.entries import Entry
 from eo_audit.model.states import COMPLETE, EMPTY, KNOWN, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, PREPARED, TOMBSTONE, TV2
 
 TOPICS = [("orders", 0), ("orders", 1), ("payments", 0)]
