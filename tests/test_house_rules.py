@@ -106,12 +106,9 @@ def room_of(module: str) -> str | None:
 
 
 @cache
-def imported_modules(module: str, *, types_only: bool = False) -> set[str]:
-    """Modules of ours that a module imports, at whatever moment; or those of them that it needs for its types only."""
-    tree = parsed(PACKAGE[module])
-    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    looked = ast.Module([part for block in blocks for part in block.body], []) if types_only else tree
-    return {found for found in imported(looked) if found in PACKAGE and found != module}
+def imported_modules(module: str) -> set[str]:
+    """Modules of ours that a module imports, at whatever moment, also for its types only."""
+    return {found for found in imports(PACKAGE[module]) if found in PACKAGE and found != module}
 
 
 def arrows() -> dict[str, set[str]]:
@@ -134,8 +131,7 @@ def test_the_folders_of_dump_import_only_from_those_below() -> None:
     floor = {folder: number for number, folders in enumerate(FLOORS_OF_DUMP) for folder in folders}
     own = {module: module.split(".")[2] for module in PACKAGE if module.startswith("eo_audit.dump.")}
     assert set(own.values()) == set(floor)
-    later = {module: imported_modules(module) - imported_modules(module, types_only=True) for module in own}
-    pairs = {(own[module], own[other]) for module, others in later.items() for other in others if other in own}
+    pairs = {(own[module], own[other]) for module in own for other in imported_modules(module) if other in own}
     assert not [f"{here} imports {there}" for here, there in pairs if here != there and floor[there] >= floor[here]]
 
 
@@ -162,8 +158,8 @@ def test_the_picture_of_the_house_is_true() -> None:
 
 
 def test_no_module_imports_one_that_imports_it() -> None:
-    """A module that is imported late counts too; one that is only named in types does not."""
-    later = {module: imported_modules(module) - imported_modules(module, types_only=True) for module in PACKAGE}
+    """One that is imported late counts too, and one that is only named in types."""
+    later = {module: imported_modules(module) for module in PACKAGE}
     while free := {
         module for module, others in later.items() if not others & set(later) or not any(module in known for known in later.values())
     }:

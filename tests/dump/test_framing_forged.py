@@ -10,6 +10,7 @@ import pytest
 
 from eo_audit.audit.unread import Unread, told
 from eo_audit.dump.fast import reader as kernel_reader
+from eo_audit.dump.log.marks import Marks
 from eo_audit.dump.log.text import Window
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support import dump_text
@@ -325,7 +326,7 @@ def test_a_window_is_freed_as_soon_as_nobody_reads_it() -> None:
     gc.disable()
     try:
         window = Window(b"text", True)
-        window.marks.cover(window, 0, 4)
+        window.known(Marks).cover(window, 0, 4)
         gone = weakref.ref(window)
         del window
         assert gone() is None

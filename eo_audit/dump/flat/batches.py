@@ -27,6 +27,7 @@ from eo_audit.dump.log.framing import (
     least_size,
     message_at,
 )
+from eo_audit.dump.log.marks import Marks
 from eo_audit.dump.log.records import Ending, Rules, cut_by_exception, endings
 from eo_audit.dump.log.text import Window
 
@@ -119,8 +120,9 @@ def _changed(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
     limit = line.record.end + rules.header_limit + 2 * longest_printed(sizes)
     stops = [stop for stop in _line_ends(window, line.record.end, limit) if _goes_on(window, stop, line, step=1)]
     if stops:
-        window.marks.cover(window, line.record.end, stops[-1])
-        found = list(ends_of(window, window.marks, line.record, rules, np.array(stops, dtype=np.int64)))
+        marks = window.known(Marks)
+        marks.cover(window, line.record.end, stops[-1])
+        found = list(ends_of(window, marks, line.record, rules, np.array(stops, dtype=np.int64)))
         yield from found if len(found) == 1 else ()
 
 

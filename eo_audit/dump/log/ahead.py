@@ -22,7 +22,7 @@ from eo_audit.dump.log.framing import (
     whole_message,
 )
 from eo_audit.dump.log.records import Proof
-from eo_audit.dump.log.search import judged_group
+from eo_audit.dump.log.search import ReadAhead, judged_group
 from eo_audit.dump.log.text import Window
 
 # The digits end before a space: those of a number that was cut say nothing.
@@ -76,10 +76,11 @@ def broken_before(window: Window, at: int, position: int, profile: Profile, reac
         NeedMore: that place lies behind the window.
     """
     # Nearly all text goes on by its simplest reading; where that one ends, forged lines may have led astray.
+    known = window.known(_Known)
     for careful in (False, True):
-        ahead = window.ahead[careful]
+        ahead = known.get(careful)
         if ahead is None or not ahead.has_passed(at, position, profile):
-            ahead = window.ahead[careful] = Ahead(window, at, position, profile, careful=careful)
+            ahead = known[careful] = Ahead(window, at, position, profile, careful=careful)
         broken = ahead.broken_before(reach)
         if broken is None:
             break
@@ -166,6 +167,10 @@ def _reach(window: Window, group: Group, spare: int) -> int:
     return end
 
 
+class _Known(dict[bool, "Ahead"]):
+    """How far the text ahead of a window was found whole, by its simplest reading and by the careful one."""
+
+
 class Ahead:
     """Goes through the text ahead, element by element, up to the first place where it is not whole."""
 
@@ -235,7 +240,7 @@ class Ahead:
         if group.failure is None:
             if not self._careful:
                 # The reader comes by here next and takes it from there: no batch is read twice.
-                window.groups[at] = self._profile, group
+                window.known(ReadAhead)[at] = self._profile, group
             self._go(group.end, group.next_position)
         elif group.meeting is not None and group.unread_end is not None:
             self._go(group.unread_end, group.meeting)

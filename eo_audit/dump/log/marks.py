@@ -6,14 +6,12 @@ a character outside ASCII (`LC_ALL=C`). So a text of a record may end at every p
 both bounds grow with the text, and the places form one run.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from eo_audit.dump.lines.scan import Ints, Octets
-
-if TYPE_CHECKING:
-    from eo_audit.dump.log.text import Window
+from eo_audit.dump.log.text import Window
 
 LEAST_CHUNK, LARGEST_CHUNK = 1 << 13, 1 << 17  # bytes looked through at a time: more and more where one asks on and on
 _CLOSE, _SPACE, _ASKED, _CARRIAGE, _REPLACEMENT = 93, 32, 63, 13, 0xEF
@@ -45,7 +43,7 @@ class Marks:
         self._crlf = False
         self.places = Places()
 
-    def cover(self, window: "Window", start: int, stop: int) -> Places:
+    def cover(self, window: Window, start: int, stop: int) -> Places:
         """The places of a stretch of text at least.
 
         Raises:
@@ -78,7 +76,7 @@ class Marks:
         return at + 3 * np.searchsorted(asked, at, side="right") if len(asked) else at
 
 
-def _places(window: "Window", start: int, stop: int) -> Places:
+def _places(window: Window, start: int, stop: int) -> Places:
     text = Octets(window.text, start, stop)
     content = text.bytes[: text.size]
     closes, spaces, replaced = (np.flatnonzero(content == byte) for byte in (_CLOSE, _SPACE, _REPLACEMENT))

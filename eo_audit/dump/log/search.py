@@ -24,6 +24,7 @@ from eo_audit.dump.log.framing import (
     headers_room,
     whole_message,
 )
+from eo_audit.dump.log.marks import Marks
 from eo_audit.dump.log.readings import Readings, Search
 from eo_audit.dump.log.text import Window
 
@@ -31,6 +32,10 @@ from eo_audit.dump.log.text import Window
 _MOST_NODES = 100
 MEETING = 1 << 18  # bytes behind an ambiguous batch where its readings must have met
 _ENDING = frozenset({Follower.DUMPING, Follower.MESSAGE, Follower.END})
+
+
+class ReadAhead(dict[int, tuple[Profile, Group]]):
+    """Groups that were read on the way ahead, by their start, with the profile they were read by; each is read once."""
 
 
 class Judgement(NamedTuple):
@@ -68,7 +73,7 @@ def judged_group(window: Window, start: int, line: BatchLine, profile: Profile) 
     Raises:
         NeedMore: the group, or what proves its end, goes on behind the window.
     """
-    by, group = window.groups.pop(start, (None, None))
+    by, group = window.known(ReadAhead).pop(start, (None, None))
     if group is None or by != profile:
         group = greedy_group(window, start, line, profile)
     if group.shallow or (group.failure in (Failure.EXCEPTION, Failure.MISSING) and not _may_differ(window, group, profile)):
@@ -125,7 +130,7 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
 
     # Header keys on one line first: Kafka's clients write names there. The search over line ends is many times dearer, and needed only
     # where such a reading could differ.
-    found = Search(window, window.marks, line, group.line_end, profile, plain, one_line=True).run()
+    found = Search(window, window.known(Marks), line, group.line_end, profile, plain, one_line=True).run()
     if found.given_up or profile.decoder is not None or line.is_control or line.magic < 2:
         return Judgement(found, None)
     if found.count == 1:
@@ -137,7 +142,7 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
         # Unless there is room for header keys that hold records of the same batch.
         if room < MIN_FORGED and not any_swallows(window, group) and all(at == end for at in others):
             return Judgement(found, None)
-    return Judgement(found, Search(window, window.marks, line, group.line_end, profile, strong).run())
+    return Judgement(found, Search(window, window.known(Marks), line, group.line_end, profile, strong).run())
 
 
 def _chosen(window: Window, group: Group, profile: Profile, readings: Readings, end: int) -> Group:
@@ -172,7 +177,7 @@ def _at_section_end(window: Window, group: Group, profile: Profile, closed: Foll
 
     # A forged section or message in a last header key would end the batch too early; only readings that end later, and not at a batch line,
     # are asked for.
-    others = Search(window, window.marks, group.line, group.line_end, profile, later).run()
+    others = Search(window, window.known(Marks), group.line, group.line_end, profile, later).run()
     if not others.ends and not others.given_up:
         return group
     return _ambiguous(window, group, profile, {group.end, *others.ends})
@@ -204,14 +209,14 @@ def _unclosed(window: Window, group: Group, profile: Profile) -> Group:
             if not window.is_within(position):
                 # Only where the segment ends with this batch may header keys over line ends be searched for without a batch line behind
                 # them.
-                last = Search(window, window.marks, group.line, group.line_end, profile, any_end).run()
+                last = Search(window, window.known(Marks), group.line, group.line_end, profile, any_end).run()
                 if last.count == 1 and not last.given_up:
                     return _chosen(window, group, profile, last, next(iter(last.ends)))
             group.fail(Failure.MISSING, group.end, group.end)
         return group
     # A live segment is dumped while it grows, or a file was cut: then no reading closes, and that is no damage.
     overshoot = window.overshoot or _cut_in_headers(window, group)
-    wide = Search(window, window.marks, group.line, group.line_end, profile, any_end).run()
+    wide = Search(window, window.known(Marks), group.line, group.line_end, profile, any_end).run()
     if wide.count == 1 and not wide.given_up:
         return _chosen(window, group, profile, wide, next(iter(wide.ends)))
     if wide.count > 1:
@@ -232,7 +237,7 @@ def _by_lines(window: Window, group: Group, profile: Profile) -> Group:
         def ends(start: int, stop: int, weak: bool = weak) -> list[int]:
             return closers(window, start, stop, group.next_position, weak=weak)[: 1 if weak else None]
 
-        found = Search(window, window.marks, group.line, group.line_end, profile, ends, by_lines=True).run()
+        found = Search(window, window.known(Marks), group.line, group.line_end, profile, ends, by_lines=True).run()
         if found.count and not found.given_up:
             read = [Group(group.line, group.start, group.line_end, end, found.records(end), verified=False) for end in found.ends]
             if not any(is_of_decoder(window, one, profile) for one in read):

@@ -1,15 +1,11 @@
 """A window of dump text: line ends, and how much text is needed to be sure."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from eo_audit.dump.lines.dialects import LONGEST_LINE
-from eo_audit.dump.log.marks import Marks
 
-if TYPE_CHECKING:
-    from eo_audit.dump.log.ahead import Ahead
-    from eo_audit.dump.log.framing import Group, Profile
-
+T = TypeVar("T")
 _CR, _LF = 13, 10
 
 
@@ -27,9 +23,6 @@ class Window:
         crlf: lines of this file end in CRLF (a Windows tool, or a terminal between).
         crlf_seen: lines of some section of it do.
         overshoot: set by a reader that met a length reaching behind the end of the file.
-        marks: where its records could be cut.
-        ahead: how far the text ahead was found whole.
-        groups: groups that were read on that way, with the profile they were read by; each is read once.
         without_own: a stretch in which no line begins as one of a log does: from its first byte, up to its last.
         limit: bytes of the segment that is printed: no batch begins there or behind. None where nobody knows.
     """
@@ -39,12 +32,16 @@ class Window:
     crlf: bool = False
     crlf_seen: bool = False
     overshoot: bool = False
-    marks: Marks = field(default_factory=Marks, init=False, repr=False, compare=False)
     limit: int | None = None
-    ahead: "dict[bool, Ahead | None]" = field(default_factory=lambda: {False: None, True: None}, init=False, repr=False, compare=False)
-
     without_own: tuple[int, int] = field(default=(0, 0), init=False, repr=False, compare=False)
-    groups: "dict[int, tuple[Profile, Group]]" = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[type, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def known(self, kind: type[T]) -> T:
+        """What a reader keeps of this window: one object of each class, made when it is first asked for."""
+        found = self._known.get(kind)
+        if not isinstance(found, kind):
+            found = self._known[kind] = kind()
+        return found
 
     def is_within(self, position: int) -> bool:
         """May a batch begin at this position?"""
