@@ -187,6 +187,18 @@ def test_some_packages_have_one_home(package: str) -> None:
     assert users <= RESERVED_IMPORTS[package]
 
 
+def test_no_private_function_or_class_is_dead() -> None:
+    """Of those that nobody calls: what a decorator takes is called by whoever made that."""
+    dead = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path in PRODUCT
+        for node in parsed(path).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.startswith("_") and not node.decorator_list
+        if len(re.findall(rf"\b{node.name}\b", path.read_text(encoding="utf-8"))) < 2
+    ]
+    assert not dead
+
+
 def test_only_session_builds_a_spark_session() -> None:
     builders = {
         name_of(path)

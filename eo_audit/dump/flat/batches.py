@@ -144,17 +144,6 @@ def _hides_text(group: Group) -> bool:
     return line.size_bytes - BATCH_OVERHEAD - most > _LEAST_LINE
 
 
-def _fits(window: Window, line: FlatLine, stop: int, *, printed: bool) -> bool:
-    """Would key and value of the record end at `stop`, behind some header keys?"""
-    at = stop - 1 if window.crlf else stop
-    for separator, size in ((b" payload: ", line.record.value_size), (b" key: ", line.record.key_size)) if printed else ():
-        if size >= 0:
-            at -= size + len(separator)
-            if at <= line.record.end or not window.text.startswith(separator, at):
-                return False
-    return window.text.startswith(b"]", at - 1) and at > line.record.end
-
-
 def _line_ends(window: Window, at: int, limit: int) -> Iterator[int]:
     for _ in range(_MOST_LINES):
         at = window.text.find(b"\n", at, limit) + 1
