@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from eo_audit.dump.dialects import OLD_LINE, UNSUPPORTED, BatchLine
+from eo_audit.dump.dialects import NO_EPOCH_LINE, OLD_LINE, UNSUPPORTED, BatchLine
 from eo_audit.dump.flat_batches import Unread, read_batch
 from eo_audit.dump.flat_lines import FLAT, FlatLine, flat_batch_line, flat_line
 from eo_audit.dump.framing import Failure, Group
@@ -25,7 +25,8 @@ class FlatReader(Progress):
             return self._shallow_batch(at, batch, section)
         if section.dialect is None and OLD_LINE.match(self.window.text, at):
             self._turn()
-            self.section = replace(section, dialect=UNSUPPORTED, left="unsupported_dialect")
+            left = "no_producer_epochs" if NO_EPOCH_LINE.match(self.window.text, at) else "unsupported_dialect"
+            self.section = replace(section, dialect=UNSUPPORTED, left=left)
             return at
         return None
 

@@ -112,6 +112,13 @@ def test_without_its_head_an_old_dump_is_not_read(release: str) -> None:
     assert unread(result) == ["unsupported_dialect"] and "batches" not in result.facts
 
 
+@pytest.mark.parametrize("with_head", [True, False])
+def test_records_without_the_epoch_of_their_producer_are_not_read_and_the_reason_says_so(with_head: bool) -> None:
+    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style("1.1")).replace(b" producerEpoch: 0", b"")
+    result = read(text if with_head else text.partition(b"\noffset")[2].partition(b"\n")[2])
+    assert unread(result) == ["no_producer_epochs"] and "batches" not in result.facts
+
+
 @pytest.mark.parametrize("cut", [1, 30, 200])
 def test_a_text_that_ends_early_loses_its_last_batch_only(cut: int) -> None:
     text = dump([Batch([Rec(b"key", b"value")] * 2, 5, 2 * n) for n in range(3)], Style("2.1"))
