@@ -116,7 +116,8 @@ def survey(text: Text, start: int = 0, stop: int | None = None) -> Survey:
             last = _last_section(tail, leaf, at, last)
             sections += leaf.count(_SECTION)
             tail, at = (tail + leaf[-overlap:])[-overlap:], at + len(leaf)
-        damage = file.raw.damage if isinstance(file.raw, Unpacked) else None
+        raw = getattr(file, "raw", None)
+        damage = raw.damage if isinstance(raw, Unpacked) else None
     return Survey(b"".join(leaves), at - start, last, sections, damage)
 
 
