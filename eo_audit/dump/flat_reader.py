@@ -31,8 +31,7 @@ class FlatReader(Progress):
         return None
 
     def _may_begin(self, position: int, section: Section) -> bool:
-        """The first line of a segment stands behind the tool's own words, or begins the file; others may be the payload of a record that was
-        lost."""
+        """The first line of a segment stands behind the tool's own words, or begins the file; others may be of a record that was lost."""
         begins = section.dumped_path is not None or section.byte_offset == 0
         return section.dialect == FLAT or (begins and position == 0 and self.unread_from is None)
 
