@@ -143,7 +143,8 @@ def rules_in(truth: object) -> set[str]:
     if isinstance(truth, list):
         return set().union(*map(rules_in, truth))
     if isinstance(truth, dict):
-        named = {str(code) for name in ("rules", "any_of") for code in truth.get(name) or ()}
+        # `P12>warning`: at no more than that severity.
+        named = {str(code).partition(">")[0] for name in ("rules", "any_of") for code in truth.get(name) or ()}
         return {code for code in named if code != "*"}.union(*map(rules_in, truth.values()))
     return set()
 
