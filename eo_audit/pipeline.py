@@ -120,7 +120,9 @@ def ingest(warehouse: Warehouse, dumps: Discovery, options: Options) -> None:
     # Up to this size the dumps are read before Java has started.
     here = stored_bytes(dumps) <= options.config.ingest_here_bytes
     tasks = Tasks(None if here else warehouse.session, options.progress)
-    ingest_files(warehouse, dumps.files, range_bytes=options.config.range_bytes, tasks=tasks)
+    for file in ingest_files(warehouse, dumps.files, range_bytes=options.config.range_bytes, tasks=tasks):
+        if file.damage is not None:
+            options.notice(f"{file.file.absolute} {file.damage}")
     if not holds_dumps(warehouse):
         raise InputError(f"nothing in {_some(dumps)} could be read as text of kafka-dump-log")
     for warning in check_brokers(warehouse):

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pyarrow.compute as pc
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 import eo_audit
@@ -122,6 +123,30 @@ def test_what_old_tools_do_not_print_is_unknown_and_never_passes(results: Result
 def test_a_log_whose_tool_died_before_the_first_batch_has_no_numbers(results: Results) -> None:
     logs = [row for row in results.verdict["partitions"] if row["cluster"] in TOO_OLD and row["topic"] == "c-zstd"]  # type: ignore[attr-defined]
     assert [(row["lso"], row["hw"], row["leo"], row["coverage"]) for row in logs] == [(None, None, None, "none")] * len(TOO_OLD)
+
+
+def test_each_rule_is_broken_by_a_real_log_or_by_one_in_which_a_thing_was_changed(results: Results) -> None:
+    of_real = {finding["rule"] for finding in results.findings}
+    mutated = yaml.safe_load((Path(__file__).parent / "rules" / "mutated.yaml").read_text(encoding="utf-8"))
+    rules = {rule.code for rule in RULES}
+    assert rules - of_real - {case["rule"] for case in mutated["cases"]} == mutated["without"].keys()
+    assert all(len(why) > 30 for why in mutated["without"].values())
+
+
+def test_no_truth_names_a_rule_that_the_catalogue_does_not_have() -> None:
+    for path in sorted((CORPUS / "truth").glob("*.json")):
+        assert rules_in(json.loads(path.read_text())) <= {rule.code for rule in RULES}, path.name
+
+
+def rules_in(truth: object) -> set[str]:
+    """All codes of rules that a truth names, wherever."""
+    if isinstance(truth, list):
+        return set().union(*map(rules_in, truth))
+    if isinstance(truth, dict):
+        # `P12>warning`: at no more than that severity.
+        named = {str(code).partition(">")[0] for name in ("rules", "any_of") for code in truth.get(name) or ()}
+        return {code for code in named if code != "*"}.union(*map(rules_in, truth.values()))
+    return set()
 
 
 def test_every_byte_has_one_owner(results: Results) -> None:

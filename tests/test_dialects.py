@@ -82,8 +82,9 @@ def test_the_releases_of_a_dialect_are_those_that_the_page_says(dialect: str) ->
 
 def test_the_first_releases_are_recognised_and_not_read() -> None:
     without_epoch = SAMPLES[FLAT].replace(" producerEpoch: 0", "").encode()
-    (section,) = sections_of(without_epoch, "broker-1/orders-0/00000000000000000000.log.txt")
-    assert section["dialect"] == UNSUPPORTED
+    facts = read(without_epoch, FileContext("c", "broker-1/orders-0/00000000000000000000.log.txt", 1), fast=True).facts
+    assert facts["dump_sections"]["dialect"].to_pylist() == [UNSUPPORTED]
+    assert facts["unread_spans"]["reason"].to_pylist() == ["no_producer_epochs"]
 
 
 def test_the_decoders_are_those_of_the_readers() -> None:
@@ -113,7 +114,7 @@ def test_there_are_real_dumps_of_many_releases() -> None:
 
 def test_reasons_on_the_page_are_those_of_the_verdict() -> None:
     reasons = set(re.findall(r"\(`([a-z_]+)`\)", PAGE))
-    assert reasons <= REASONS.keys() and {"no_checksums", "shallow", "unsupported_dialect", "cut_off"} <= reasons
+    assert reasons <= REASONS.keys() and {"no_checksums", "shallow", "unsupported_dialect", "no_producer_epochs", "cut_off"} <= reasons
 
 
 def test_the_columns_of_broker_answers_are_those_that_are_read() -> None:

@@ -43,10 +43,23 @@ class Change:
 
 REAL = ("hanging_txn_k39", "syn_abort_to_commit", "syn_dup_batch", "syn_txnindex_entry_removed", "synthetic_base_tv2")
 REPLICAS = ("ghost_records_tv2",)
+SEGMENTS = ("retention_head_k39", "compaction_k39")
+# What kubectl, log4j, SLF4J and Java write into the same file.
+NOISE = """Defaulted container "kafka" out of: kafka, init (init)
+OpenJDK 64-Bit Server VM warning: Sharing is only supported for boot loader classes because bootstrap classpath has been appended
+log4j:WARN No appenders could be found for logger (kafka.utils.Log4jControllerRegistration$).
+SLF4J: Class path contains multiple SLF4J bindings.
+[2026-11-21 04:25:11,123] WARN Nothing of importance (kafka.utils.Logging)
+"""
 MODEL = {"model_tv0": 300_002, "model_tv2": 300_013}
 CHANGES = {
     "split": Change(reshaped.split, (*REAL, *MODEL)),
     "one_file": Change(reshaped.in_one_file, (*REAL, *MODEL)),
+    "permuted": Change(reshaped.permuted, REAL),
+    "merged": Change(reshaped.merged, SEGMENTS),
+    "crlf": Change(partial(reshaped.printed_elsewhere, crlf=True), REAL[:1]),
+    "ascii": Change(partial(reshaped.printed_elsewhere, ascii_only=True), (REAL[0], "clean_tv2")),
+    "noisy": Change(partial(reshaped.printed_elsewhere, noise=NOISE), REAL[:2]),
     "later": Change(reshaped.later, (*REAL, *MODEL)),
     "first_replica": Change(partial(reshaped.one_replica, last=False), REPLICAS),
     "last_replica": Change(partial(reshaped.one_replica, last=True), REPLICAS),
@@ -69,7 +82,7 @@ CHANGES = {
 def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Mapping[str, Kept]]:
     """One audit of all inputs, as they are (`as_is`) and changed, each a cluster that is called so; and what each change kept."""
     folder, kept = tmp_path_factory.mktemp("reshaped"), dict[str, Kept]()
-    sources = {name: DUMPS / name for name in (*REAL, *REPLICAS)}
+    sources = {name: DUMPS / name for name in sorted({name for row in CHANGES.values() for name in row.inputs} - MODEL.keys())}
     for name, seed in MODEL.items():
         world = live(draw(seed, features=("aborts", "open_at_end", "payloads"), dumps=(STOPPED,)))
         sources[name] = folder / "lived" / name

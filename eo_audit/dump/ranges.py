@@ -8,15 +8,14 @@ A rejected range is read again from where its left neighbour truly ended.
 Memory follows the size of a block, never the size of a file or a range. gzip cannot be entered in the middle: one range.
 """
 
-import gzip
 import hashlib
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from io import BufferedIOBase, BufferedReader, FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eo_audit.dump.files.unpacked import Unpacked
 from eo_audit.dump.parse import FileContext, Ledger, RangeResult, State, parse_range, probe_section
 from eo_audit.errors import InputError
 
@@ -45,25 +44,26 @@ class Text:
     absolute: Path
     compression: str = "none"
 
-    def open(self, offset: int = 0) -> BufferedIOBase:
+    def open(self, offset: int = 0) -> BufferedReader:
         """The text from a byte on; only plain text can be entered behind its start."""
         if self.compression == "gzip":
             assert offset == 0, "gzip is read from its start"
-            return gzip.open(self.absolute)
-        file = BufferedReader(FileIO(self.absolute), LEAF_BYTES)
+            return BufferedReader(Unpacked(self.absolute), LEAF_BYTES)
+        file: BufferedReader = BufferedReader(FileIO(self.absolute), LEAF_BYTES)
         file.seek(offset)
         return file
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over a part of a file shows: hashes of its blocks, its length, where its last `Dumping` line begins, and how many
-    there are."""
+    """What one pass over a part of a file shows: hashes of its blocks, its length, where its last `Dumping` line begins, how many there
+    are, and what is wrong with a gzip file behind its last byte."""
 
     leaves: bytes
     length: int
     last_section: int | None
     sections: int = 0
+    damage: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def survey(text: Text, start: int = 0, stop: int | None = None) -> Survey:
         stop: the same, or None for the end of the file.
 
     Raises:
-        InputError: the gzip stream is damaged or cut off.
+        InputError: the file cannot be read.
     """
     # A `Dumping` line may lie across two blocks, or across two parts.
     overlap = len(_SECTION) - 1
@@ -116,7 +116,9 @@ def survey(text: Text, start: int = 0, stop: int | None = None) -> Survey:
             last = _last_section(tail, leaf, at, last)
             sections += leaf.count(_SECTION)
             tail, at = (tail + leaf[-overlap:])[-overlap:], at + len(leaf)
-    return Survey(b"".join(leaves), at - start, last, sections)
+        raw = getattr(file, "raw", None)
+        damage = raw.damage if isinstance(raw, Unpacked) else None
+    return Survey(b"".join(leaves), at - start, last, sections, damage)
 
 
 def _last_section(tail: bytes, leaf: bytes, at: int, before: int | None) -> int | None:
@@ -205,7 +207,7 @@ def fold(read: Sequence[Reading], reread: Callable[[Range, State], Reading]) -> 
 class _Buffer:
     """The bytes of a file around the place that is read, never much more than asked for."""
 
-    def __init__(self, file: BufferedIOBase, text: Text, start: int, size: int) -> None:
+    def __init__(self, file: BufferedReader, text: Text, start: int, size: int) -> None:
         self.bytes = b""
         self.base = start
         self.size = size
@@ -268,15 +270,13 @@ def _joined(part: Range, before: Reading | None, result: RangeResult) -> Reading
     )
 
 
-def _read(file: BufferedIOBase, wanted: int, text: Text) -> bytes:
+def _read(file: BufferedReader, wanted: int, text: Text) -> bytes:
     """As many bytes as wanted, fewer only at the end of the file."""
     pieces, missing = [], wanted
     try:
         while missing > 0 and (piece := file.read1(missing)):
             pieces.append(piece)
             missing -= len(piece)
-    except EOFError:
-        pass  # a gzip file that is cut off: its text ends here, as that of a plain file would
-    except (gzip.BadGzipFile, zlib.error, OSError) as error:
+    except OSError as error:
         raise InputError(f"{text.absolute} cannot be read to its end: {error}") from error
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

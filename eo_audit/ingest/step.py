@@ -55,7 +55,7 @@ class _Read:
 
 
 def ingest_files(warehouse: Warehouse, files: Sequence[DumpFile], *, range_bytes: int, tasks: Tasks) -> list[Surveyed]:
-    """Add the facts of dump files to the fact tables, and return the files whose facts were added.
+    """Add the facts of dump files to the fact tables, and return all files as they were looked through.
 
     Files that are there already add nothing, but for a row of `dump_sightings` where their dump is a newer one. The caller holds
     `warehouse.writing()` and publishes; until then no reader sees the facts.
@@ -73,7 +73,7 @@ def ingest_files(warehouse: Warehouse, files: Sequence[DumpFile], *, range_bytes
     new, again = unknown_files(warehouse, surveyed), met_again(warehouse, surveyed)
     # Nothing new is no commit: the tables keep their versions, and so does what was made from them.
     if not new and not again and warehouse.exists("dump_files"):
-        return []
+        return surveyed
     ingest_id = _ingest_id(new, again)
     facts = _read_files(warehouse, new, ingest_id, range_bytes=range_bytes, tasks=tasks) if new or not again else {}
     if again:
@@ -81,7 +81,7 @@ def ingest_files(warehouse: Warehouse, files: Sequence[DumpFile], *, range_bytes
     # Every table, also those that get nothing: who reads them need not ask whether they are there.
     for name in table_names("facts"):
         warehouse.append(name, facts.get(name, []), transaction=f"ingest:{ingest_id}:{name}")
-    return new
+    return surveyed
 
 
 def check_brokers(warehouse: Warehouse) -> list[str]:

@@ -39,6 +39,14 @@ class Surveyed:
         """Length of the text in bytes."""
         return sum(part.length for part in self.surveys)
 
+    @property
+    def damage(self) -> str | None:
+        """What is wrong behind its last byte that can be read: a sentence's end; None where nothing is."""
+        found = next((part.damage for part in self.surveys if part.damage), None)
+        if found is None:
+            return None
+        return f"is damaged gzip ({found}): read up to byte {self.size:,} of its text, as if it ended there; pack or copy it once more"
+
 
 def survey_files(files: Sequence[DumpFile], *, range_bytes: int, tasks: Tasks) -> list[Surveyed]:
     """Survey dump files; plain ones longer than `range_bytes` in parts of that size.

@@ -32,15 +32,16 @@ class Reason:
 
 
 WHEN = "`dumped_at: 2026-11-21T03:00:00Z` in a manifest.yaml beside it"
+
+
+def _print_again(why: str) -> Reason:
+    return Reason(why, "Print {places} again with kafka-dump-log of Kafka 2.2 or later (it reads older segments).")
+
+
 REASONS: Mapping[str, Reason] = {
-    "unsupported_dialect": Reason(
-        "a kafka-dump-log older than 2.2 printed {places}, and the first lines of the text are missing",
-        "Print {places} again with kafka-dump-log of Kafka 2.2 or later (it reads older segments).",
-    ),
-    "no_checksums": Reason(
-        "a kafka-dump-log older than 2.2 printed {places}, which shows neither checksums nor leader epochs with its records",
-        "Print {places} again with kafka-dump-log of Kafka 2.2 or later (it reads older segments).",
-    ),
+    "unsupported_dialect": _print_again("a kafka-dump-log older than 2.2 printed {places}, and the first lines of the text are missing"),
+    "no_producer_epochs": _print_again("kafka-dump-log 0.11.0.0 or 0.11.0.1 printed {places}, which shows no epochs of producers"),
+    "no_checksums": _print_again("a kafka-dump-log older than 2.2 printed {places}, which shows neither checksums nor leader epochs"),
     "not_judged": Reason(
         "nothing is judged behind a bad checksum or offsets that go back, in {places}",
         "Dump {places} from another replica, or the segment once more.",
@@ -79,14 +80,8 @@ REASONS: Mapping[str, Reason] = {
         "offsets are missing where text of the dumps of {places} was not understood",
         "Dump {places} again: the text is damaged (`eo-audit export unread_spans`).",
     ),
-    "shallow": Reason(
-        "there are no records in the dumps of {places}",
-        "Dump {places} with --deep-iteration.",
-    ),
-    "cut_off": Reason(
-        "the dump text of {places} stops before the log does",
-        "Dump {places} again, to its end.",
-    ),
+    "shallow": Reason("there are no records in the dumps of {places}", "Dump {places} with --deep-iteration."),
+    "cut_off": Reason("the dump text of {places} stops before the log does", "Dump {places} again, to its end."),
     "no_coordinator": Reason(
         "not every partition of __transaction_state of {places} was dumped whole and decoded",
         "Dump all partitions of __transaction_state of {places}: "
@@ -193,7 +188,9 @@ def _has(log: "Log", *states: str) -> bool:
 
 
 def _supported(log: "Log", _context: "Context") -> str | None:
-    return "unsupported_dialect" if _has(log, "not_supported") else None
+    said = [part.text("reason") or "" for part in log.breaks if part.text("state") == "not_supported"]
+    because = "no_producer_epochs" if all(NO_EPOCHS in reason for reason in said) else "unsupported_dialect"
+    return because if said else None
 
 
 def _order(log: "Log", _context: "Context") -> str | None:
@@ -318,6 +315,7 @@ def _payload(log: "Log", _context: "Context") -> str | None:
 COORDINATOR_TOPIC = "__transaction_state"
 UNREAD = "unread text: "  # how it begins to say that text stands there which was not understood
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
+NO_EPOCHS = "0.11.0.0"  # where it says that no epochs of producers are shown
 LISTING = "listing.txt"  # where the table coverage asks for one
 # The reasons of the table `unmatched`, the gravest first.
 _WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")

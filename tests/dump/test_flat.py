@@ -106,10 +106,26 @@ def test_records_in_a_header_key_are_not_believed(others: int, codec: str, print
 
 
 @pytest.mark.parametrize("release", FLAT_RELEASES)
-def test_without_its_head_an_old_dump_is_not_read(release: str) -> None:
-    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release)).partition(b"\n")[2]
-    result = read(text)
+@pytest.mark.parametrize("deep", [True, False])
+def test_an_old_dump_is_read_where_it_begins_with_the_first_line_of_its_segment(release: str, deep: bool) -> None:
+    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release, deep=deep))
+    for lines in (1, 2):
+        result = read(text.split(b"\n", lines)[lines])
+        assert result.facts["batches"].num_rows == 3 and not unread(result)
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+def test_without_its_beginning_an_old_dump_is_not_read(release: str) -> None:
+    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release))
+    result = read(text.split(b"\n", 3)[3])
     assert unread(result) == ["unsupported_dialect"] and "batches" not in result.facts
+
+
+@pytest.mark.parametrize("with_head", [True, False])
+def test_records_without_the_epoch_of_their_producer_are_not_read_and_the_reason_says_so(with_head: bool) -> None:
+    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style("1.1")).replace(b" producerEpoch: 0", b"")
+    result = read(text if with_head else text.partition(b"\noffset")[2].partition(b"\n")[2])
+    assert unread(result) == ["no_producer_epochs"] and "batches" not in result.facts
 
 
 @pytest.mark.parametrize("cut", [1, 30, 200])

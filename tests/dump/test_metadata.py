@@ -54,6 +54,15 @@ def test_blocks_as_a_real_log_has_them() -> None:
     assert all(text[row["byte_offset"] :][: row["length"]].startswith(b"| offset: %d " % row["record_offset"]) for row in rows)  # type: ignore[index]
 
 
+@pytest.mark.parametrize("folder", ["/d/__cluster_metadata-0/", "D:\\kafka\\__cluster_metadata-0\\"])
+def test_a_snapshot_of_the_metadata_is_read_and_is_no_part_of_its_log(folder: str) -> None:
+    record = dump((0, 5, 24, block(1, 15, 1000)))
+    for name, is_of_log in ((f"{84:020d}.log", True), (f"{84:020d}-{1:010d}.checkpoint", False)):
+        found = facts(record.replace(b"/d/__cluster_metadata-0/00000000000000000000.log", f"{folder}{name}".encode()))
+        assert found.ledger.unread == 0 and found.facts["producer_id_blocks"].num_rows == 1
+        assert [number is not None for number in found.facts["dump_sections"]["replica_log_id"].to_pylist()] == [is_of_log]
+
+
 @pytest.mark.parametrize("cluster", ("clean_k39", "clean_tv2"))
 def test_real_metadata_logs(cluster: str) -> None:
     (path,) = (DUMPS / cluster).rglob("__cluster_metadata-0/*.log.txt")

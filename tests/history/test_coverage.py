@@ -70,7 +70,18 @@ DOUBTFUL_ENDS = {
     "ambiguous text before it": (unread_at_the_end("ambiguous", 20), 0),
     "other text behind it": (unread_at_the_end("unknown_line", 100), 0),
 }
-CASES = {name: told[0] for told_of in (ENDS, HOLES, DOUBTFUL_ENDS) for name, told in told_of.items()}
+
+
+def not_read(reason: str) -> Case:
+    section = {**TEN, "is_read": False, "supported": False}
+    return Case({"hw": 10, "first_offset": 0, "tail_intact": True}, [], section, None, {"byte_offset": 0, "length": 30, "reason": reason})
+
+
+NOT_READ = {
+    "a flat dump without its head": (not_read("unsupported_dialect"), "older than 2.2, and its first lines are missing"),
+    "a flat dump without epochs": (not_read("no_producer_epochs"), "0.11.0.0 or 0.11.0.1, which shows no epochs of producers"),
+}
+CASES = {name: told[0] for told_of in (ENDS, HOLES, DOUBTFUL_ENDS, NOT_READ) for name, told in told_of.items()}
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +126,12 @@ def test_a_hole_is_none_where_a_listing_shows_the_segment_or_text_was_not_unders
 def test_a_log_whose_last_text_can_be_read_in_two_ways_ends_nowhere(seen: dict[str, list[Row]], name: str) -> None:
     expected = ["unread text: ambiguous"] * DOUBTFUL_ENDS[name][1]
     assert [row.reason for row in seen[name] if row.state == "truncated"] == expected
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+def test_an_old_dump_that_is_not_read_says_why(seen: dict[str, list[Row]], name: str) -> None:
+    ((_state, reason),) = ((row.state, row.reason) for row in seen[name] if row.state == "not_supported")
+    assert reason.endswith(NOT_READ[name][1])
 
 
 # Batches in the order of the log, behind (0, 2) and then (10, 12); the offsets that stand nowhere.

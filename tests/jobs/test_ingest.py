@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,13 +108,27 @@ def test_spark_tasks_over_ranges_read_the_same(spark: SparkSession, tmp_path: Pa
 
 
 def test_a_task_that_meets_a_bad_file_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    plain = one_long_file(tmp_path) / "broker-1" / "all.txt"
-    damaged = tmp_path / "damaged.txt.gz"
-    damaged.write_bytes(gzip.compress(plain.read_bytes())[:-8] + bytes(8))
-    dumps = pipeline.discover([damaged], Options())
-    tasks, message = Tasks(lambda: spark), "damaged.txt.gz cannot be read to its end"
+    (dump,) = pipeline.discover([one_long_file(tmp_path)], Options()).files
+    bad = replace(dump, absolute=Path("/proc/self/mem"), stored_bytes=1)  # it opens, and nothing can be read at its start
+    tasks, message = Tasks(lambda: spark), "/proc/self/mem cannot be read to its end"
     with pytest.raises(InputError, match=message), pipeline.writing(tmp_path, Options(), spark=lambda: spark) as warehouse:
-        ingest_files(warehouse, dumps.files, range_bytes=1 << 20, tasks=tasks)
+        ingest_files(warehouse, [bad], range_bytes=1 << 20, tasks=tasks)
+
+
+def test_a_damaged_gzip_file_stops_nothing_and_is_told(tmp_path: Path) -> None:
+    folder = shutil.copytree(DUMPS / "hanging_txn_k39", tmp_path / "in")
+    ingest(tmp_path / "whole", folder)
+    plain = folder / "broker-1" / "orders-0" / f"{0:020d}.log.txt"
+    text = plain.read_bytes()
+    packed = gzip.compress(text, mtime=0)
+    plain.with_name(f"{plain.name}.gz").write_bytes(packed[: len(packed) * 3 // 4] + bytes(64) + packed[len(packed) * 3 // 4 + 64 :])
+    plain.unlink()
+    told: list[str] = []
+    ingest(tmp_path / "out", folder, notice=told.append)
+    (sentence,) = told
+    assert re.fullmatch(r".*/orders-0/0+\.log\.txt\.gz is damaged gzip \(.*\): read up to byte [\d,]+ of its text, .*", sentence)
+    whole, read = (Warehouse(tmp_path / name).arrow("batches") for name in ("whole", "out"))
+    assert 0 < whole.num_rows - read.num_rows < text.count(b"\nbaseOffset: ")
 
 
 def test_two_dumps_of_unknown_brokers_must_not_differ(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import random
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -162,14 +163,30 @@ def test_where_payloads_forge_sections_the_first_one_is_in_force(tmp_path: Path)
     assert [part.section for part in ranges.ranges([surveys[0], ranges.Survey(b"", 110, None)])] == [None, surveys[0].last_section]
 
 
-def test_a_damaged_gzip_file_is_one_sentence_and_a_cut_one_ends_early(tmp_path: Path) -> None:
-    packed = gzip.compress(bytes(range(256)) * 4_000)
-    cut, damaged = tmp_path / "cut.gz", tmp_path / "damaged.gz"
+def test_a_gzip_file_that_is_cut_or_damaged_ends_there(tmp_path: Path) -> None:
+    content = random.Random(7).randbytes(1 << 20) * 3
+    packed = gzip.compress(content)
+    cut, spoilt, unchecked = (tmp_path / name for name in ("cut.gz", "spoilt.gz", "unchecked.gz"))
     cut.write_bytes(packed[: len(packed) // 2])
-    damaged.write_bytes(packed[:-6] + b"\0\0\0\0\0\0")
-    assert 0 < ranges.survey(Text(cut, "gzip")).length < 256 * 4_000
-    with pytest.raises(InputError, match="cannot be read to its end"):
-        ranges.survey(Text(damaged, "gzip"))
+    spoilt.write_bytes(packed[: len(packed) // 2] + bytes(64) + packed[len(packed) // 2 + 64 :])
+    unchecked.write_bytes(packed[:-8] + bytes(8))
+    surveys = [ranges.survey(Text(path, "gzip")) for path in (cut, spoilt, unchecked)]
+    assert [bool(one.damage) for one in surveys] == [False, True, True]
+    assert all(0 < one.length < len(content) for one in surveys[:2])
+    for path, one in zip((cut, spoilt, unchecked), surveys, strict=True):
+        # However it is asked for, it has the same end.
+        with Text(path, "gzip").open() as file:
+            pieces = list(iter(lambda: file.read1(999), b""))
+        assert sum(map(len, pieces)) == one.length and content.startswith(b"".join(pieces)[:1000])
+
+
+def test_gzip_members_in_a_row_are_one_text(tmp_path: Path) -> None:
+    path = tmp_path / "two.gz"
+    path.write_bytes(gzip.compress(b"one ") + gzip.compress(b"two") + bytes(512))
+    with Text(path, "gzip").open() as file:
+        assert file.read() == b"one two"
+    path.write_bytes(gzip.compress(b"one ") + b"and no more gzip")
+    assert ranges.survey(Text(path, "gzip")).length == 4 and ranges.survey(Text(path, "gzip")).damage
 
 
 def test_a_file_that_became_shorter_is_one_sentence() -> None:

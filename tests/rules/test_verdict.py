@@ -39,9 +39,10 @@ UNNAMED: dict[str, object] = {
 }  # fmt: skip
 
 
-def a_log(subjects: frozenset[str], *, log_id: int = 1, index: str = "dumped", states: tuple[str, ...] = ()) -> Log:
+def a_log(subjects: frozenset[str], *, log_id: int = 1, index: str = "dumped", states: tuple[str, ...] = (), reason: str = "") -> Log:
     numbers = Row({**NUMBERS, "index_state": index, "blocker_producer_id": 1, "blocker_first_offset": 6})
-    return Log(log_id, "prod", 1, "orders", log_id - 1, numbers, subjects, tuple(Row({"state": state}) for state in states))
+    breaks = tuple(Row({"state": state, "reason": reason}) for state in states)
+    return Log(log_id, "prod", 1, "orders", log_id - 1, numbers, subjects, breaks)
 
 
 def collected(*logs: Log, complete: bool = True, cases: tuple[Case, ...] = (), **more: object) -> Collected:
@@ -162,6 +163,14 @@ def test_a_clean_run_passes() -> None:
         (a_log(TRANSACTIONAL | {"unassigned_batch"}), True, "T07", "is compacted", "older dump", "pass"),
         (a_log(TRANSACTIONAL - {"payload_edge"}), True, "P12", "not printed", "--print-data-log", "pass"),
         (a_log(frozenset(), states=("not_supported",)), True, "R02", "first lines of the text are missing", "2.2 or later", "unknown"),
+        (
+            a_log(frozenset(), states=("not_supported",), reason="printed by kafka-dump-log 0.11.0.0 or 0.11.0.1"),
+            True,
+            "R02",
+            "which shows no epochs of producers",
+            "2.2 or later",
+            "unknown",
+        ),
         (a_log(TRANSACTIONAL, states=("no_checksums",)), True, "R02", "neither checksums nor leader epochs", "2.2 or later", "unknown"),
     ],
 )

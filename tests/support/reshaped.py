@@ -14,6 +14,7 @@ Place = tuple[str, int]
 LATER_MS = 86_400_000 * 9 + 7_000
 _BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) ", re.MULTILINE)
 _POSITION = re.compile(r"^(baseOffset: .*? position: )(\d+)(?= )", re.MULTILINE)
+_PLACED = re.compile(r"^(baseOffset: .*? position: )(\d+) .*? size: (\d+) ", re.MULTILINE)
 _TIME = re.compile(r"(?<!\d)179\d{10}(?!\d)")
 _STAMP = re.compile(r" (?:CreateTime|LogAppendTime): (179\d{10}) size: ")
 _ENTRY = re.compile(r"^version: \d+ producerId: .* lastOffset: (\d+) ", re.MULTILINE)
@@ -45,6 +46,39 @@ def split(folder: Path) -> Kept:
     """Each segment becomes two, where it has two batches."""
     for path in _segments(folder):
         _split(path)
+    return Kept()
+
+
+def merged(folder: Path) -> Kept:
+    """The segments of each log become one, as if it had never been rolled: its text, its aborted index, and its newest snapshot."""
+    for log in sorted({path.parent for path in _segments(folder)}):
+        first, *others = sorted(log.glob("*.log.txt"))
+        for path in others:
+            text = first.read_text()
+            end = max((int(found[2]) + int(found[3]) for found in _PLACED.finditer(text)), default=0)
+            first.write_text(text + _moved(_batches(path), end))
+            _add_entries(*(one.with_name(one.name.replace(".log.", ".txnindex.")) for one in (path, first)))
+            path.unlink()
+        for path in sorted(log.glob("*.snapshot.txt"))[:-1]:
+            path.unlink()
+    return Kept()
+
+
+def permuted(folder: Path) -> Kept:
+    """Each text of a broker in a file that is called by a number, in another order than the logs."""
+    for broker in sorted(folder.glob("broker-*")):
+        paths = sorted(path for path in broker.rglob("*.txt") if path.parent != broker)
+        random.Random(11).shuffle(paths)
+        for number, path in enumerate(paths):
+            path.rename(broker / f"{number}.txt")
+    return Kept()
+
+
+def printed_elsewhere(folder: Path, *, ascii_only: bool = False, crlf: bool = False, noise: str = "") -> Kept:
+    """What stood between the tool and the file: a locale without most letters, a terminal, other programs that wrote into it."""
+    for path in folder.rglob("*.txt"):
+        text = (noise if path.name.endswith(".log.txt") else "") + path.read_text()
+        path.write_bytes(text.replace("\n", "\r\n" if crlf else "\n").encode("ascii" if ascii_only else "utf-8", "replace"))
     return Kept()
 
 
@@ -118,6 +152,27 @@ def other_ending(folder: Path) -> Kept:
     return Kept()
 
 
+def _batches(path: Path) -> str:
+    """The text of a segment from its first batch on."""
+    text = path.read_text()
+    first = _BATCH.search(text)
+    return "" if first is None else text[first.start() :]
+
+
+def _moved(batches: str, by: int) -> str:
+    """Batches so many bytes further on in their file."""
+    return _POSITION.sub(lambda found: f"{found[1]}{int(found[2]) + by}", batches)
+
+
+def _add_entries(path: Path, other: Path) -> None:
+    """The entries of one aborted index at the end of another one."""
+    if path.exists():
+        head, *entries = path.read_text().splitlines(keepends=True)
+        before = other.read_text() if other.exists() else head.replace(path.name[:20], other.name[:20])
+        other.write_text(before + "".join(entries))
+        path.unlink()
+
+
 def _segments(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.log.txt"))
 
@@ -140,7 +195,7 @@ def _split(path: Path) -> Path | None:
     path.write_text(text[: middle.start()])
     head = re.sub(r"offset: \d+\n$", f"offset: {base}\n", head.replace(path.name[:20], name[:20]))
     second = path.with_name(name)
-    second.write_text(head + _POSITION.sub(lambda found: f"{found[1]}{int(found[2]) - before}", tail))
+    second.write_text(head + _moved(tail, -before))
     index = path.with_name(path.name.replace(".log.", ".txnindex."))
     if index.exists():
         second_index = second.with_name(second.name.replace(".log.", ".txnindex."))

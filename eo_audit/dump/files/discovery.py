@@ -18,6 +18,7 @@ from eo_audit.dump.files.manifest import MAX_BYTES, Manifest, hint, read_manifes
 from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
 from eo_audit.dump.files.recognised import ANSWERS, DUMP, on_console, printed_by
 from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, dump_times, rolled_segments
+from eo_audit.dump.files.unpacked import beginning
 from eo_audit.dump.files.walk import check_file, outside, walk
 from eo_audit.dump.lines.printed import text
 from eo_audit.errors import InputError
@@ -188,7 +189,7 @@ def _look_at(root: Path, path: Path) -> _Found:
     status = check_file(path)
     with path.open("rb") as file:
         stored = file.read(HEAD_BYTES)
-    compression, head = ("gzip", _unzip(stored)) if stored.startswith(_GZIP) else ("none", stored)
+    compression, head = ("gzip", beginning(path, HEAD_BYTES)) if stored.startswith(_GZIP) else ("none", stored)
     if command := unpacking(path.name, head, gzip=compression == "gzip"):
         raise archive(path, command)
     try:
@@ -198,13 +199,6 @@ def _look_at(root: Path, path: Path) -> _Found:
             raise archive(path, command) from None
         raise
     return _Found(root, path, compression, status.st_size, kind)
-
-
-def _unzip(stored: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(wbits=31).decompress(stored, HEAD_BYTES)
-    except zlib.error:
-        raise NotADump("begins like gzip but cannot be unpacked") from None
 
 
 def _kind(name: str, head: bytes) -> str:

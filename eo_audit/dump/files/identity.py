@@ -20,6 +20,8 @@ _PARTITION_DIR = re.compile(
 _BROKER_DIR = re.compile(r"(?:broker-|kafka-log)(\d{1,10})", re.ASCII)  # kafka-log<N> is how Strimzi names a broker's log directory
 # Kafka pads offsets to 20 digits; `RemoteIndexCache` does not, and adds the id of the remote segment.
 _SEGMENT_FILE = re.compile(r"(?P<base>\d{1,20})(?:_[\w-]{22})?\.(?P<suffix>log|snapshot|txnindex|index|timeindex)(?![\w-])", re.ASCII)
+# `Snapshots.filenameFromSnapshotId`: the state of the metadata at an offset and epoch, not a part of its log.
+_METADATA_SNAPSHOT = re.compile(r"(?:.*[\\/])?\d{20}-\d{10,}\.checkpoint(?![\w-]).*", re.ASCII)
 # Dumps are printed on Windows, too.
 _ABSOLUTE = re.compile(r"[\\/]|[A-Za-z]:[\\/]")
 _MAX_LONG = 2**63 - 1
@@ -164,7 +166,9 @@ def identify(cluster: str, *, manifest: ManifestHint, dumped_path: str | None, o
     broker, source = _broker(manifest, dumped, own)
     topic = _first(manifest.topic, dumped.topic, own.topic)
     partition = _first(manifest.partition, dumped.partition, own.partition)
-    log = None if topic is None or partition is None else replica_log_id(cluster, broker, topic, partition)
+    # Records of a snapshot of the metadata have offsets of their own: it is of no log.
+    is_snapshot = _METADATA_SNAPSHOT.fullmatch(dumped_path or "") is not None
+    log = None if topic is None or partition is None or is_snapshot else replica_log_id(cluster, broker, topic, partition)
     # A folder that waits to be deleted or moved says so in its own name (`LocalLog`): a manifest has no word in that.
     dir_kind = _first(dumped.dir_kind, own.dir_kind)
     # With a `Dumping` line the file's own name says nothing of the segment: one file may hold many.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from eo_audit.dump.flat.batches import Unread, read_batch
-from eo_audit.dump.lines.dialects import OLD_LINE, UNSUPPORTED, BatchLine
+from eo_audit.dump.lines.dialects import NO_EPOCH_LINE, OLD_LINE, UNSUPPORTED, BatchLine
 from eo_audit.dump.lines.flat_lines import FLAT, FlatLine, flat_batch_line, flat_line
 from eo_audit.dump.log.framing import Failure, Group
 from eo_audit.dump.log.progress import Progress
@@ -25,13 +25,15 @@ class FlatReader(Progress):
             return self._shallow_batch(at, batch, section)
         if section.dialect is None and OLD_LINE.match(self.window.text, at):
             self._turn()
-            self.section = replace(section, dialect=UNSUPPORTED, left="unsupported_dialect")
+            left = "no_producer_epochs" if NO_EPOCH_LINE.match(self.window.text, at) else "unsupported_dialect"
+            self.section = replace(section, dialect=UNSUPPORTED, left=left)
             return at
         return None
 
     def _may_begin(self, position: int, section: Section) -> bool:
-        """The first line of a segment stands behind the tool's own words; others may be the payload of a record that was lost."""
-        return section.dialect == FLAT or (section.dumped_path is not None and position == 0 and self.unread_from is None)
+        """The first line of a segment stands behind the tool's own words, or begins the file; others may be of a record that was lost."""
+        begins = section.dumped_path is not None or section.byte_offset == 0
+        return section.dialect == FLAT or (begins and position == 0 and self.unread_from is None)
 
     def _follows(self, position: int) -> bool:
         return self.window.is_within(position) and self.position in (None, position)

@@ -1,0 +1,58 @@
+"""A rule that no real dump of the corpus breaks finds its case in one in which one thing was changed; all in one audit (mutated.yaml)."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+import eo_audit
+from eo_audit import pipeline
+from eo_audit.rules.catalogue import BY_CODE
+from tests.support.mutated import mutated
+
+HERE = Path(__file__).parent
+DUMPS = HERE.parent / "data" / "corpus" / "dumps"
+CASES = yaml.safe_load((HERE / "mutated.yaml").read_text(encoding="utf-8"))["cases"]
+Findings = Mapping[str, list[dict[str, Any]]]
+
+
+def named(case: Mapping[str, Any]) -> str:
+    return f"{case['rule']}.{case['input']}"
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    """What was found in each case, and in the inputs as they are, by cluster."""
+    folder, clusters = tmp_path_factory.mktemp("mutated"), []
+    for case in CASES:
+        clusters.append(folder / named(case))
+        mutated(DUMPS / case["input"], clusters[-1], case["edits"])
+    for name in {case["input"] for case in CASES}:
+        clusters.append(folder / name)
+        mutated(DUMPS / name, clusters[-1], [])
+    out = tmp_path_factory.mktemp("out")
+    pipeline.run(out, clusters, pipeline.Options(), spark=lambda: spark)
+    by_cluster = defaultdict(list)
+    for finding in eo_audit.open(out).findings:
+        by_cluster[str(finding["cluster"])].append(finding)
+    return by_cluster
+
+
+def fits(finding: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
+    return finding["rule"] == case["rule"] and all(finding[name] == value for name, value in case["finds"].items())
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_the_change_is_found_and_the_input_does_not_have_it(found: Findings, case: Mapping[str, Any]) -> None:
+    (finding,) = (one for one in found[named(case)] if fits(one, case))
+    assert finding["severity"] == case.get("severity", BY_CODE[case["rule"]].severity)
+    assert not [one for one in found[case["input"]] if one["rule"] == case["rule"]]
+
+
+def test_a_case_changes_one_input_in_one_way_and_says_why() -> None:
+    assert len({named(case) for case in CASES}) == len(CASES)
+    assert all(len(case["why"]) > 30 and case["finds"] and case["edits"] for case in CASES)
