@@ -6,11 +6,11 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from eo_audit.rules.catalogue import RULES
 from tests.cluster.faults import FAULTS
 from tests.cluster.held import SURE_DUMPS, SURE_FEATURES, held
 from tests.cluster.properties import Case, Result, check
 from tests.cluster.shape import draw
+from tests.support import rulebook
 
 # Some 240 clusters: more than half of them are held seeds, which all stay; the others show that every kind is still drawn, each fault four
 # times. New faults are looked for with python -m tests.cluster --seeds 0:10000. What is beside a planted fault is a healthy cluster, too.
@@ -48,5 +48,5 @@ def test_the_fault_is_found_and_nothing_beside_it(results: list[Result]) -> None
 def test_each_rule_is_brought_out_by_a_fault_or_has_a_reason_why_not(results: list[Result]) -> None:
     truths = [result.truth for result in results if result.truth is not None and not result.open]
     asked = {rule for truth in truths for rules in truth.demands if len(rules) == 1 for rule in rules}
-    assert {rule.code for rule in RULES} - asked == CHOSEN["unplanted"].keys()
+    assert rulebook.codes() - asked == CHOSEN["unplanted"].keys()
     assert all(len(why) > 30 for why in CHOSEN["unplanted"].values())
