@@ -1,8 +1,8 @@
 """Dumps in which nothing is transactional: what step 2 need not ask then.
 
 Without a coordinator's entry there is no transaction; without a marker and a transactional batch beside that, nothing that one could own or
-end. All that is told of such things has no rows, and plain batches are nobody's. To hear that from Spark costs a third of a small audit: 14
-texts of 26, with half of all their steps.
+end. All that is told of such things has no rows, and plain batches are nobody's. To hear that from Spark took, of
+the duplicates example, 17 of 35 runs of texts, with 188 of their 341 steps.
 """
 
 from typing import TYPE_CHECKING
