@@ -16,10 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.audit.clocks import Clocks, clocks
+from eo_audit.audit.clocks import clocks
 from eo_audit.audit.outages import outage_ms
 from eo_audit.audit.unlisted_aborts import unlisted_aborts
-from eo_audit.rules.cases import cases
+from eo_audit.rules.cases import cases, may_find
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import ASKED, Context, Log
 from eo_audit.rules.row import Row
@@ -51,6 +51,9 @@ class Tables(Protocol):
 
     def arrow(self, name: str) -> "pa.Table":
         """A table in this process's memory."""
+
+    def is_empty(self, name: str) -> bool:
+        """Whether a table has no rows."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,14 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         rules: part of the catalogue.
     """
     histories = {name: tables.read(name) for name in HISTORIES}
+    # Nobody finds a row in a table without any: half of the tables of dumps without transactions, and half of all that is planned here.
+    empty = frozenset(filter(tables.is_empty, HISTORIES))
     with ThreadPoolExecutor(1) as beside:  # planning the query of the cases keeps one core busy
-        finding = beside.submit(_cases, histories, rules)
-        bits = subjects(histories).collect()
-        transactions = _transactions(histories["transaction_instances"])
+        finding = beside.submit(_cases, histories, [rule for rule in rules if may_find(rule, empty)])
+        bits = subjects(histories, empty).collect()
+        transactions = () if "transaction_instances" in empty else _transactions(histories["transaction_instances"])
         found, crashed = finding.result()
-    # Small tables are read by the Delta reader in this process: a Spark job costs a tenth of a second before its first row.
+    # By the Delta reader in this process: a Spark job costs a tenth of a second before its first row.
     sections = tables.arrow("section_status").to_pylist()
     logs = _logs(tables, sections, {row.replica_log_id: names_of(row.bits) for row in bits})
     of_code = {rule.code: rule for rule in rules}
@@ -97,16 +102,11 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
     asked = _asked(collected, of_code)
     return Collected(
         cases=collected,
-        context=_context(
-            histories, collected, logs, asked=asked, clusters=_by_name(tables), fates=_fates(tables), clocks=clocks(tables.arrow)
-        ),
+        context=_context(tables, histories, collected, logs, asked=asked),
         crashed=crashed,
         paths={section["section_id"]: section["path"] for section in sections},
         not_dumped=tuple(sorted(_PLACE(json.loads(row.not_dumped)) for row in bits if row.not_dumped)),
-        transactions=(
-            *transactions,
-            *unlisted_aborts(histories, {log.log_id: log.cluster for log in logs.values()}),
-        ),
+        transactions=(*transactions, *(() if "transaction_spans" in empty else unlisted_aborts(histories, logs))),
         outage_ms=outage_ms(histories, transactions),
     )
 
@@ -239,16 +239,10 @@ def _instance_ids(found: Iterable[Case]) -> Iterator[str]:
 
 
 def _context(
-    histories: Mapping[str, DataFrame],
-    found: Sequence[Case],
-    logs: Mapping[int, Log],
-    *,
-    asked: _Asked,
-    clusters: Mapping[str, Row],
-    fates: Fates,
-    clocks: Clocks,
+    tables: Tables, histories: Mapping[str, DataFrame], found: Sequence[Case], logs: Mapping[int, Log], *, asked: _Asked
 ) -> Context:
     """The context of these cases, with what they ask for by id."""
+    told, fates = clocks(tables.arrow), _fates(tables)
     # Few rows at most: a sound broker writes no entry that a look-up misses.
     missed = histories["aborted_index"].where("ends_at_offset IS NOT NULL").withColumn("first_offset", F.col("entry_first_offset"))
     instance_ids = set(_instance_ids(found)) | {name for row in fates.values() if (name := row.text("instance_id"))}
@@ -257,15 +251,15 @@ def _context(
         siblings[log.place].append(log)
     return Context(
         logs=logs,
-        clusters=clusters,
+        clusters=_by_name(tables),
         instances=_instances(histories["transaction_instances"], instance_ids),
         last_of_producer=_last_of_producers(
             histories["transaction_instances"], {producer for _, producer in asked.producers["last_of_producer"]}
         ),
         open_spans=asked.open_spans(),
-        farthest_ms=clocks.farthest_ms,
-        stopped=clocks.stopped,
-        dumped_at_ms=clocks.dumped_at_ms,
+        farthest_ms=told.farthest_ms,
+        stopped=told.stopped,
+        dumped_at_ms=told.dumped_at_ms,
         fates=fates,
         data_of=_data_of(histories["instance_partitions"], asked.instances("data_of"), logs),
         unmarked=_unmarked(histories["instance_partitions"], asked.instances("unmarked")),

@@ -38,7 +38,7 @@ from eo_audit.history.spans import transaction_spans
 from eo_audit.history.visibility import mark_visibility, visibility
 from eo_audit.history.visible_ranges import visible_ranges
 from eo_audit.rebuild.marker_keys import write_marker_keys
-from eo_audit.store.schemas import schema
+from eo_audit.rebuild.plain import OF_TRANSACTIONS, has_transactions, nobodys, write_none
 from eo_audit.store.tables import Warehouse
 from eo_audit.store.tasks import Progress, silent
 
@@ -107,14 +107,20 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         told()
         coordinator, instances = deciding.result()
         pending = [beside.submit(write_marker_keys, warehouse)]
-        judged = _judged(warehouse, frame, producers, coordinator, instances)
-        # The widest plan of all (112,000 characters at 1 GB): three tables are made from its rows, and none should plan it again.
-        assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
-        told()
-        pending.append(beside.submit(_instance_partitions, warehouse, frame, instances, assigned, judged, producers.coverage))
-        # Before the rows are marked: who may read a batch depends on the LSO of its log.
-        seen = _visibility(warehouse, frame, producers, assigned, instances)
-        pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
+        if has_transactions(warehouse):
+            judged = _judged(warehouse, frame, producers, coordinator, instances)
+            # The widest plan of all (112,000 characters at 1 GB): three tables are made from its rows, and none should plan it again.
+            assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
+            told()
+            pending.append(beside.submit(_instance_partitions, warehouse, frame, instances, assigned, judged, producers.coverage))
+            # Before the rows are marked: who may read a batch depends on the LSO of its log.
+            seen = _visibility(warehouse, frame, producers, assigned, instances)
+            pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
+        else:
+            told()
+            write_none(warehouse, *OF_TRANSACTIONS)
+            assigned = nobodys(producers.rows)
+            seen = _visibility(warehouse, frame, producers, assigned, instances)
         told()
         marked = mark_visibility(assigned, seen, warehouse.read("aborted_transactions"), section_status=frame.sections)
         history = warehouse.overwrite("producer_history", marked)
@@ -157,6 +163,9 @@ def _producers(warehouse: Warehouse, frame: Frame, *, chunked: bool) -> Producer
 
 
 def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFrame]":
+    if warehouse.is_empty("coordinator_entries"):
+        write_none(warehouse, "coordinator_history", "transaction_instances")
+        return warehouse.read("coordinator_history"), warehouse.read("transaction_instances")
     history = coordinator_history(warehouse.read("coordinator_entries"), frame.sections, frame.clusters)
     history = warehouse.overwrite("coordinator_history", history)
     return history, warehouse.overwrite("transaction_instances", transaction_instances(history, frame.clusters))
@@ -182,6 +191,9 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
 def _instance_partitions(
     warehouse: Warehouse, frame: Frame, instances: "DataFrame", assigned: "DataFrame", judged: Judged, covered: "DataFrame"
 ) -> None:
+    if warehouse.is_empty("transaction_instances"):
+        write_none(warehouse, "instance_partitions")
+        return
     partitions = instance_partitions(
         instances,
         assigned,
@@ -213,9 +225,8 @@ def _snapshot_states(warehouse: Warehouse, frame: Frame, history: "DataFrame", s
 
 
 def _group_offsets(warehouse: Warehouse, frame: Frame, history: "DataFrame", seen: "DataFrame") -> None:
-    if not any(part.num_rows for part in warehouse.batches("offset_commits")):
-        # Most dumps: then it costs no Spark job.
-        warehouse.overwrite_arrow("group_offsets", schema("group_offsets").arrow().empty_table())
+    if warehouse.is_empty("offset_commits"):
+        write_none(warehouse, "group_offsets")  # most dumps
         return
     logs = warehouse.arrow("replica_logs")
     # As values, which Parquet can skip by: of a large history only the logs of group offsets are read.
@@ -227,9 +238,8 @@ def _group_offsets(warehouse: Warehouse, frame: Frame, history: "DataFrame", see
 
 def _id_allocation(warehouse: Warehouse, frame: Frame, history: "DataFrame", coordinator: "DataFrame", covered: "DataFrame") -> None:
     told = {row["name"] for row in warehouse.arrow("manifest_entries").to_pylist()} & TOLD_BY_MANIFEST
-    if not told and not any(part.num_rows for part in warehouse.batches("producer_id_blocks")):
-        # Most dumps: then it costs no Spark job.
-        warehouse.overwrite_arrow("id_allocation", schema("id_allocation").arrow().empty_table())
+    if not told and warehouse.is_empty("producer_id_blocks"):
+        write_none(warehouse, "id_allocation")  # most dumps
         return
     allocated = id_allocation(
         warehouse.read("producer_id_blocks"),

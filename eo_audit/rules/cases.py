@@ -42,12 +42,17 @@ def cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFram
     return most_telling(united(found))
 
 
+def may_find(rule: Rule, empty: frozenset[str]) -> bool:
+    """Whether a rule can find anything where these tables have no rows."""
+    return rule.reads[0] not in empty if rule.where is not None else not empty.issuperset(rule.reads)
+
+
 def hits_of_table(source: Source, rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Rows of one history table that break one of `rules`, once per rule."""
     wheres = {rule.code: f"({rule.where})" for rule in rules if rule.where is not None}
     # Behind a bad checksum or an offset that goes back, labels were reckoned from what may be no batch.
-    judged = rows.where("judged") if source.judged else rows
-    suspects = judged.where(" OR ".join(wheres.values()))  # nearly all rows are healthy: ask once, then which rule it was
+    judged = "judged AND " if source.judged else ""
+    suspects = rows.where(f"{judged}({' OR '.join(wheres.values())})")  # nearly all rows are healthy: ask once, then which rule it was
     broken = ", ".join(f"IF({where}, '{code}', NULL)" for code, where in wheres.items())
     found = suspects.selectExpr("*", f"explode(array_compact(array({broken}))) AS rule")
     columns = [column for rule in rules if rule.where is not None for column in rule.columns.split()]
@@ -86,12 +91,15 @@ def hits(source: Source, rows: DataFrame, *, key: str, weight: str, columns: Seq
 def united(parts: Sequence[DataFrame]) -> DataFrame:
     """Rows of frames that have the same columns in the same order.
 
-    Two by two, and then pairs of those: Spark analyses all that is united so far at each step, so one after another costs the square
-    (36 parts: 0.8 of the 12.5 s of a warm audit, against 0.4).
+    As one union over plans that are analysed already: `DataFrame.union` takes two, and Spark analyses all that is united so far each time
+    (36 parts: 5 % of a warm audit, two by two).
     """
-    if len(parts) == 1:
-        return parts[0]
-    return united([parts[at].union(parts[at + 1]) if at + 1 < len(parts) else parts[at] for at in range(0, len(parts), 2)])
+    session = parts[0].sparkSession
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    plans = jvm.PythonUtils.toSeq([part._jdf.queryExecution().analyzed() for part in parts])
+    union = jvm.org.apache.spark.sql.catalyst.plans.logical.Union(plans, False, False)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, union), session)
 
 
 def most_telling(found: DataFrame) -> DataFrame:

@@ -51,16 +51,17 @@ _BIT = {name: 1 << position for position, name in enumerate(SUBJECTS)}
 _NOT_DUMPED = "CASE WHEN replica_log_id IS NULL THEN to_json(struct(cluster, topic, partition)) END"
 
 
-def subjects(histories: Mapping[str, DataFrame]) -> DataFrame:
+def subjects(histories: Mapping[str, DataFrame], empty: frozenset[str] = frozenset()) -> DataFrame:
     """Which subjects each replica log has.
 
     Args:
         histories: history tables by name.
+        empty: those of them that have no rows, which are not scanned.
 
     Returns:
         replica_log_id, not_dumped (JSON of cluster, topic and partition where there is no log), bits (see `names_of`); one row each.
     """
-    tables = sorted({table for table, _ in SUBJECTS.values()})
+    tables = sorted({table for table, _ in SUBJECTS.values()} - empty) or ["visibility"]
     # One scan of each history, for all subjects that are about it.
     rows = united([_bits_of(table, histories[table]) for table in tables])
     return rows.groupBy("replica_log_id", "not_dumped").agg(F.bit_or("bits").alias("bits"))

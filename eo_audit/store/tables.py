@@ -125,6 +125,13 @@ class Warehouse:
         """A table as `read` sees it, in this process's memory and without Spark."""
         return self._inline[name] if name in self._inline else self._arrow(name, self._files(name))
 
+    def is_empty(self, name: str) -> bool:
+        """Whether a table has no rows, without reading it."""
+        if name in self._inline:
+            return bool(self._inline[name].num_rows == 0)
+        with self._told(name):
+            return not any(parquet.opened(path).metadata.num_rows for path, _ in self._files(name))
+
     def arrow_of(self, name: str, run: Mapping[str, object]) -> pa.Table:
         """A table as a finished step left it: at the version that its row of `runs` pins."""
         version = json.loads(str(run["table_versions"])).get(name)

@@ -37,6 +37,12 @@ def test_a_step_that_one_other_reads_stands_within_it_and_all_others_are_views()
     assert not told[None].is_within
 
 
+def test_each_function_can_be_taught_alone() -> None:
+    """A text's session is taught what the text calls, and no more: so none may call another."""
+    assert len(text._functions()) == text._text("functions").count("CREATE OR REPLACE TEMPORARY FUNCTION") > 10
+    assert {name: text._named(statement) for name, statement in text._functions().items()} == {name: (name,) for name in text._functions()}
+
+
 @pytest.fixture
 def matched(spark: SparkSession) -> DataFrame:
     schema = """replica_log_id LONG, coordinator_log_id LONG, cluster STRING, match STRING, place LONG,

@@ -34,6 +34,10 @@ class InMemory:
         """A table in memory."""
         return arrow(name, self.rows.get(name, []))
 
+    def is_empty(self, name: str) -> bool:
+        """Whether a table has no rows."""
+        return not self.rows.get(name)
+
 
 @dataclass(frozen=True)
 class Audited:
