@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import eo_audit
 from eo_audit import pipeline
 from tests.support.canaries import WholeRun, canary_dumps, run_whole
 from tests.support.lasting import lasting_session
+from tests.support.reshaped import Changed
 
 TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
@@ -69,6 +71,19 @@ def all_examples(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
     out = tmp_path_factory.mktemp("examples")
     pipeline.run(out, sorted(EXAMPLES.glob("*/dumps")), pipeline.Options(), spark=lambda: spark)
     return out
+
+
+@pytest.fixture(scope="session")
+def changed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Changed:
+    """One audit of real dumps in which something was changed, and of the same as they are, each a cluster of its own."""
+    from tests import test_invariances
+    from tests.rules import test_mutated
+
+    folder, out = tmp_path_factory.mktemp("changed"), tmp_path_factory.mktemp("out")
+    kept = test_invariances.make(folder)
+    names = sorted({*kept, *test_mutated.make(folder)})
+    pipeline.run(out, [folder / name for name in names], pipeline.Options(), spark=lambda: spark)
+    return Changed(eo_audit.open(out), kept)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 """What an audit says does not depend on how the dumps lie there: the same logs in other segments, files, replicas and times say the same, a
-part of them says of that part what the whole says. All in one audit."""
+part of them says of that part what the whole says. All in one audit (`changed`, in conftest.py)."""
 
 import json
 from collections import defaultdict
@@ -9,17 +9,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-import eo_audit
-from eo_audit import pipeline
 from eo_audit.report.export import export
 from eo_audit.report.results import Results
 from tests.cluster.dumping import plan_of, write_dumps
 from tests.cluster.producers import live
 from tests.cluster.shape import STOPPED, draw
 from tests.support import reshaped
-from tests.support.reshaped import Kept, Place
+from tests.support.reshaped import Changed, Kept, Place
 
 DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
 
@@ -78,23 +75,25 @@ CHANGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Mapping[str, Kept]]:
-    """One audit of all inputs, as they are (`as_is`) and changed, each a cluster that is called so; and what each change kept."""
-    folder, kept = tmp_path_factory.mktemp("reshaped"), dict[str, Kept]()
+def make(folder: Path) -> dict[str, Kept]:
+    """All inputs as they are (`as_is`) and changed, each a folder and a cluster that is called so, with what each change kept."""
     sources = {name: DUMPS / name for name in sorted({name for row in CHANGES.values() for name in row.inputs} - MODEL.keys())}
     for name, seed in MODEL.items():
         world = live(draw(seed, features=("aborts", "open_at_end", "payloads"), dumps=(STOPPED,)))
         sources[name] = folder / "lived" / name
         write_dumps(world, plan_of(world), sources[name])
+    kept = dict[str, Kept]()
     for change, names in {"as_is": tuple(sources), **{change: row.inputs for change, row in CHANGES.items()}}.items():
         for name in names:
             into = folder / f"{name}.{change}"
             reshaped.copied(sources[name], into)
             kept[into.name] = CHANGES[change].make(into) if change in CHANGES else Kept()
-    out = tmp_path_factory.mktemp("out")
-    pipeline.run(out, [folder / cluster for cluster in kept], pipeline.Options(), spark=lambda: spark)
-    return eo_audit.open(out), kept
+    return kept
+
+
+@pytest.fixture(scope="module")
+def audited(changed: Changed) -> tuple[Results, Mapping[str, Kept]]:
+    return changed.results, changed.kept
 
 
 CASES = [(change, name) for change, row in CHANGES.items() for name in row.inputs if change != "other_ending"]

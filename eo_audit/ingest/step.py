@@ -134,7 +134,9 @@ def _read_task(task: _Task) -> _Read:
 
     def sink(facts: dict[str, pa.Table]) -> None:
         for name, rows in facts.items():
-            writers.setdefault(name, FactWriter(name, task.folder / name)).write(rows)
+            if name not in writers:
+                writers[name] = FactWriter(name, task.folder / name)
+            writers[name].write(rows)
 
     readings = tuple((piece.context.dump_file_id, _read_piece(piece, sink)) for piece in task.pieces)
     files = {name: writer.close() for name, writer in writers.items()}
