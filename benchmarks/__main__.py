@@ -1,12 +1,14 @@
 """`make bench`: the figures of the project, side by side with what a user would do instead, in one run.
 
-    python -m benchmarks [--megabytes 1000] [--batches 20000000] [--folder DIR] [--only ingest,small,coordinator,batches,alignment]
+    python -m benchmarks [--megabytes 1000] [--batches 20000000] [--folder DIR] [--only small,ingest,coordinator,batches,alignment,sizes]
 
 - ingest: dump text of the chosen size in the real grammar (clean; pretty-printed payloads; 5 % hostile) to Delta, cold and warm; then
   rebuild and audit of the clean one. The peer is DuckDB, which splits the same lines into Parquet and does not notice forged ones.
-- small: wall time of whole `eo-audit run` processes on the smallest example.
+- small: wall time of whole `eo-audit run` processes on the smallest example. The peer is a bare Spark session that writes one Delta table,
+  in turns with them.
 - coordinator: a coordinator's log of 200 MB with 100,000 ids, decoded, on one core: the fast path beside the exact reader
   (`benchmarks.coordinator_log`).
+- sizes: what an audit costs against its size, and one worker against two (`benchmarks.sizes`; not by default: an hour at 1, 5 and 20 GB).
 - batches: producer histories of 20 million batches, half of them of one producer (`benchmarks.sequences`).
 - alignment: long logs whose markers only order can tell apart, beside one that places tell (`benchmarks.alignment`).
 """
@@ -20,7 +22,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import alignment, coordinator_log, sequences
+from benchmarks import alignment, coordinator_log, sequences, sizes
 from benchmarks.dump_text import VARIANTS, write_dumps
 from benchmarks.measure import Figures, measured
 from benchmarks.peer import duckdb_to_parquet
@@ -80,19 +82,38 @@ def _later_steps(out: Path, spark: Callable[[], object]) -> None:
         tell(f"  {step.__name__}", figures)
 
 
+# What anybody pays who writes one table with Spark and Delta: the session and its jars are those of an audit.
+BARE = """
+from eo_audit.config import load
+from eo_audit.store.session import session
+spark = session(load(), input_bytes=0)
+spark.range(1000).write.format("delta").mode("overwrite").save(sys.argv[1])
+spark.stop()
+"""
+
+
 def small(folder: Path) -> None:
-    """Whole processes on the smallest example."""
+    """Whole processes on the smallest example, in turns with the peer."""
     example = min((ROOT / "examples").glob("*/dumps"), key=lambda path: sum(f.stat().st_size for f in path.rglob("*") if f.is_file()))
-    seconds = []
+    audit = [str(Path(sys.executable).parent / "eo-audit"), "run", str(example), "--out", str(folder / "small")]
+    bare = [sys.executable, "-c", f"import sys{BARE}", str(folder / "small")]
+    seconds: dict[str, list[float]] = {"eo-audit run": [], "peer: bare Spark, one Delta table": []}
     for _ in range(SMALL_RUNS):
-        shutil.rmtree(folder / "small", ignore_errors=True)
-        began = time.perf_counter()
-        command = [str(Path(sys.executable).parent / "eo-audit"), "run", str(example), "--out", str(folder / "small")]
-        if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode > 2:
-            raise SystemExit(f"the audit of {example} failed")
-        seconds.append(time.perf_counter() - began)
-    line = f"min {min(seconds):.1f}, median {statistics.median(seconds):.1f}, max {max(seconds):.1f} s"
-    sys.stdout.write(f"\neo-audit run {example.relative_to(ROOT)}: {line} of {SMALL_RUNS} whole processes\n")
+        for (what, taken), command in zip(seconds.items(), (audit, bare), strict=True):
+            taken.append(_whole_process(what, command, folder / "small"))
+    sys.stdout.write(f"\n{example.relative_to(ROOT)}, {SMALL_RUNS} whole processes each\n")
+    for what, taken in seconds.items():
+        sys.stdout.write(f"{what:34} min {min(taken):.1f}, median {statistics.median(taken):.1f}, max {max(taken):.1f} s\n")
+    ours, theirs = map(statistics.median, seconds.values())
+    sys.stdout.write(f"an audit takes {ours / theirs:.2f} times as long as the peer\n")
+
+
+def _whole_process(what: str, command: list[str], out: Path) -> float:
+    shutil.rmtree(out, ignore_errors=True)
+    began = time.perf_counter()
+    if subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode > 2:
+        raise SystemExit(f"{what} failed")
+    return time.perf_counter() - began
 
 
 def main() -> None:
@@ -115,6 +136,9 @@ def main() -> None:
     if "batches" in parts:
         sys.stdout.write(f"\n{chosen.batches:,} batches, half of one producer\n")
         sequences.main(["--batches", str(chosen.batches)])
+    if "sizes" in parts:
+        sys.stdout.write("\ncost against size\n")
+        sizes.main(["--folder", str(chosen.folder)])
     if "alignment" in parts:
         sys.stdout.write("\nmarkers that only order tells apart\n")
         alignment.main([])
