@@ -109,6 +109,10 @@ def discover(inputs: Sequence[Path], options: Options, *, out: Path | None = Non
         raise InputError(f"there is no text of kafka-dump-log in {', '.join(map(str, inputs))}: {why}")
     for problem in dumps.problems:
         options.notice(f"left out: {problem.path} {problem.text}")
+    if printed := [file.path for file in dumps.files if file.kind_hint in CONSOLE_FORMATTERS]:
+        what = "what a console consumer prints has no offsets and no end; to have it judged, print the segments of __transaction_state and"
+        how = "__consumer_offsets with kafka-dump-log (collect-dumps.sh does)"
+        options.notice(f"judged by no rule, told by eo-audit why: {some(printed, most=3)}: {what} {how}")
     return dumps
 
 

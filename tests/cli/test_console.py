@@ -49,10 +49,15 @@ def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="module")
 def alone(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An audit of such texts alone."""
+    """An audit of such texts alone, made twice: the second time adds nothing."""
     out = tmp_path_factory.mktemp("alone")
     (out / "given").mkdir()
-    pipeline.run(out, [written(out / "given")], pipeline.Options(), spark=lambda: spark)
+    said: list[str] = []
+    for _ in range(2):
+        pipeline.run(out, [written(out / "given")], pipeline.Options(notice=said.append), spark=lambda: spark)
+    (told,) = set(said)
+    assert told.startswith("judged by no rule, told by eo-audit why: commits.txt, console-groups.txt, console-offsets.txt and 2 more: ")
+    assert "with kafka-dump-log" in told
     return out
 
 
@@ -102,6 +107,8 @@ def test_why_tells_it_without_dumps(subject: str, wanted: tuple[str, ...], alone
 def test_alone_it_is_never_a_pass(alone: Path) -> None:
     verdict = Results(alone).verdict
     assert (verdict["verdict"], verdict["exit_code"]) == ("unknown", 2) and not Results(alone).findings
+    # Read twice, it is there once.
+    assert len(Results(alone).rows("console_records", group="g")) == 3
 
 
 def test_it_changes_no_finding_and_no_verdict(beside: Path, hanging_example: Path) -> None:

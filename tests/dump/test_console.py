@@ -4,6 +4,7 @@ The texts `console-*.txt` below `cases/live` are the beginnings of what the tool
 with a comma, a blank, letters beyond ASCII and a line feed.
 """
 
+import random
 from pathlib import Path
 
 import pytest
@@ -293,6 +294,18 @@ def test_blocks_tell_what_the_whole_file_tells(one: bytes) -> None:
         at, base = at + elements[-1].end, at
         assert at > base
     assert found == len(rows_of(content)) == content.count(one)
+
+
+def test_damaged_texts_balance_and_raise_nothing() -> None:
+    chance = random.Random(7)
+    texts = [content for _, content, _ in FORMS.values()] + [(LIVE / name).read_bytes() for name in CONSOLES]
+    for _ in range(400):
+        content = b"".join(chance.choice(texts) for _ in range(3))
+        for _ in range(chance.randrange(4)):
+            begin, length = chance.randrange(len(content)), chance.randrange(40)
+            content = content[:begin] + chance.choice(texts)[: chance.randrange(90)] + content[begin + length :]
+        whole = result_of(content, chance.choice(sorted(HEADS)))
+        assert whole.ledger.total == len(content)
 
 
 def test_an_object_longer_than_the_text_at_hand_waits_for_more() -> None:

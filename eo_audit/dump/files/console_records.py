@@ -158,8 +158,9 @@ def rows_of(elements: Sequence[Element], *, dump_file_id: int, base: int, cluste
         cluster: whose file it is.
     """
     rows: defaultdict[str, list[Mapping[str, object]]] = defaultdict(list)
+    section = section_id(dump_file_id, 0)
     for element in _joined(elements):
-        where = {"section_id": section_id(dump_file_id, 0), "byte_offset": base + element.at, "length": element.end - element.at}
+        where = {"section_id": section, "byte_offset": base + element.at, "length": element.end - element.at}
         if element.owner == "facts":
             rows[KIND].append({**where, "cluster": cluster, **element.fields})
         elif element.owner == "unread":

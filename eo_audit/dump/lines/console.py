@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eo_audit.dump.lines.decoders import Fields, json_partitions, partition_of, status_of
 from eo_audit.dump.lines.fields import Columns
-from eo_audit.dump.lines.grammar import CONSOLE_COMMIT, CONSOLE_COMMIT_2_0, CONSOLE_TRANSACTION
+from eo_audit.dump.lines.grammar import CONSOLE_COMMIT, CONSOLE_COMMIT_2_0, CONSOLE_TRANSACTION, MOST_METADATA
 from eo_audit.dump.lines.json_record import Json, json_number, json_object, json_text
 from eo_audit.dump.lines.offsets_decoder import offset_fields
 from eo_audit.dump.lines.printed import INT, SHORT, number, text
@@ -103,9 +103,12 @@ def _group(dump: bytes, at: int) -> Printed | None:
 
 
 def _commit(dump: bytes, at: int) -> Printed | None:
-    head = _COMMIT_HEAD.search(dump, at, at + LONGEST_NAME) if dump.startswith(b"[", at) else None
+    if not dump.startswith(b"[", at):
+        return None
     # A bracket at the beginning of another line begins another record.
-    if head is None or b"\n[" in (group := dump[at + 1 : head.start()]):
+    following = dump.find(b"\n[", at, at + LONGEST_NAME)
+    head = _COMMIT_HEAD.search(dump, at, at + LONGEST_NAME if following < 0 else following + 1)
+    if head is None:
         return None
     value, columns = _committed(dump, head)
     # Somebody's words may hold a piece of a record; then nothing proves where this one ends.
@@ -113,7 +116,7 @@ def _commit(dump: bytes, at: int) -> Printed | None:
     if value is None or columns is None or pieces != (2 if columns else 0):
         return None
     try:
-        whose = _of_partition(head, group)
+        whose = _of_partition(head, dump[at + 1 : head.start()])
     except ValueError:
         return None
     return Printed(value.end(), OFFSETS, {**whose, "tombstone": not columns, **columns})
@@ -123,8 +126,10 @@ def _committed(dump: bytes, head: re.Match[bytes]) -> tuple[re.Match[bytes] | No
     """What stands behind the key of a commit: its end, and its columns; no columns for a tombstone, None where it cannot be read."""
     if not (head["new"] or head["old"]):
         return _LINE_END.match(dump, head.end()), {}
-    form = CONSOLE_COMMIT if head["new"] else CONSOLE_COMMIT_2_0
-    value = form.pattern.match(dump, head.end())
+    form, key_end = (CONSOLE_COMMIT, b"]::OffsetAndMetadata(") if head["new"] else (CONSOLE_COMMIT_2_0, b"]::[OffsetMetadata[")
+    # Up to the next key: where the end of this value is missing, nobody looks for it in what follows.
+    following = dump.find(key_end, head.end(), head.end() + MOST_METADATA) + 1
+    value = form.pattern.match(dump, head.end(), following or len(dump))
     return value, form.read(value) if value else None
 
 
