@@ -66,7 +66,7 @@ def parse_range(
     if context.kind_hint in SIDECAR_KINDS:
         return _whole_file(text, context, base=base, final=final)
     if context.kind_hint in HEADS:
-        return _on_console(text, context, base=base, start=start, stop=stop, final=final)
+        return _on_console(text, context, base=base, stop=stop, state=state or State.initial(), final=final)
     if state is None:
         start, state = _synchronised(text, base=base, start=start, stop=stop, guess=guess)
     if state is None:
@@ -123,21 +123,22 @@ def _whole_file(text: bytes, context: FileContext, *, base: int, final: bool) ->
     return RangeResult(0, state, len(text), state, _tables({"dump_sections": section, **facts.rows}), Ledger(**facts.bytes_by_owner))
 
 
-def _on_console(text: bytes, context: FileContext, *, base: int, start: int, stop: int, final: bool) -> RangeResult:
-    """Records of Kafka's own topics on a console: nothing is carried from one block to the next."""
-    elements = console_records.read_block(text, start - base, stop - base, final=final, formatter=context.kind_hint)
-    end = elements[-1].end if elements else start - base
+def _on_console(text: bytes, context: FileContext, *, base: int, stop: int, state: State, final: bool) -> RangeResult:
+    """Records of Kafka's own topics on a console, from the window's first byte on."""
+    formatter = console_records.ANOTHER_TOOL if state.unread_reason == console_records.ANOTHER_TOOL else context.kind_hint
+    elements = console_records.read_block(text, 0, stop - base, final=final, formatter=formatter)
+    end, reason = (elements[-1].end, elements[-1].reason) if elements else (0, state.unread_reason)
     rows = console_records.rows_of(elements, dump_file_id=context.dump_file_id, base=base, cluster=context.cluster)
     if final and end == len(text):
         whose = identify(context.cluster, manifest=context.manifest, dumped_path=None, own=context.own)
-        is_cut = bool(elements) and elements[-1].reason == "truncated_record"
+        is_cut = reason == "truncated_record"
         section = console_records.section_of(whose, dump_file_id=context.dump_file_id, length=base + end, is_cut=is_cut)
         rows["dump_sections"] = [section | {"ingest_id": context.ingest_id}]
     ledger = Counter[str]()
     for element in elements:
         ledger[element.owner] += element.end - element.at
-    state = State.initial()
-    return RangeResult(start, state, base + end, state, _tables(rows), Ledger(**ledger), crlf=b"\r\n" in text[start - base : end])
+    behind = replace(State.initial(), unread_reason=reason or None)
+    return RangeResult(base, state, base + end, behind, _tables(rows), Ledger(**ledger), crlf=b"\r\n" in text[:end])
 
 
 def probe_section(head: Buffer, *, context: FileContext, base: int) -> State:

@@ -5,8 +5,10 @@ with a comma, a blank, letters beyond ASCII and a line feed.
 """
 
 import random
+from collections import defaultdict
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from eo_audit.dump.files.console_records import read_block
@@ -14,6 +16,7 @@ from eo_audit.dump.files.discovery import look_through
 from eo_audit.dump.files.recognised import printed_by
 from eo_audit.dump.lines.console import GROUPS, HEADS, JSON, LONGEST_NAME, OFFSETS, TRANSACTIONS
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from eo_audit.dump.ranges import Range, Text, read_range
 
 LIVE = Path(__file__).parent / "cases" / "live"
 CONSOLES = sorted(path.relative_to(LIVE).as_posix() for path in LIVE.glob("*/console-*.txt"))
@@ -265,6 +268,8 @@ def test_what_is_no_record_is_unread_and_the_rest_is_read(name: str) -> None:
 
 def test_a_dump_behind_the_records_is_of_another_tool() -> None:
     behind = b"Dumping /d/orders-0/00000000000000000000.log\nLog starting offset: 0\n"
+    # A payload of it may hold anything, and a record, too.
+    behind += b"| offset: 0 payload: \n" + state("victim")
     assert unread(state("x") + behind) == [("another_tool", behind)]
     # And what a dump holds is of the dump.
     assert printed_by(behind + state("x")) == "text"
@@ -306,6 +311,24 @@ def test_damaged_texts_balance_and_raise_nothing() -> None:
             content = content[:begin] + chance.choice(texts)[: chance.randrange(90)] + content[begin + length :]
         whole = result_of(content, chance.choice(sorted(HEADS)))
         assert whole.ledger.total == len(content)
+
+
+@pytest.mark.parametrize("one", (state("pay\nments"), entry("x")))
+def test_large_files_are_read_in_blocks(one: bytes, tmp_path: Path) -> None:
+    file, content = tmp_path / "console.txt", one * ((5 << 20) // len(one)) + b"Dumping /d\n" + one * ((4 << 20) // len(one))
+    file.write_bytes(content)
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+
+    def sink(facts: dict[str, pa.Table]) -> None:
+        for name, table in facts.items():
+            found[name] += table.to_pylist()
+
+    context = FileContext("c", "console.txt", 7, kind_hint=str(printed_by(content)))
+    read = read_range(Text(file), Range(0, len(content)), size=len(content), context=context, sink=sink)
+    assert len(found["console_records"]) == (5 << 20) // len(one) and read.ledger.total == len(content) == read.end_byte
+    assert [row["length"] for row in found["dump_sections"]] == [len(content)]
+    assert {row["reason"] for row in found["unread_spans"]} == {"another_tool"}
+    assert read.ledger.unread == content.count(one, content.index(b"Dumping")) * len(one) + len(b"Dumping /d\n")
 
 
 def test_an_object_longer_than_the_text_at_hand_waits_for_more() -> None:

@@ -18,13 +18,14 @@ from eo_audit.dump.lines.messages import MAX_QUOTE, Message, message_of
 from eo_audit.dump.lines.printed import text
 
 KIND = "console_records"  # of the section, and the name of its table
+ANOTHER_TOOL = "another_tool"  # why all that comes is left unread
 _AHEAD = 256 << 10  # bytes: two names, what stands between them, and the partitions of a transaction
 # What ConsoleConsumer says beside the records (4.2 and later on standard output), and a terminal where it was interrupted.
 _MESSAGE = re.compile(
     rb"(?:\^C)?(?:Processed a total of \d+ messages|Option --\S+ is deprecated and will be removed in a future version\. Use \S+ instead\."
     rb"|The consumer rebalance protocol \(KIP-848\) .*|shutdown_complete)?"
 )
-# Lines of another tool: what stands behind them is nothing that a console consumer printed.
+# Lines of a dump. Behind them stand payloads, and those may hold anything.
 _OTHER_TOOL = re.compile(
     rb"Dumping \S|(?:Log s|S)tarting offset: \d|baseOffset: \d+ lastOffset: \d|\| offset: \d|offset: \d+ position: \d"
     rb"|producerId: \d+ producerEpoch: |version: \d+ producerId: "
@@ -61,7 +62,7 @@ def read_block(dump: bytes, start: int, stop: int, *, final: bool, formatter: st
         dump: the text from some byte on. It should go on for some hundred KiB behind `stop`.
         start, stop: offsets in it; an element begins at `start`.
         final: it goes to the end of the file.
-        formatter: whose records the file begins with, one of `lines.console`.
+        formatter: whose records the file begins with, one of `lines.console`; ANOTHER_TOOL where the last element before was of that.
     """
     elements: list[Element] = []
     stretch: list[int] = []
@@ -91,7 +92,7 @@ def _elements(dump: bytes, at: int, *, final: bool, formatter: str) -> Iterator[
     if dump.startswith(codecs.BOM_UTF8, at):
         yield Element(at, at + len(codecs.BOM_UTF8), "preamble")
         at += len(codecs.BOM_UTF8)
-    while at < len(dump) and (final or len(dump) - at >= _AHEAD):
+    while at < len(dump) and formatter != ANOTHER_TOOL and (final or len(dump) - at >= _AHEAD):
         element, formatter = _element(dump, at, formatter, begins_line=begins_line, final=final)
         if element is None:
             return
@@ -101,6 +102,9 @@ def _elements(dump: bytes, at: int, *, final: bool, formatter: str) -> Iterator[
         yield element
         at, is_doubtful = element.end, element.owner == "unread"
         begins_line = dump.endswith(b"\n", 0, at)
+        formatter = ANOTHER_TOOL if element.reason == ANOTHER_TOOL else formatter
+    if at < len(dump) and formatter == ANOTHER_TOOL:
+        yield Element(at, len(dump), "unread", reason=ANOTHER_TOOL)
 
 
 def _element(dump: bytes, at: int, formatter: str, *, begins_line: bool, final: bool) -> tuple[Element | None, str]:
@@ -138,7 +142,7 @@ def _line(dump: bytes, at: int, formatter: str, *, final: bool) -> Element | Non
     if message := _message(line):
         return Element(at, end, "tool_messages", message=message)
     if _OTHER_TOOL.match(line):
-        return Element(at, end, "unread", reason="another_tool")
+        return Element(at, end, "unread", reason=ANOTHER_TOOL)
     reason = "unknown_line" if whole else "truncated_record"
     return Element(at, end, "unread", reason=reason, broken=whole and PIECE.search(line) is not None)
 
