@@ -91,6 +91,11 @@ FORMS: dict[str, tuple[str, bytes, list[Row]]] = {
         state("a::b, c", "Empty", "HashSet()", start=-1),
         [OF_TRANSACTION | TIMES | {"transactional_id": "a::b, c", "status": "Empty", "partitions": [], "start_ms": -1}],
     ),
+    "transaction that looks like an object": (
+        TRANSACTIONS,
+        state(entry("x").decode(), "Empty", "Set()"),
+        [OF_TRANSACTION | TIMES | {"transactional_id": entry("x").decode(), "status": "Empty", "partitions": []}],
+    ),
     "transaction with a line feed": (
         TRANSACTIONS,
         state("nl\nid", "CompleteCommit", "Set()"),
@@ -254,6 +259,7 @@ REFUSED = {
     "a partition without its number": state("x").replace(b"orders-0", b"orders"),
     "json that is none": entry("x").replace(b'"producerId":7', b'"producerId":'),
     "json of another kind": entry("x").replace(b'"producerId":7', b'"producerId":"7"'),
+    "a tombstone of a piece": b"x::TransactionMetadata(transactionalId=y::NULL\n",
     "a commit without its offset": commit("g").replace(b"offset=3", b"offset="),
 }
 

@@ -109,9 +109,13 @@ def _elements(dump: bytes, at: int, *, final: bool, formatter: str) -> Iterator[
 
 def _element(dump: bytes, at: int, formatter: str, *, begins_line: bool, final: bool) -> tuple[Element | None, str]:
     """The element at a byte, None where the text ends before it does; and whose records stand before the next one."""
+    # An id may look like the beginning of an object.
+    if begins_line and formatter != JSON and (record := text_record(dump, at, formatter)):
+        return Element(at, record.end, "facts", record.fields), record.formatter
     if dump.startswith(OBJECT, at) and (begins_line or formatter == JSON):
-        return _object(dump, at, final=final), JSON
-    if begins_line and (record := text_record(dump, at, formatter)):
+        found = _object(dump, at, final=final)
+        return found, JSON if found is not None and found.owner == "facts" else formatter
+    if begins_line and formatter == JSON and (record := text_record(dump, at, formatter)):
         return Element(at, record.end, "facts", record.fields), record.formatter
     return _line(dump, at, formatter, final=final), formatter
 

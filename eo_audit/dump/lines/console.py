@@ -139,7 +139,7 @@ def _of_partition(head: re.Match[bytes], group: bytes) -> Fields:
 
 def _tombstone(dump: bytes, at: int, formatter: str) -> Printed | None:
     found = _TOMBSTONE.match(dump, at) if formatter in (TRANSACTIONS, GROUPS) else None
-    if found is None:
+    if found is None or PIECE.search(found[1]):
         return None
     kind, column = ("transaction", "transactional_id") if formatter == TRANSACTIONS else ("group_metadata", "group")
     return Printed(found.end(), formatter, {"record_kind": kind, "tombstone": True, column: text(found[1])})
