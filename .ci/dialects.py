@@ -23,6 +23,9 @@ LINES = {
     "An aborted transaction of a transaction index": sidecars.TXNINDEX,
     "An entry of an offset index": sidecars.INDEX,
     "An entry of a time index": sidecars.TIMEINDEX,
+    "A state of a transactional id on a console, up to 3.9": grammar.CONSOLE_TRANSACTION,
+    "A commit on a console, 2.1 to 3.9": grammar.CONSOLE_COMMIT,
+    "A commit on a console, up to 2.0": grammar.CONSOLE_COMMIT_2_0,
 }
 
 

@@ -22,6 +22,7 @@ QUESTIONS = (
     ("What does the aborted-transaction index lack?", "aborted_index", ("span_first_offset", "marker_offset")),
     ("Does the producer snapshot say what the log says?", "snapshot_states", ("state", "differences", "snapshot_offset")),
     ("What became of the offsets that a group committed in transactions?", "group_offsets", ("group", "outcome", "committed_offset")),
+    ("What did a console consumer print of an id or a group?", "console_records", ("transactional_id", "status", "group", "byte_offset")),
     ("Which markers and decisions have no partner, and why is that open?", "unmatched", ("why", "markers", "spans", "first_offset")),
     ("How far do the brokers' clocks lie apart?", "clock_offsets", ("offset_ms", "spread_ms", "pairs")),
     ("Which batch stands at an offset, and in which line of which dump?", "batches", ("base_offset", "byte_offset", "length")),

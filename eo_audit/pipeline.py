@@ -22,6 +22,7 @@ from eo_audit.audit.policy import load as load_policy
 from eo_audit.audit.unread import holds_dumps
 from eo_audit.config import DEFAULT_ACCEPTED, Config, load
 from eo_audit.dump.files.discovery import Discovery, look_through
+from eo_audit.dump.lines.console import HEADS as CONSOLE_FORMATTERS
 from eo_audit.errors import VERDICT_GONE, InputError, WarehouseError
 from eo_audit.ingest.step import check_brokers, ingest_files
 from eo_audit.store import upkeep
@@ -36,6 +37,10 @@ from eo_audit.words import some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# A file of nothing else beside them is no audit; of what a console printed nothing is judged, and `eo-audit why` tells it.
+_OF_RECORDS = {"text", *CONSOLE_FORMATTERS}
 
 
 def unheard(notice: str) -> None:
@@ -96,14 +101,18 @@ def discover(inputs: Sequence[Path], options: Options, *, out: Path | None = Non
         out: where their facts will be added; a checkpoint alone may be added to logs, and is nothing by itself.
 
     Raises:
-        InputError: an input cannot be used, or none of them holds text of kafka-dump-log.
+        InputError: an input cannot be used, or none of them holds text of kafka-dump-log or of a console consumer over Kafka's own topics.
     """
     dumps = look_through(inputs, options.cluster)
-    if not any(file.kind_hint == "text" for file in dumps.files) and not (out and Warehouse(out).exists("dump_sections")):
+    if not any(file.kind_hint in _OF_RECORDS for file in dumps.files) and not (out and Warehouse(out).exists("dump_sections")):
         why = "; ".join(f"{problem.path} {problem.text}" for problem in dumps.problems[:1]) or f"only {_some(dumps)}"
         raise InputError(f"there is no text of kafka-dump-log in {', '.join(map(str, inputs))}: {why}")
     for problem in dumps.problems:
         options.notice(f"left out: {problem.path} {problem.text}")
+    if printed := [file.path for file in dumps.files if file.kind_hint in CONSOLE_FORMATTERS]:
+        what = "what a console consumer prints has no offsets and no end; to have it judged, print the segments of __transaction_state and"
+        how = "__consumer_offsets with kafka-dump-log (collect-dumps.sh does)"
+        options.notice(f"judged by no rule, told by eo-audit why: {some(printed, most=3)}: {what} {how}")
     return dumps
 
 

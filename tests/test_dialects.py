@@ -9,6 +9,7 @@ import pytest
 
 from eo_audit.dump.files.broker_answers import TABLES
 from eo_audit.dump.files.recognised import printed_by
+from eo_audit.dump.lines.console import GROUPS, JSON, OFFSETS, TRANSACTIONS
 from eo_audit.dump.lines.decoders import TRANSACTION_JSON, TRANSACTION_TEXT
 from eo_audit.dump.lines.dialects import UNSUPPORTED
 from eo_audit.dump.lines.fields import DIALECTS
@@ -122,11 +123,11 @@ def test_the_columns_of_broker_answers_are_those_that_are_read() -> None:
     assert said == {command: [name for name, _, _ in columns] for command, columns in TABLES.items()}
 
 
-def test_texts_that_are_not_read_are_told_by_what_the_page_says() -> None:
-    told = {row[0]: re.findall(r"`([^`]+)`", row[1]) for row in rows_of("Recognised, and not read")}
-    for text, lines in told.items():
-        topics = re.findall(r"`(__\w+)`", text)
-        for line in lines:
-            before = "" if line.startswith("{") else "[g,t,0" if line.startswith("]") else "x"
-            assert [printed_by(f"{before}{line}".encode())] == topics
-    assert sum(map(len, told.values())) == 6
+def test_formatters_are_told_by_what_the_page_says() -> None:
+    rows = {row[0].strip("`"): row for row in rows_of("Console consumers")}
+    kinds = dict(zip(rows, (TRANSACTIONS, OFFSETS, GROUPS), strict=True))
+    told = [(kinds[name], line) for name, row in rows.items() for line in re.findall(r"`([^` ]+)`", row[1]) if not line.isalpha()]
+    for kind, line in told:
+        before = "" if line.startswith("{") else "[g,t,0" if line.startswith("]") else "x"
+        assert printed_by(f"{before}{line}".encode()) == (JSON if line.startswith("{") else kind)
+    assert len(told) == 7

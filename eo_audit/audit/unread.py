@@ -12,11 +12,11 @@ AMBIGUOUS = "ambiguous"  # more than one reading of the text closes
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
     AMBIGUOUS,
-    *("unknown_line", "blank_line", "unsupported_dialect", "no_producer_epochs", "not_a_dump", "bad_manifest"),
+    *("unknown_line", "blank_line", "unsupported_dialect", "no_producer_epochs", "not_a_dump", "bad_manifest", "another_tool"),
 )
 SECTION_KINDS = (
     *("log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "manifest", "listing", "tool_messages", "broker_answers"),
-    "unknown",
+    *("console_records", "unknown"),
 )
 _PRINTED = frozenset({"log", "snapshot", "txnindex", "index", "timeindex"})
 MOST_FILES = 4
@@ -61,12 +61,15 @@ def unread_text(tables: Tables) -> list[Unread]:
 
 
 def holds_dumps(tables: Tables) -> bool:
-    """Whether anything in the fact tables was read as text of kafka-dump-log: a `Dumping` line, or a line of a log, snapshot or index."""
+    """Whether anything in the fact tables was read as text of kafka-dump-log (a `Dumping` line, or a line of a log, snapshot or index)
+    or as records on a console."""
     read = {
         row["dump_file_id"] for row in tables.arrow("dump_files").select(["dump_file_id", "bytes_facts"]).to_pylist() if row["bytes_facts"]
     }
     columns = ["dump_file_id", "kind", "dumped_path"]
     sections = tables.arrow("dump_sections").select(columns).to_pylist()
+    if any(row["kind"] == "console_records" and row["dump_file_id"] in read for row in sections):
+        return True
     return any(row["kind"] in _PRINTED and (row["dumped_path"] is not None or row["dump_file_id"] in read) for row in sections)
 
 

@@ -6,6 +6,7 @@ a range is accepted when the byte and the state it began with are those its left
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from mmap import mmap
@@ -13,9 +14,11 @@ from mmap import mmap
 import pyarrow as pa
 
 from eo_audit.dump.fast.facts import in_text_order
+from eo_audit.dump.files import console_records
 from eo_audit.dump.files.identity import identify
 from eo_audit.dump.files.sidecars import SIDECAR_KINDS, SidecarFile, read_sidecar
 from eo_audit.dump.lines.columns import fact_table
+from eo_audit.dump.lines.console import HEADS
 from eo_audit.dump.lines.dialects import LONGEST_LINE, batch_line
 from eo_audit.dump.lines.hashes import hashes_of
 from eo_audit.dump.log.state import FileContext, Ledger, RangeResult, Section, State
@@ -26,7 +29,7 @@ __all__ = ["FileContext", "Ledger", "RangeResult", "Section", "State", "parse_ra
 
 Buffer = bytes | bytearray | memoryview | mmap
 
-PARSER_VERSION = 12  # part of the identity of an ingest: facts of another parser are other facts
+PARSER_VERSION = 13  # part of the identity of an ingest: facts of another parser are other facts
 
 # Only a batch line can be a start: it prints its position, which the fold holds against its left neighbour's end.
 _CANDIDATE = re.compile(rb"^(?:baseOffset: |offset: \d+ position: )", re.MULTILINE)
@@ -62,6 +65,8 @@ def parse_range(
     # Small, and without an element that could be entered in the middle.
     if context.kind_hint in SIDECAR_KINDS:
         return _whole_file(text, context, base=base, final=final)
+    if context.kind_hint in HEADS:
+        return _on_console(text, context, base=base, stop=stop, state=state or State.initial(), final=final)
     if state is None:
         start, state = _synchronised(text, base=base, start=start, stop=stop, guess=guess)
     if state is None:
@@ -116,6 +121,24 @@ def _whole_file(text: bytes, context: FileContext, *, base: int, final: bool) ->
     facts = read_sidecar(text, SidecarFile(context.dump_file_id, context.kind_hint, identity))
     section = [facts.section | {"ingest_id": context.ingest_id}]
     return RangeResult(0, state, len(text), state, _tables({"dump_sections": section, **facts.rows}), Ledger(**facts.bytes_by_owner))
+
+
+def _on_console(text: bytes, context: FileContext, *, base: int, stop: int, state: State, final: bool) -> RangeResult:
+    """Records of Kafka's own topics on a console, from the window's first byte on."""
+    formatter = console_records.ANOTHER_TOOL if state.unread_reason == console_records.ANOTHER_TOOL else context.kind_hint
+    elements = console_records.read_block(text, 0, stop - base, final=final, formatter=formatter)
+    end, reason = (elements[-1].end, elements[-1].reason) if elements else (0, state.unread_reason)
+    rows = console_records.rows_of(elements, dump_file_id=context.dump_file_id, base=base, cluster=context.cluster)
+    if final and end == len(text):
+        whose = identify(context.cluster, manifest=context.manifest, dumped_path=None, own=context.own)
+        is_cut = reason == "truncated_record"
+        section = console_records.section_of(whose, dump_file_id=context.dump_file_id, length=base + end, is_cut=is_cut)
+        rows["dump_sections"] = [section | {"ingest_id": context.ingest_id}]
+    ledger = Counter[str]()
+    for element in elements:
+        ledger[element.owner] += element.end - element.at
+    behind = replace(State.initial(), unread_reason=reason or None)
+    return RangeResult(base, state, base + end, behind, _tables(rows), Ledger(**ledger), crlf=b"\r\n" in text[:end])
 
 
 def probe_section(head: Buffer, *, context: FileContext, base: int) -> State:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from eo_audit.dump import ranges
 from eo_audit.dump.files.discovery import DumpFile
 from eo_audit.dump.files.identity import dump_file_id
+from eo_audit.dump.lines.console import HEADS as CONSOLE_FORMATTERS
 from eo_audit.dump.ranges import Survey, Text
 from eo_audit.errors import InputError
 from eo_audit.store.tables import Warehouse
@@ -17,7 +18,7 @@ T = TypeVar("T")
 _Whose = tuple[object, ...]
 
 # Files that speak of a whole dump set, not of one log on one broker.
-_OF_NO_LOG = {"manifest", "listing", "dump_times", "tool_messages", "broker_answers"}
+_OF_NO_LOG = {"manifest", "listing", "dump_times", "tool_messages", "broker_answers", *CONSOLE_FORMATTERS}
 
 
 @dataclass(frozen=True)

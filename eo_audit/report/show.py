@@ -20,6 +20,7 @@ _TABLES: Mapping[str, Sequence[str]] = {
     "manifest": ("manifest_entries",),
     "listing": ("listed_files",),
     "broker_answers": ("broker_answers",),
+    "console_records": ("console_records",),
 }
 _WHAT = {
     "batches": "a batch",
@@ -32,6 +33,7 @@ _WHAT = {
     "manifest_entries": "a line of the manifest",
     "listed_files": "a line of the listing",
     "broker_answers": "a broker's answer to kafka-transactions.sh",
+    "console_records": "a record of one of Kafka's own topics, as a console consumer printed it",
     "tool_messages": "a message of the dump tool",
     "unread_spans": "text that was not understood",
 }

@@ -31,6 +31,7 @@ from eo_audit.report.subject import (
 from eo_audit.report.terminal import STYLES, remedy_of, without_blanks
 from eo_audit.report.values import maybe
 from eo_audit.report.why_answers import of_id, of_producer
+from eo_audit.report.why_console import printed_of_id, printed_of_producer
 from eo_audit.words import Row, digits, duration, offset_range, place, some, visible
 
 _EPOCHS = ("producer_epoch", "first_epoch", "last_epoch")
@@ -69,7 +70,7 @@ def transactional_id(name: str, results: Results, cluster: str | None = None) ->
             clusters.add(one)
             instances, number = results.newest("transaction_instances", "first_entry_offset", MOST_ROWS, transactional_id=name, cluster=one)
             blocks += [_state(entries[0], instances, results), *_transactions(instances, number, results)]
-    answered = list(of_id(name, results, cluster))
+    answered = [*of_id(name, results, cluster), *printed_of_id(name, results, cluster)]
     if not (clusters or answered):
         raise ArgumentError(f"no dump of __transaction_state tells of the id {name}")
     blocks += answered
@@ -91,7 +92,7 @@ def producer(number: int, results: Results, cluster: str | None = None) -> Subje
     wrote = [row for row in results.rows("producer_edges", producer_id=number) if row["replica_log_id"] in logs]
     spans = [row for row in results.rows("transaction_spans", producer_id=number) if row["replica_log_id"] in logs]
     ids = in_one(results.rows("transaction_instances", producer_id=number), cluster)
-    answered = list(of_producer(number, results, cluster))
+    answered = [*of_producer(number, results, cluster), *printed_of_producer(number, results, cluster)]
     if not (wrote or spans or ids or answered):
         raise ArgumentError(f"no dump tells of a producer {number}")
     names = sorted({visible(row["transactional_id"]) for row in ids})

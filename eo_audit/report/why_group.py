@@ -10,6 +10,7 @@ from eo_audit.errors import ArgumentError
 from eo_audit.report.results import Results
 from eo_audit.report.subject import MOST_ROWS, Subject, at, cells, copy_of, in_one, instances_of, of_broker, table_of, with_rest
 from eo_audit.report.values import maybe
+from eo_audit.report.why_console import printed_of_group
 from eo_audit.words import Row, count, digits, place
 
 
@@ -26,11 +27,13 @@ def group(name: str, results: Results, cluster: str | None = None) -> Subject:
     """
     logs = {row["replica_log_id"]: row for row in in_one(results.rows("visibility", topic="__consumer_offsets"), cluster)}
     commits = [row for row in results.rows("group_offsets", group=name) if row["replica_log_id"] in logs]
-    if not commits:
+    printed = list(printed_of_group(name, results, cluster))
+    if not (commits or printed):
         raise ArgumentError(f"no dump of __consumer_offsets tells of offsets that a group {name} committed in transactions")
     blocks: list[RenderableType] = []
     for log_id in sorted({row["replica_log_id"] for row in commits}, key=lambda one: of_broker(logs[one])):
         blocks += _committed(logs[log_id], [row for row in commits if row["replica_log_id"] == log_id], results)
+    blocks += printed
     clusters = {logs[row["replica_log_id"]]["cluster"] for row in commits}
     return Subject(f"group {name}", lambda row: row["group"] == name and row["cluster"] in clusters, blocks)
 

@@ -23,7 +23,7 @@ def answered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
     dumps = out / "given" / "dumps"
     shutil.copytree(EXAMPLE, dumps)
     shutil.copy(LIVE / "describe-producers.txt", dumps / "broker-1" / "orders-0")
-    for name in ("list.txt", "describe.txt", "console-txn.txt"):
+    for name in ("list.txt", "describe.txt"):
         shutil.copy(LIVE / name, dumps)
     pipeline.run(out, [dumps], pipeline.Options(), spark=lambda: spark)
     return out
@@ -68,9 +68,9 @@ def test_answers_change_no_finding_and_no_verdict(answered: Path, hanging_exampl
 
     assert told(with_answers) == told(without) and len(told(without)) > 2
     assert with_answers.verdict["exit_code"] == without.verdict["exit_code"] == 1
-    # The two lines of the id with a line feed are not read, and are counted; the console's text was not taken at all.
+    # The two lines of the id with a line feed are not read, and are counted.
     files = {row["path"]: row["bytes_unread"] for row in with_answers.rows("dump_files")}
-    assert [path for path, size in files.items() if size] == ["describe.txt", "list.txt"] and "console-txn.txt" not in files
+    assert [path for path, size in files.items() if size] == ["describe.txt", "list.txt"]
 
 
 def test_answers_alone_are_no_dumps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

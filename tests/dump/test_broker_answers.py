@@ -10,17 +10,14 @@ import pyarrow as pa
 import pytest
 
 from eo_audit.dump.files.broker_answers import TABLES, is_head
-from eo_audit.dump.files.discovery import look_through
 from eo_audit.dump.files.identity import ManifestHint, identify, parse_path
 from eo_audit.dump.files.recognised import printed_by
 from eo_audit.dump.files.sidecars import ANSWERS, SidecarFacts, SidecarFile, read_sidecar
-from eo_audit.errors import InputError
 from eo_audit.store.schemas import schema
 
 LIVE = Path(__file__).parent / "cases" / "live"
 COMMANDS = ("list", "describe", "describe-producers", "find-hanging")
 RELEASES = ("3.9.1", "4.3.1")
-CONSOLES = sorted(path.relative_to(LIVE).as_posix() for path in LIVE.glob("*/console-*.txt"))
 DUMP = b"Dumping /d/orders-0/00000000000000000000.log\nLog starting offset: 0\n"
 
 
@@ -120,27 +117,3 @@ def test_what_a_dump_holds_is_of_the_dump_and_what_an_id_holds_is_of_the_answer(
     assert printed_by(DUMP + b"| offset: 0 payload: \n" + answer) == printed_by(DUMP + console) == "text"
     assert printed_by(answer + DUMP) == ANSWERS
     assert printed_by(b"TransactionalId\n") is None and not is_head(b"ProducerId\tProducerEpoch\t")
-
-
-@pytest.mark.parametrize("name", CONSOLES)
-def test_what_a_console_consumer_printed_is_named_and_not_read(name: str, tmp_path: Path) -> None:
-    # Under the name of a segment, too: the text tells.
-    file = tmp_path / "broker-1" / "orders-0" / "00000000000000000000.log.txt"
-    file.parent.mkdir(parents=True)
-    file.write_bytes((LIVE / name).read_bytes())
-    topic, decoder = ("__transaction_state", "transaction-log") if "-txn" in name else ("__consumer_offsets", "offsets")
-    with pytest.raises(InputError, match=rf"00000\.log\.txt.* printed of {topic}.* kafka-dump-log --{decoder}-decoder --deep-iteration"):
-        look_through([file])
-
-
-# From `GroupMetadataManager` of 0.11 to 2.0, and the tombstones of the formatters up to 3.9.
-OLD = (
-    b"[test,test,0]::[OffsetMetadata[176955,NO_METADATA],CommitTime 1522069325297,ExpirationTime 1522155725297]\n",
-    b"[a,b],c-d,0]::NULL\n",
-    b"g::GroupMetadata(groupId=g, generation=1, protocolType=Some(consumer), currentState=Stable, members=Map())\n",
-)
-
-
-@pytest.mark.parametrize("line", OLD, ids=("0.11", "tombstone", "group"))
-def test_old_formatters_are_recognised(line: bytes) -> None:
-    assert printed_by(line) == "__consumer_offsets"

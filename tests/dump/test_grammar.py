@@ -9,12 +9,14 @@ import pytest
 
 from eo_audit.dump.lines import grammar
 from eo_audit.dump.lines.dialects import LONGEST_LINE
-from eo_audit.dump.lines.fields import Field, Line, Part, fields_in
+from eo_audit.dump.lines.fields import Field, Line, Part, Wording, fields_in
 from eo_audit.store.schemas import schema
 from tests.support.program_copy import copied, run
 
 ROOT = Path(__file__).resolve().parents[2]
-LINES = {name: line for name, line in vars(grammar).items() if isinstance(line, Line)}
+ALL = {name: line for name, line in vars(grammar).items() if isinstance(line, Line)}
+WORDINGS = {name: line for name, line in ALL.items() if isinstance(line, Wording)}
+LINES = {name: line for name, line in ALL.items() if name not in WORDINGS}
 COPIED = ("eo_audit", "schemas", ".ci", "tests/support", "docs/dialects.md")
 ADDED = 'Part("5.0 and later", (Field("foo", INT, "foo"), Field("bar", FLAG)))'
 # One line of the grammar each: behind which field of which line the new ones stand.
@@ -81,6 +83,12 @@ def test_without_the_line_of_the_grammar_the_text_is_not_read() -> None:
 def test_all_columns_are_those_of_the_facts(name: str) -> None:
     tables = {"BATCH": ("batches",), "RECORD": ("records",)}.get(name, ("batches", "records"))
     assert set(LINES[name].columns) <= {column for table in tables for column in schema(table).columns}
+
+
+@pytest.mark.parametrize("name", WORDINGS)
+def test_all_columns_of_a_console_are_those_of_its_records(name: str) -> None:
+    assert {"CONSOLE_TRANSACTION", "CONSOLE_COMMIT", "CONSOLE_COMMIT_2_0"} == WORDINGS.keys()
+    assert set(WORDINGS[name].columns) <= set(schema("console_records").columns)
 
 
 @pytest.mark.parametrize("name", LINES)

@@ -272,6 +272,8 @@ def test_a_run_that_judged_nothing_is_unknown_whatever_the_policy_says() -> None
         (Unread("broker-1/a-0/0.log.txt", 40, 2, "truncated_line", "log"), "unknown"),
         (Unread("broker-1/0.err.txt", 0, 9_000, "unknown_line", "tool_messages"), "pass"),
         (Unread("answers.txt", 0, 219, "unknown_line", "broker_answers"), "pass"),
+        (Unread("console.txt", 0, 219, "truncated_record", "console_records"), "pass"),
+        (Unread("console.txt", 0, 219, "another_tool", "console_records"), "unknown"),
         (Unread("listing.txt", 0, 6, "unknown_line", "listing"), "unknown"),
         (Unread("all.txt", 0, 900, "not_a_dump", "unknown"), "unknown"),
         (Unread("old.txt", 0, 900, "unsupported_dialect", "log"), "pass"),

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from eo_audit.dump.files.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.files.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
-from eo_audit.dump.files.recognised import ANSWERS, DUMP, on_console, printed_by
+from eo_audit.dump.files.recognised import printed_by
 from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, dump_times, rolled_segments
 from eo_audit.dump.files.unpacked import beginning
 from eo_audit.dump.files.walk import check_file, outside, walk
@@ -55,7 +55,7 @@ class DumpFile:
         manifest: what the manifests beside it and above it say, the nearest first.
         own: what its own path says.
         segment_bytes: size of the segment it prints, from a `listing.txt`; None where that may be another size than was dumped.
-        kind_hint: text (has or may have `Dumping` lines) or one of `sidecar_files.SIDECAR_KINDS`.
+        kind_hint: text (has or may have `Dumping` lines) one of `sidecars.SIDECAR_KINDS`, or a formatter of `lines.console`.
     """
 
     cluster: str
@@ -213,8 +213,6 @@ def _kind(name: str, head: bytes) -> str:
     if _MESSAGES.fullmatch(name) and not re.search(rb"^(?:\xef\xbb\xbf)?Dumping \S", head, re.MULTILINE):
         return "tool_messages"
     if tool is not None:
-        if tool not in (DUMP, ANSWERS):
-            raise on_console(tool)
         return tool
     if checkpoint := _CHECKPOINT.search(name):
         return checkpoint[1]

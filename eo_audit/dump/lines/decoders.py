@@ -95,7 +95,7 @@ def _text_fields(value: re.Match[bytes], value_size: int) -> Fields | None:
     if value_size < 0:
         return {"tombstone": True, "size_identity_ok": True}
     try:
-        partitions = [_partition(name) for name in re.split(", ?", text(value["list"] or value["set"] or b"")) if name]
+        partitions = [partition_of(name) for name in re.split(", ?", text(value["list"] or value["set"] or b"")) if name]
         return {
             "tombstone": False,
             "producer_id": number(value["producer_id"]),
@@ -110,7 +110,12 @@ def _text_fields(value: re.Match[bytes], value_size: int) -> Fields | None:
         return None
 
 
-def _partition(name: str) -> Partition:
+def partition_of(name: str) -> Partition:
+    """A partition by its printed name, `orders-0`.
+
+    Raises:
+        ValueError: it is no such name.
+    """
     # A topic may hold dashes, a partition none.
     topic, _, partition = name.rpartition("-")
     return {"topic": topic, "partition": number(partition, INT)}
@@ -176,8 +181,8 @@ def _json_fields(key: Json, value: Json | None, *, key_size: int, value_size: in
         "next_producer_id": json_number(data, "nextProducerId"),
         "producer_epoch": json_number(data, "producerEpoch", bits=SHORT),
         "timeout_ms": json_number(data, "transactionTimeoutMs", bits=INT),
-        "status": _status(data),
-        "partitions": _json_partitions(data),
+        "status": status_of(data),
+        "partitions": json_partitions(data),
         "last_update_ms": json_number(data, "transactionLastUpdateTimestampMs"),
         "start_ms": json_number(data, "transactionStartTimestampMs"),
         "client_transaction_version": json_number(data, "clientTransactionVersion", bits=SHORT),
@@ -185,8 +190,12 @@ def _json_fields(key: Json, value: Json | None, *, key_size: int, value_size: in
     }
 
 
-def _status(data: Json) -> str:
-    """The state's name: 4.1 to 4.3 print its number, later tools its name."""
+def status_of(data: Json) -> str:
+    """The name of the state in the data of a `TransactionLogValue`: tools up to 4.3 print its number, later ones its name.
+
+    Raises:
+        ValueError, KeyError: there is no state.
+    """
     # KAFKA-20712: names instead of numbers; a number that has no name is printed as text, too.
     if (name := json_text(data, "transactionStatus")) is not None and not name.lstrip("-").isdigit():
         return name
@@ -203,7 +212,12 @@ def _json_topics(data: Json) -> list[tuple[str, list[int]]] | None:
     return [(text(topic["topic"]), [number(str(partition), INT) for partition in topic["partitionIds"]]) for topic in topics]
 
 
-def _json_partitions(data: Json) -> list[Partition] | None:
+def json_partitions(data: Json) -> list[Partition] | None:
+    """The partitions in the data of a `TransactionLogValue`; None where it has null for them.
+
+    Raises:
+        ValueError, KeyError, TypeError: they are printed otherwise.
+    """
     topics = _json_topics(data)
     return None if topics is None else [{"topic": topic, "partition": number} for topic, numbers in topics for number in numbers]
 

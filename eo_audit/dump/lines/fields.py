@@ -263,6 +263,23 @@ class Line:
             return None
 
 
+class Wording(Line):
+    """Fields between fixed words, as the `toString` of a Scala class prints them; the words name the fields."""
+
+    def __init__(self, *pieces: str | Field, behind: bytes = b"") -> None:
+        """Of words and fields, in the order of print; `behind` is the pattern of what ends it."""
+        first, *others = (piece for piece in pieces if isinstance(piece, Field))
+        super().__init__(first, *others)
+        printed = (re.escape(one).encode() if isinstance(one, str) else _group(one.kind, one.column) for one in pieces)
+        self.pattern = re.compile(b"".join(printed) + behind)
+
+
+def assigned(*fields: Field) -> Iterator[str | Field]:
+    """The pieces of a `Wording` that prints `name=value, name=value`."""
+    for at, field in enumerate(fields):
+        yield from (f"{', ' * (at > 0)}{field.printed}=", field)
+
+
 def _kept(field: Field | Stamp) -> Iterator[tuple[str, Kind]]:
     """The columns that keep a field, and what is in them, in the order of its groups."""
     pairs = ((field.kind_column, field.kinds), (field.column, field.time)) if isinstance(field, Stamp) else ((field.column, field.kind),)

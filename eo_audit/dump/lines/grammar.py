@@ -1,11 +1,27 @@
-"""The lines that `kafka-dump-log` prints of a log segment, once: names, kinds of values, releases, and the columns of the facts.
+"""The lines that `kafka-dump-log` prints of a log segment, once: names, kinds of values, releases, and the columns of the facts; and
+those that the formatters of a console consumer print of Kafka's own topics.
 
 Both readers, the columns of the facts and the tables of docs/dialects.md are made of these lines. A field that a new release prints is one
 line here, and its column in `schemas/` where it is kept. How the records of a batch and the text of a record are delimited is the
 readers' own matter.
 """
 
-from eo_audit.dump.lines.fields import Digit, Field, Fixed, Flag, Kind, Line, Number, OneOf, OptionalNumber, Part, Stamp, Words
+from eo_audit.dump.lines.fields import (
+    Digit,
+    Field,
+    Fixed,
+    Flag,
+    Kind,
+    Line,
+    Number,
+    OneOf,
+    OptionalNumber,
+    Part,
+    Stamp,
+    Wording,
+    Words,
+    assigned,
+)
 
 LONG, INT, SHORT = Number("long", 19, 63), Number("int", 10, 31), Number("short", 5, 15)
 PLACE, SIZE, CRC = Number("long", 19, 63, signed=False), Number("int", 10, 31, signed=False), Number("unsigned int", 10, 32, signed=False)
@@ -136,4 +152,39 @@ FLAT_BATCH = Line(
     Field("compresscodec", CODEC, "codec"),
     Field("crc", CRC, "crc"),
     behind=_LINE_END,
+)
+
+# TransactionMetadata.toString, behind the id that TransactionLog.TransactionLogMessageFormatter prints, 0.11 to 3.9.
+_STATE = Kind("a word", rb"[A-Z][A-Za-z]{2,30}", 31)
+CONSOLE_TRANSACTION = Wording(
+    *assigned(
+        Field("producerId", LONG, "producer_id"),
+        Field("producerEpoch", SHORT, "producer_epoch"),
+        Field("txnTimeoutMs", INT, "timeout_ms"),
+        Field("state", _STATE, "status"),
+        Field("pendingState", Kind("`None` or `Some(..)`", rb"(?:None|Some\(\w{1,31}\))", 40)),
+        Field("topicPartitions", Kind("`Set(a-0, b-1)` or `HashSet(..)`", rb"(?:Hash)?Set\([\w., -]*\)", 1 << 20), "partitions"),
+        Field("txnStartTimestamp", LONG, "start_ms"),
+        Field("txnLastUpdateTimestamp", LONG, "last_update_ms"),
+    ),
+    behind=rb"\)\r?\n",
+)
+# OffsetAndMetadata.toString, behind the key that GroupMetadataManager.OffsetsMessageFormatter prints: since 2.1, and before. What a client
+# commits beside an offset is raw: it may be all of this again.
+MOST_METADATA = 64 << 10
+_RAW = Kind("what the client committed beside it, raw", rb"(?s:.{0,%d}?)" % MOST_METADATA, MOST_METADATA)
+CONSOLE_COMMIT = Wording(
+    *assigned(
+        Field("offset", LONG, "committed_offset"),
+        Field("leaderEpoch", Kind("`Optional[12]` or `Optional.empty`", rb"Optional(?:\.empty|\[-?\d{1,10}\])", 21)),
+        Field("metadata", _RAW),
+        Field("commitTimestamp", LONG, "commit_timestamp_ms"),
+        Field("expireTimestamp", Kind("`Some(12)` or `None`", rb"(?:None|Some\(-?\d{1,19}\))", 26)),
+    ),
+    behind=rb"\)\r?\n",
+)
+CONSOLE_COMMIT_2_0 = Wording(
+    *(Field("OffsetMetadata", LONG, "committed_offset"), ",", Field("metadata", _RAW), "],CommitTime "),
+    *(Field("CommitTime", LONG, "commit_timestamp_ms"), ",ExpirationTime ", Field("ExpirationTime", LONG)),
+    behind=rb"\]\r?\n",
 )

@@ -124,12 +124,17 @@ def _json_records(record: re.Match[bytes], value_size: int) -> Iterator[Decoded]
     if parts is None or (parts[1] is None) != (value_size < 0):
         return
     try:
-        yield Decoded(record.end(), OFFSETS_JSON, _json_fields(*parts))
+        yield Decoded(record.end(), OFFSETS_JSON, offset_fields(*parts))
     except ValueError:
         return
 
 
-def _json_fields(key: Json, value: Json | None) -> Fields:
+def offset_fields(key: Json, value: Json | None) -> Fields:
+    """Columns of a record of `__consumer_offsets` out of its key and value as JSON; the value is None on a tombstone.
+
+    Raises:
+        ValueError: they are printed otherwise.
+    """
     data = json_object(key, "data")
     # The keys of KIP-848 say groupId, those before it group.
     group = json_text(data, "group") or json_text(data, "groupId")

@@ -1,0 +1,83 @@
+"""What a console consumer printed of Kafka's own topics, beside what the dumps tell: for `eo-audit why`. It is told, and no rule judges it.
+
+Its records have no offsets and no partitions: of one id, or of one group and partition, they are told in the order of print, which is that
+of their log, and for each file by itself, as nothing says which of two files is the newer one.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from eo_audit.report.results import Results
+from eo_audit.report.subject import MOST_ROWS, at, cells, in_one, listed, table_of, with_rest
+from eo_audit.report.values import maybe
+from eo_audit.words import Row, duration, place, visible
+
+_OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+_TITLE = "a console consumer printed"
+_END = "It prints no offsets and ends where it was stopped: what came later is not told"
+
+
+def printed_of_id(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
+    """What was printed of a transactional id: in which state it was last, since when, and its newest records."""
+    found = _printed(results.rows("console_records", record_kind="transaction", transactional_id=name), results, cluster)
+    for path, rows in found:
+        yield Text(f"{visible(path)}: {_last_state(rows[-1], results)}")
+    yield from _records([row for _, rows in found for row in reversed(rows)], dict(_paths(results)), results)
+
+
+def printed_of_producer(number: int, results: Results, cluster: str | None) -> Iterator[RenderableType]:
+    """What was printed of a producer id: whose it is, and its newest records."""
+    found = _printed(results.rows("console_records", record_kind="transaction", producer_id=number), results, cluster)
+    yield from _records([row for _, rows in found for row in reversed(rows)], dict(_paths(results)), results)
+
+
+def printed_of_group(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
+    """What was printed of a consumer group: of each partition the last offset that it committed."""
+    found = _printed(results.rows("console_records", record_kind="commit", group=name), results, cluster)
+    newest = [({(str(row["topic"]), maybe(row, "partition") or 0): row for row in rows}, path) for path, rows in found]
+    last = [(row, path) for rows, path in newest for _, row in sorted(rows.items())]
+    if not last:
+        return
+    table = table_of(_TITLE, "in", "partition", "offset", "committed")
+    for row, path in last[:MOST_ROWS]:
+        offset = "deleted" if row["tombstone"] else row["committed_offset"]
+        table.add_row(*cells(path, place(row), offset, at(row["commit_timestamp_ms"], results)))
+    yield from with_rest(table, len(last))
+    yield Text(f"{_END}, and commits of open and of aborted transactions look like all others; no rule judges by it")
+
+
+def _printed(rows: Iterable[Row], results: Results, cluster: str | None) -> list[tuple[str, list[Row]]]:
+    """Rows by the file that they are in, in the order of print."""
+    paths, files = dict(_paths(results)), dict[str, list[Row]]()
+    for row in sorted(in_one(rows, cluster), key=lambda row: (paths[row["section_id"]], maybe(row, "byte_offset") or 0)):
+        files.setdefault(paths[row["section_id"]], []).append(row)
+    return list(files.items())
+
+
+def _paths(results: Results) -> Iterator[tuple[object, str]]:
+    return ((row["section_id"], str(row["path"])) for row in results.rows("section_status", kind="console_records"))
+
+
+def _last_state(last: Row, results: Results) -> str:
+    """In which state an id was, when the console was stopped."""
+    if last["tombstone"]:
+        return "removed (a tombstone), as the console printed last"
+    start = maybe(last, "start_ms")
+    since = f" since {at(start, results)}" if last["status"] in _OPEN and start is not None and start >= 0 else ""
+    where = f", in {listed(last['partitions'], most=6)}" if last["partitions"] else ""
+    timeout = f", timeout {duration(maybe(last, 'timeout_ms'))}"
+    return f"{visible(last['status'])}{since}{where}{timeout}, as the console printed last"
+
+
+def _records(rows: list[Row], paths: dict[object, str], results: Results) -> Iterator[RenderableType]:
+    if not rows:
+        return
+    table = table_of(f"{_TITLE}, last line first", "in", "transactional id", "producer", "epoch", "state", "updated", "partitions")
+    for row in rows[:MOST_ROWS]:
+        state = "removed" if row["tombstone"] else row["status"]
+        who = (paths[row["section_id"]], row["transactional_id"], row["producer_id"], row["producer_epoch"])
+        table.add_row(*cells(*who, state, at(row["last_update_ms"], results), listed(row["partitions"], most=3)))
+    yield from with_rest(table, len(rows))
+    yield Text(f"{_END}; no rule judges by it")

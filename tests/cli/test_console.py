@@ -1,0 +1,137 @@
+"""What console consumers printed of Kafka's own topics, beside dumps and alone: told by `why` and `show`, judged by no rule."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit import pipeline
+from eo_audit.cli import run_command
+from eo_audit.report.results import Results
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = ROOT / "examples" / "hanging-transaction" / "dumps"
+LIVE = ROOT / "tests" / "dump" / "cases" / "live"
+# Half a story about an id of the dumps, too: it contradicts them, and accuses nobody.
+STATE = (
+    "{0}::TransactionMetadata(transactionalId={0}, producerId={1}, producerEpoch=0, txnTimeoutMs=60000, state={2}, pendingState=None, "
+    "topicPartitions=HashSet({3}), txnStartTimestamp=1795235480000, txnLastUpdateTimestamp=1795235486116)\n"
+)
+STATES = (
+    ("late-writer-0", 1, "PrepareCommit", "orders-0"),
+    ("late-writer-0", 1, "Ongoing", "orders-0, __consumer_offsets-3"),
+    ("other", 77, "CompleteAbort", ""),
+)
+COMMITS = (
+    "[g,orders,0]::OffsetAndMetadata(offset={}, leaderEpoch=Optional.empty, metadata=, commitTimestamp=1795235486116, expireTimestamp=None)"
+    "\n"
+)
+
+
+def written(folder: Path) -> Path:
+    (folder / "states.txt").write_text("".join(STATE.format(*one) for one in STATES) + "other::NULL\nProcessed a total of 4 messages\n")
+    (folder / "commits.txt").write_text(COMMITS.format(4) + COMMITS.format(9) + "[g,orders,1]::NULL\n[g,orders")
+    for name in ("txn", "offsets", "groups"):
+        shutil.copy(LIVE / "4.3.1" / f"console-{name}.txt", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An audit of the example with such texts beside the dumps."""
+    out = tmp_path_factory.mktemp("beside")
+    shutil.copytree(EXAMPLE, out / "given" / "dumps")
+    pipeline.run(out, [written(out / "given" / "dumps")], pipeline.Options(), spark=lambda: spark)
+    return out
+
+
+@pytest.fixture(scope="module")
+def alone(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An audit of such texts alone, made twice: the second time adds nothing."""
+    out = tmp_path_factory.mktemp("alone")
+    (out / "given").mkdir()
+    said: list[str] = []
+    for _ in range(2):
+        pipeline.run(out, [written(out / "given")], pipeline.Options(notice=said.append), spark=lambda: spark)
+    (told,) = set(said)
+    assert told.startswith("judged by no rule, told by eo-audit why: commits.txt, console-groups.txt, console-offsets.txt and 2 more: ")
+    assert "with kafka-dump-log" in told
+    return out
+
+
+OF_OTHER = ("states.txt: removed .a tombstone., as the console printed last", "other – – removed", "other 77 0 CompleteAbort")
+OF_GROUP = (
+    "a console consumer printed",
+    "commits.txt orders-0 9 ",
+    "commits.txt orders-1 deleted",
+    "It prints no offsets and ends where it was stopped: what came later is not told, and commits of open and of aborted",
+)
+TOLD = {
+    "--id late-writer-0": (
+        "CompleteAbort, by entry",
+        "states.txt: Ongoing since 04:31:20 UTC, in __consumer_offsets-3, orders-0, timeout 1 min, as the console printed last",
+        "a console consumer printed, last line first",
+        "states.txt late-writer-0 1 0 Ongoing",
+        "states.txt late-writer-0 1 0 PrepareCommit",
+        "no rule judges by it",
+        "T01 critical",
+    ),
+    "--id other": OF_OTHER,
+    "--pid 77": ("states.txt other 77 0 CompleteAbort", "no finding about it"),
+    "--group g": OF_GROUP,
+}
+
+
+def untold(arguments: str, wanted: tuple[str, ...], out: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What `why` does not tell of what it must, in this order."""
+    assert run_command(["why", *arguments.split(), "--out", str(out)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    place = 0
+    for pattern in wanted:
+        found = re.compile(pattern.replace(".*", ".*?")).search(said, place)
+        if not found:
+            return [pattern, said[place:]]
+        place = found.end()
+    return []
+
+
+@pytest.mark.parametrize("subject", TOLD)
+def test_why_tells_what_the_console_printed(subject: str, beside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert untold(subject, TOLD[subject], beside, capsys) == []
+
+
+@pytest.mark.parametrize(("subject", "wanted"), [("--id other", OF_OTHER), ("--group g", OF_GROUP)])
+def test_why_tells_it_without_dumps(subject: str, wanted: tuple[str, ...], alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert untold(subject, wanted, alone, capsys) == []
+
+
+def test_alone_it_is_never_a_pass(alone: Path) -> None:
+    verdict = Results(alone).verdict
+    assert (verdict["verdict"], verdict["exit_code"]) == ("unknown", 2) and not Results(alone).findings
+    # Read twice, it is there once.
+    assert len(Results(alone).rows("console_records", group="g")) == 3
+
+
+def test_it_changes_no_finding_and_no_verdict(beside: Path, hanging_example: Path) -> None:
+    with_console, without = Results(beside), Results(hanging_example)
+
+    def told(results: Results) -> list[tuple[object, ...]]:
+        return sorted((row["rule"], row["topic"], row["first_offset"], row["message"]) for row in results.findings)
+
+    assert told(with_console) == told(without) and len(told(without)) > 2
+    for word in ("verdict", "exit_code", "rules", "partitions", "transactions"):
+        assert with_console.verdict[word] == without.verdict[word]
+    unread = {row["path"] for row in with_console.rows("dump_files") if row["bytes_unread"]}
+    assert unread == {"commits.txt", "console-groups.txt", "console-offsets.txt", "console-txn.txt"}
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "value"), [("states.txt", "status", "CompleteAbort"), ("console-offsets.txt", "group", "grp,pay ments")]
+)
+def test_a_record_is_shown_by_its_address(name: str, column: str, value: str, beside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = Results(beside).rows("console_records", **{column: value})[0]
+    assert run_command(["show", f"{name}@{row['byte_offset']}", "--out", str(beside)]) == 0
+    said = capsys.readouterr().out
+    assert "as a console consumer printed it" in said and re.search(rf"{column} +{value}", said)
