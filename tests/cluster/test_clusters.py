@@ -13,7 +13,7 @@ from tests.cluster.shape import draw
 from tests.support import rulebook
 
 # Some 300 clusters: more than half of them are held seeds, which all stay; the others show that every kind is still drawn, each fault once,
-# some again. New faults are looked for with python -m tests.cluster --seeds 0:10000. What is beside a planted fault is a healthy cluster, too.
+# some again. New ones are looked for with python -m tests.cluster --seeds 0:10000. Beside a planted fault stands a healthy cluster, too.
 SEEDS = range(30)
 PLANTED = range(1_000, 1_040)
 # The seed in which each fault is planted, and rules that no fault of the tests asks for alone, with the reason.
