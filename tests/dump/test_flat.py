@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pytest
 
+from eo_audit.dump.files.identity import parse_path
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support.dump_text import FLAT_RELEASES, Batch, Rec, Style, dump, forged_lines, random_batches
 from tests.support.facts import SALT, context_of, corpus_files, parsed, text_of
@@ -153,6 +154,34 @@ def test_a_text_that_ends_early_loses_its_last_batch_only(cut: int) -> None:
     result = read(text[:-cut])
     assert told(result, "batches", ["base_offset"]) == [{"base_offset": 0}, {"base_offset": 2}]
     assert told(result, "dump_sections", ["end_reason"]) == [{"end_reason": "truncated"}]
+
+
+@pytest.mark.parametrize("release", [*FLAT_RELEASES, "2.3", "4.3"])
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("head", [0, 1, 2])
+def test_a_text_that_ends_in_its_first_line_is_the_beginning_of_a_log(head: int, deep: bool, release: str) -> None:
+    """With its preamble or without: never text that is no dump, nor an old one without its head."""
+    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release, deep=deep))
+    lines = text.splitlines(keepends=True)
+    before, first = b"".join(lines[head:2]), lines[2].rstrip(b"\n")
+    for length in range(len(b"offset: 0 position: 0 C"), len(first) + 1):
+        result = read(before + first[:length])
+        assert told(result, "dump_sections", ["kind"]) == [{"kind": "log"}]
+        assert set(unread(result)) <= {"truncated_line", "truncated_record"}
+        # What lacks nothing but its line end may be whole.
+        assert unread(result) or length == len(first)
+        assert result.ledger.total == len(before) + length
+
+
+def test_the_name_of_a_file_tells_what_few_bytes_do_not() -> None:
+    result = read(b"offset: 28 posi", FileContext("c", CONTEXT.path, 1, salt=SALT, own=parse_path(CONTEXT.path)))
+    assert (told(result, "dump_sections", ["kind"]), unread(result)) == ([{"kind": "log"}], ["truncated_line"])
+
+
+@pytest.mark.parametrize("path", ["x.txt", "broker-1/orders-0/00000000000000000000.index.txt"])
+def test_the_beginning_of_an_index_is_of_no_log(path: str) -> None:
+    result = read(b"offset: 28 position: 41", FileContext("c", path, 1, salt=SALT, own=parse_path(path)))
+    assert told(result, "dump_sections", ["kind"]) == [{"kind": "index" if "index" in path else "unknown"}]
 
 
 def test_several_segments_in_one_text() -> None:

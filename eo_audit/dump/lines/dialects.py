@@ -20,6 +20,8 @@ OLD_LINE = re.compile(
     rb"|offset: -?\d+ position: \d+ (?:CreateTime|LogAppendTime|NoTimestampType): -?\d+ isvalid: (?:true|false) (?:key)?size: "
 )
 """A batch or record line of a dump tool before 2.2: `isvalid` stands before the sizes."""
+CUT_LINE = re.compile(rb"(?:baseOffset: \d|\| offset: \d|(?P<old>offset: \d)(?P<log>\d* position: \d+ [CLN])?)[^\n]{0,1000}\Z")
+"""What is left of a batch or record line where the text ends inside it; an offset index begins like an old one, but for its group `log`."""
 
 # Told apart from facts, but not kept: the one word that matters is `Log`, which 3.3 put in front (`dialect`).
 PREAMBLE = re.compile(

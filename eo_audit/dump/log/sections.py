@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from eo_audit.dump.files.identity import Identity, identify, section_id
 from eo_audit.dump.lines.decoders import coordinator_records
-from eo_audit.dump.lines.dialects import OLD_LINE, PREAMBLE, BatchLine, batch_line, dialect, record_line
+from eo_audit.dump.lines.dialects import CUT_LINE, OLD_LINE, PREAMBLE, BatchLine, batch_line, dialect, record_line
 from eo_audit.dump.lines.flat_lines import FLAT
 from eo_audit.dump.lines.messages import Message
 from eo_audit.dump.lines.metadata_decoder import metadata_records
@@ -56,6 +56,9 @@ def kind_without_path(window: Window, at: int, own: Identity | None, message: tu
         return "log"
     if message is not None:
         return "log" if is_contradicted(window, *message, 0) else "tool_messages"
+    cut = CUT_LINE.match(window.text, at) if window.final else None
+    if cut is not None and (cut["log"] or not cut["old"] or (own is not None and own.kind == "log")):
+        return "log"
     return own.kind if own is not None and own.kind in _SIDECARS else "unknown"
 
 
