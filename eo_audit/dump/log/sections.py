@@ -1,5 +1,6 @@
 """Dump sections: what kind they are, what their text shows, and their row in `dump_sections`."""
 
+import re
 from dataclasses import replace
 
 from eo_audit.dump.files.identity import Identity, identify, section_id
@@ -60,6 +61,27 @@ def kind_without_path(window: Window, at: int, own: Identity | None, message: tu
     if cut is not None and (cut["log"] or not cut["old"] or (own is not None and own.kind == "log")):
         return "log"
     return own.kind if own is not None and own.kind in _SIDECARS else "unknown"
+
+
+def announced(section: Section, found: re.Match[bytes]) -> Section:
+    """The section behind a line of the preamble (`PREAMBLE`)."""
+    if b"tarting offset" in found[0]:
+        return replace(section, log_starting=found["log"] is not None)
+    return _of_no_log(section) if b"napshot" in found[0] else section
+
+
+def of_group(section: Section, group: Group) -> Section:
+    """The section of a batch: where the first one holds the header of a snapshot, it is a snapshot of the metadata."""
+    markers = [record.ending.marker for record in group.records if record.ending.marker]
+    is_snapshot = section.dialect is None and any(marker.control_type == "SNAPSHOT_HEADER" for marker in markers)
+    return _of_no_log(section) if is_snapshot else section
+
+
+def _of_no_log(section: Section) -> Section:
+    """Records of a snapshot of the metadata have offsets of their own (`Snapshots`, `DumpLogSegments` since 3.3)."""
+    if section.dialect is not None or section.identity.replica_log_id is None:
+        return section
+    return replace(section, identity=replace(section.identity, replica_log_id=None))
 
 
 def profile(section: Section, line: BatchLine | None = None) -> Profile:
