@@ -16,7 +16,15 @@ from eo_audit.dump.log.framing import Failure, Group, whole_message
 from eo_audit.dump.log.least import LARGEST_PAYLOAD, fragment, odd_text
 from eo_audit.dump.log.progress import LONGEST_UNREAD_LINE
 from eo_audit.dump.log.resync import broken_behind, may_begin, next_beginning, read_up_to
-from eo_audit.dump.log.sections import announced, kind_without_path, learned_section, looks_like_log, new_section, of_group, profile, went_on
+from eo_audit.dump.log.sections import (
+    announced,
+    kind_without_path,
+    learned_section,
+    looks_like_log,
+    new_section,
+    profile,
+    went_on,
+)
 from eo_audit.dump.log.state import Damage, FileContext, Section, State
 from eo_audit.dump.log.text import NeedMore, Window
 
@@ -262,11 +270,10 @@ class Reader(FlatReader):
         group = read_group(self.window, at, line, profile(section, line))
         misfit = group.failed_at if group.failure is Failure.UNDELIMITED else None
         group.keep_what_is_sure()
-        section = of_group(section, group)
         section_behind = learned_section(section, group.doubted or group, at_end=group.end >= len(self.window.text))
         damage = self._damage(group, misfit, section_behind)
         self._close_unread(at)
-        self.facts.group(group, section)
+        self.facts.group(group, section_behind)
         self.section = section_behind
         self.position = group.next_position if group.meeting is None else group.meeting
         return self._after_failure(group, damage) if group.failure else group.end

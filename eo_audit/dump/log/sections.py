@@ -70,13 +70,6 @@ def announced(section: Section, found: re.Match[bytes]) -> Section:
     return _of_no_log(section) if b"napshot" in found[0] else section
 
 
-def of_group(section: Section, group: Group) -> Section:
-    """The section of a batch: where the first one holds the header of a snapshot, it is a snapshot of the metadata."""
-    markers = [record.ending.marker for record in group.records if record.ending.marker]
-    is_snapshot = section.dialect is None and any(marker.control_type == "SNAPSHOT_HEADER" for marker in markers)
-    return _of_no_log(section) if is_snapshot else section
-
-
 def _of_no_log(section: Section) -> Section:
     """Records of a snapshot of the metadata have offsets of their own (`Snapshots`, `DumpLogSegments` since 3.3)."""
     if section.dialect is not None or section.identity.replica_log_id is None:
@@ -98,7 +91,13 @@ def profile(section: Section, line: BatchLine | None = None) -> Profile:
 
 
 def learned_section(section: Section, group: Group, *, at_end: bool) -> Section:
-    """The section after one more group; `at_end`: the file ends with it."""
+    """The section after one more group; `at_end`: the file ends with it.
+
+    Where the first group holds the header of a snapshot, it is a snapshot of the metadata, and that group is of no log either.
+    """
+    markers = [record.ending.marker for record in group.records if record.ending.marker]
+    if any(marker.control_type == "SNAPSHOT_HEADER" for marker in markers):
+        section = _of_no_log(section)
     changes: dict[str, bool | str | None] = {}
     if section.deep is None:
         # The last group of a file may have lost its record lines with the end of the text: it says nothing of --deep-iteration.
