@@ -22,6 +22,7 @@ from tests.rules.drawing.case import drawn  # noqa: E402
 Case = Mapping[str, object]
 # What a rule needs to see (`eo_audit/rules/needs.py`), as a condition.
 NEEDS = {
+    "epochs": "the dump tool printed the epochs of producers (0.11.0.2 and later)",
     "order": "nothing before it fails its checksum or goes back",
     "ordered": "the order of the dumps is known",
     "past": "no part of the log is missing before it",

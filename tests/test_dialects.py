@@ -17,7 +17,7 @@ from eo_audit.dump.lines.flat_lines import FLAT
 from eo_audit.dump.lines.metadata_decoder import JSON_DECODER
 from eo_audit.dump.lines.offsets_decoder import OFFSETS_JSON, OFFSETS_TEXT
 from eo_audit.dump.parse import FileContext
-from eo_audit.rules.needs import REASONS
+from eo_audit.rules.reasons import REASONS
 from tests.support.readers import read
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,11 +81,11 @@ def test_the_releases_of_a_dialect_are_those_that_the_page_says(dialect: str) ->
     assert (said[0], said[-1]) == (since, until or said[-1])
 
 
-def test_the_first_releases_are_recognised_and_not_read() -> None:
+def test_the_first_releases_are_read_and_do_not_tell_epochs() -> None:
     without_epoch = SAMPLES[FLAT].replace(" producerEpoch: 0", "").encode()
-    facts = read(without_epoch, FileContext("c", "broker-1/orders-0/00000000000000000000.log.txt", 1), fast=True).facts
-    assert facts["dump_sections"]["dialect"].to_pylist() == [UNSUPPORTED]
-    assert facts["unread_spans"]["reason"].to_pylist() == ["no_producer_epochs"]
+    result = read(without_epoch, FileContext("c", "broker-1/orders-0/00000000000000000000.log.txt", 1), fast=True)
+    assert result.facts["dump_sections"]["dialect"].to_pylist() == [FLAT] and result.ledger.unread == 0
+    assert result.facts["batches"].select(["producer_id", "producer_epoch"]).to_pylist() == [{"producer_id": 0, "producer_epoch": None}]
 
 
 def test_the_decoders_are_those_of_the_readers() -> None:

@@ -14,7 +14,7 @@ from eo_audit.audit.unread import SECTION_KINDS, UNREAD_BECAUSE
 from eo_audit.config import read_yaml
 from eo_audit.errors import ConfigurationError
 from eo_audit.rules.catalogue import BY_CODE, RULES
-from eo_audit.rules.needs import REASONS
+from eo_audit.rules.reasons import REASONS
 from eo_audit.rules.rule import SEVERITIES
 
 CRASHED = "crashed"

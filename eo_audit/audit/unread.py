@@ -12,7 +12,8 @@ AMBIGUOUS = "ambiguous"  # more than one reading of the text closes
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
     AMBIGUOUS,
-    *("unknown_line", "blank_line", "unsupported_dialect", "no_producer_epochs", "not_a_dump", "bad_manifest", "another_tool"),
+    *("unknown_line", "blank_line", "unsupported_dialect", "not_a_dump", "bad_manifest", "another_tool"),
+    "no_producer_epochs",  # of facts that older versions read; policies name it
 )
 SECTION_KINDS = (
     *("log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "manifest", "listing", "tool_messages", "broker_answers"),

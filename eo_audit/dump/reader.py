@@ -1,5 +1,6 @@
 """Element by element through one window of dump text: the exact reader, and the measure of every faster one."""
 
+import re
 from dataclasses import replace
 
 from eo_audit.dump.fast.reader import FastPath
@@ -16,6 +17,7 @@ from eo_audit.dump.log.least import LARGEST_PAYLOAD, fragment, odd_text
 from eo_audit.dump.log.progress import LONGEST_UNREAD_LINE
 from eo_audit.dump.log.resync import broken_behind, may_begin, next_beginning, read_up_to
 from eo_audit.dump.log.sections import (
+    announced,
     kind_without_path,
     learned_section,
     looks_like_log,
@@ -237,7 +239,7 @@ class Reader(FlatReader):
             self._lose(at, "unknown_line")
             return at
         if found := PREAMBLE.match(text, at):
-            return self._preamble(at, section, found["log"] is not None if b"tarting offset" in found[0] else None)
+            return self._preamble(at, section, found)
         if text.startswith(b"| offset: ", at) and section.dialect != FLAT:
             # Records stand behind their batch line: this one's is missing, or it is in a payload.
             self._lose(at, "orphan_record")
@@ -249,11 +251,10 @@ class Reader(FlatReader):
             return self._leave(at, section, "unknown_line")
         return found_message or self._unknown(at)
 
-    def _preamble(self, at: int, section: Section, log_starting: bool | None) -> int:
+    def _preamble(self, at: int, section: Section, found: re.Match[bytes]) -> int:
         behind = self.window.after_line(at)
         self._close_unread(at)
-        if log_starting is not None:
-            self.section = replace(section, log_starting=log_starting)
+        self.section = announced(section, found)
         self.facts.own("preamble", at, behind)
         return behind
 
@@ -272,7 +273,7 @@ class Reader(FlatReader):
         section_behind = learned_section(section, group.doubted or group, at_end=group.end >= len(self.window.text))
         damage = self._damage(group, misfit, section_behind)
         self._close_unread(at)
-        self.facts.group(group, section)
+        self.facts.group(group, section_behind)
         self.section = section_behind
         self.position = group.next_position if group.meeting is None else group.meeting
         return self._after_failure(group, damage) if group.failure else group.end

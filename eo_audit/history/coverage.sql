@@ -229,12 +229,8 @@ doubtful AS (
     LEFT JOIN last_batches last ON last.section_id = doubt.section_id
     WHERE doubt.doubt_at > coalesce(last.last_at, -1L)
 ),
--- Of old dumps that are not read at all: those whose lines do not tell the producers' epochs.
-without_epochs AS (
-    SELECT DISTINCT section_id FROM {unread_spans} WHERE reason = 'no_producer_epochs'
-),
 sections AS (
-    SELECT /*+ BROADCAST(doubt), BROADCAST(epochless), BROADCAST(log) */
+    SELECT /*+ BROADCAST(doubt), BROADCAST(log) */
         log.*,
         section.segment_base_offset,
         section.last_offset AS section_end,
@@ -242,13 +238,12 @@ sections AS (
         coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
         doubt.section_id IS NOT NULL AS is_doubtful,
-        epochless.section_id IS NOT NULL AS is_epochless,
-        section.is_read, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.supported,
+        section.is_read, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.lacks_epochs,
+        section.supported,
         section.superseded_by, section.dir_kind
     FROM {section_status} section
     JOIN logs log ON log.replica_log_id = section.replica_log_id
     LEFT JOIN doubtful doubt ON doubt.section_id = section.section_id
-    LEFT JOIN without_epochs epochless ON epochless.section_id = section.section_id
     WHERE section.kind = 'log'
 ),
 parts_of_sections AS (
@@ -297,13 +292,18 @@ parts_of_sections AS (
                 array()
             ),
             IF(
+                is_read AND lacks_epochs,
+                array(struct(
+                    segment_base_offset AS first_offset, section_end AS last_offset, 'no_epochs' AS state,
+                    'printed by kafka-dump-log 0.11.0.0 or 0.11.0.1' AS reason, at
+                )),
+                array()
+            ),
+            IF(
                 NOT supported AND superseded_by IS NULL AND coalesce(dir_kind, 'normal') = 'normal',
                 array(struct(
                     segment_base_offset AS first_offset, segment_base_offset AS last_offset, 'not_supported' AS state,
-                    IF(
-                        is_epochless, 'printed by kafka-dump-log 0.11.0.0 or 0.11.0.1, which shows no epochs of producers',
-                        'printed by a kafka-dump-log older than 2.2, and its first lines are missing'
-                    ) AS reason,
+                    'printed by a kafka-dump-log older than 2.2, and its first lines are missing' AS reason,
                     at
                 )),
                 array()

@@ -18,7 +18,8 @@ totals AS (
     FROM {rows} rows
     LEFT SEMI JOIN (SELECT /*+ BROADCAST */ replica_log_id FROM {replica_logs} WHERE NOT is_internal) log
         ON log.replica_log_id = rows.replica_log_id
-    WHERE rows.row_kind IN ('data', 'plain') AND rows.count > 0
+    -- Dumps of 0.11.0.0 and 0.11.0.1 print no epochs of producers: which records begin one nobody knows.
+    WHERE rows.row_kind IN ('data', 'plain') AND rows.count > 0 AND rows.producer_epoch IS NOT NULL
     GROUP BY rows.replica_log_id, rows.producer_id, rows.producer_epoch
 ),
 numbered AS (

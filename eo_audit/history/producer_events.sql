@@ -35,8 +35,9 @@ SELECT
     CASE WHEN row_kind = 'marker' THEN false WHEN row_kind = 'data' AND is_transactional THEN true END AS transaction_event,
     -- A struct, though its one field may be null: `IGNORE NULLS` would pass over a marker of which nobody knows the type.
     IF(row_kind = 'marker', struct(marker_type AS type), NULL) AS marker,
+    -- Sequences begin anew with each epoch: where that is not printed (0.11.0.0 and 0.11.0.1) they tell nothing.
     IF(
-        row_kind = 'data' AND sequenced AND base_sequence >= 0 AND last_sequence >= 0,
+        row_kind = 'data' AND sequenced AND producer_epoch IS NOT NULL AND base_sequence >= 0 AND last_sequence >= 0,
         struct(CAST(base_sequence AS BIGINT) AS base, CAST(last_sequence AS BIGINT) AS last),
         NULL
     ) AS sequences,

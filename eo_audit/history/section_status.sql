@@ -63,7 +63,9 @@ extents AS (
         max(IF(is_intact AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS last_leader_epoch,
         max(position + size_bytes) AS end_position,
         min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from,
-        bool_or(magic >= 2 AND crc IS NULL) AS lacks_checksums
+        bool_or(magic >= 2 AND crc IS NULL) AS lacks_checksums,
+        -- A batch without a producer has no epoch either: there it is not missed.
+        bool_or(producer_id >= 0 AND producer_epoch IS NULL) AS lacks_epochs
     FROM batches
     GROUP BY section_id
 ),
@@ -185,6 +187,7 @@ SELECT
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
     coalesce(cleaned, false) AS shows_cleaning,
     coalesce(lacks_checksums, false) AS lacks_checksums,
+    coalesce(lacks_epochs, false) AS lacks_epochs,
     end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AS tail_intact,
     invalid_tail_bytes,
     IF(

@@ -129,6 +129,8 @@ judged AS (
         *,
         CASE
             WHEN why_not IS NOT NULL THEN why_not
+            -- Dumps of 0.11.0.0 and 0.11.0.1 print no epochs of producers.
+            WHEN (data IS NOT NULL AND data.epoch IS NULL) OR (marker IS NOT NULL AND epoch IS NULL) THEN 'no_epochs'
             WHEN epoch IS NULL AND said.last_offset < first_offset THEN 'below_start'
             WHEN said IS NULL AND NOT is_alive THEN 'expired'
         END AS reason

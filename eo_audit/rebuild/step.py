@@ -173,7 +173,7 @@ def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFr
 
 def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinator: "DataFrame", instances: "DataFrame") -> Judged:
     """Markers beside decisions first: they tell the clocks, and the clocks tell how far each log's dump reaches."""
-    known = {"replica_logs": frame.logs, "clusters": frame.clusters}
+    known = {"replica_logs": _with_epochs(warehouse, frame.logs), "clusters": frame.clusters}
     # How far each dump reaches, before anything is called missing: files of a broker at work are copied one after another.
     cut = warehouse.materialise(cut_logs(producers.rows, instances, coordinator_history=coordinator, replica_logs=frame.logs))
     story = reach(coordinator, frame.logs, frame.clusters, cut)
@@ -186,6 +186,13 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     warehouse.overwrite("open_transactions", open_transactions(events))
     warehouse.overwrite("unmatched", unmatched(events))
     return Judged(events, matched, clocks, story)
+
+
+def _with_epochs(warehouse: Warehouse, logs: "DataFrame") -> "DataFrame":
+    """The logs whose dumps show the epochs of producers: of no other is it told whose a marker is."""
+    sections = warehouse.arrow("section_status")
+    blind = sections.filter(pc.and_(sections["is_read"], sections["lacks_epochs"]))["replica_log_id"].to_pylist()
+    return logs.where(~logs.replica_log_id.isin(blind)) if blind else logs
 
 
 def _instance_partitions(

@@ -3,12 +3,12 @@
 What the decoders print of `__transaction_state` and `__consumer_offsets` is quoted whole: ids, states, partitions, Kafka's own words.
 """
 
-import gzip
 import re
-import zlib
 from collections.abc import Mapping, Sequence
+from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 
+from eo_audit.dump.files.unpacked import Unpacked
 from eo_audit.report.values import whole
 from eo_audit.words import Row
 
@@ -56,19 +56,50 @@ def text_at(path: Path, *, byte_offset: int, length: int, compression: str = "no
 def texts_at(path: Path, spans: Sequence[tuple[int, int]], *, compression: str = "none") -> list[bytes]:
     """The same for several (byte offset, length), in the order of their offsets: a packed file is then read once.
 
+    A packed file that is damaged is read up to there, as it was when it was ingested.
+
     Raises:
-        OSError: the file is not there, or is not what it was.
+        OSError: the file is not there, or is not what it was: where its text ends now, and why.
     """
-    texts = []
-    try:
-        with gzip.open(path) if compression == "gzip" else path.open("rb") as file:
-            for byte_offset, length in spans:
-                # In gzip that is reading up to there: in the order of offsets a file is unpacked once.
-                file.seek(byte_offset)
-                texts.append(file.read(min(length, MOST_BYTES)))
-    except (EOFError, zlib.error) as error:
-        raise OSError(f"{path} cannot be unpacked: {error}") from error
+    texts, at = list[bytes](), 0
+    raw: RawIOBase = Unpacked(path) if compression == "gzip" else FileIO(path)
+    with BufferedReader(raw) as file:
+        for byte_offset, length in spans:
+            if byte_offset < at:
+                # It begins within what was just read: there is no way back in a packed file.
+                return [*texts, *texts_at(path, spans[len(texts) :], compression=compression)]
+            at = _go_on(file, at, byte_offset)
+            texts.append(file.read(min(length, MOST_BYTES)))
+            at += len(texts[-1])
+            if len(texts[-1]) < min(length, MOST_BYTES):
+                raise OSError(f"its text ends at byte {at:,}{_damage(raw)}")
     return texts
+
+
+def damage_of(path: Path) -> str:
+    """Why the text of a packed file ends where it ends, in words to put behind that; empty where nothing is wrong with it.
+
+    Raises:
+        OSError: the file is not there.
+    """
+    raw = Unpacked(path)
+    with BufferedReader(raw) as file:
+        while file.read(MOST_BYTES):
+            pass
+    return _damage(raw)
+
+
+def _damage(raw: RawIOBase) -> str:
+    return f", where the gzip file is damaged ({raw.damage})" if isinstance(raw, Unpacked) and raw.damage else ""
+
+
+def _go_on(file: "BufferedReader[RawIOBase]", at: int, byte_offset: int) -> int:
+    """From one byte of a text to another one further on; where that got to, which is no further than its end."""
+    if file.seekable():
+        return file.seek(byte_offset)
+    while at < byte_offset and (piece := file.read(min(byte_offset - at, MOST_BYTES))):
+        at += len(piece)
+    return at
 
 
 def is_kafkas_own(section: Mapping[str, object]) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eo_audit.dump.lines.messages import NOT_KEPT
 from eo_audit.errors import ArgumentError, InputError, WarehouseError
-from eo_audit.report.quote import dump_path, is_kafkas_own, quotable, text_at
+from eo_audit.report.quote import damage_of, dump_path, is_kafkas_own, quotable, text_at
 from eo_audit.store.tables import Warehouse
 from eo_audit.words import Row, moment
 
@@ -83,7 +83,7 @@ def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> E
     begin, length = _number(fact, "byte_offset"), _number(fact, "length")
     try:
         text = text_at(path, byte_offset=begin, length=length, compression=str(file["compression"]))
-    except (OSError, EOFError) as error:
+    except OSError as error:
         raise InputError(f"{path} was ingested, but cannot be read now: {error}") from error
     understood = table not in ("unread_spans", "tool_messages")
     lines = quotable(text, known=table != "unread_spans", whole=understood and is_kafkas_own(section))
@@ -134,7 +134,13 @@ def _fact(file: Row, offset: int, warehouse: Warehouse) -> tuple[Row, str, Row]:
                 if owners:
                     return section, table, min(owners, key=lambda row: row["length"])
         raise InputError(f"byte {offset} of {file['path']} is in no fact: it is the head of a section ({section['dumped_path']})")
-    raise InputError(f"{file['path']} has {file['text_bytes']} bytes of text: there is no byte {offset}")
+    raise InputError(f"{file['path']} has {file['text_bytes']} bytes of text{_why_no_more(file)}: there is no byte {offset}")
+
+
+def _why_no_more(file: Row) -> str:
+    """Where a packed file is damaged its text ends, as far as it was ingested."""
+    path = dump_path(file)
+    return damage_of(path) if file["compression"] == "gzip" and path.is_file() else ""
 
 
 def _log_name(section: Row) -> str:

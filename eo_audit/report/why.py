@@ -151,7 +151,8 @@ def _wrote(wrote: Sequence[Row], spans: Sequence[Row], logs: Mapping[object, Row
         opened = next((row["first_offset"] for row in own if row["outcome"] == "open"), None)
         ended = max(own, key=lambda row: maybe(row, "marker_offset") or -1, default={})
         marker = f"{ended['marker_type']} at {ended['marker_offset']}" if ended.get("marker_offset") is not None else None
-        of_epochs = str(epochs[0]) if epochs[0] == epochs[-1] else f"{epochs[0]} to {epochs[-1]}"
+        # kafka-dump-log 0.11.0.0 and 0.11.0.1 print no epochs.
+        of_epochs = " to ".join(str(epoch) for epoch in sorted({epochs[0], epochs[-1]})) if epochs else None
         records = digits(sum(maybe(row, "records") or 0 for row in rows))
         where = (place(logs[log_id]), logs[log_id]["broker"], of_epochs, offset_range(reach))
         table.add_row(*cells(*where, records, at(last_ms, results), opened, marker))

@@ -16,7 +16,13 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "batch": ("producer_history", "true"),
     "unjudged_batch": ("producer_history", "NOT judged"),
     "producer_batch": ("producer_history", "row_kind = 'data'"),
-    "sequenced_batch": ("producer_history", "row_kind = 'data' AND label <> 'not_sequenced'"),
+    # Without the epoch of the producer nobody can look at its sequences.
+    "sequenced_batch": (
+        "producer_history",
+        "row_kind = 'data' AND (label <> 'not_sequenced' OR (producer_epoch IS NULL AND base_sequence >= 0))",
+    ),
+    # Records without the epoch of their producer are nobody's first or last ones.
+    "epochless_batch": ("producer_history", "row_kind = 'data' AND producer_epoch IS NULL"),
     "transactional_batch": ("producer_history", "row_kind = 'data' AND is_transactional"),
     # The cleaner leaves batches without records, so that a producer's last sequence stays known.
     "transactional_record": ("producer_history", "row_kind = 'data' AND is_transactional AND coalesce(count, 1) > 0"),

@@ -1,6 +1,7 @@
 """`eo-audit show`: the right line, its fields, and never a key or a payload. On real dumps, ingested without Spark."""
 
 import gzip
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from eo_audit import pipeline
 from eo_audit.errors import ArgumentError, InputError, WarehouseError
 from eo_audit.pipeline import Options
-from eo_audit.report.quote import is_kafkas_own, quotable
+from eo_audit.report.quote import is_kafkas_own, quotable, texts_at
 from eo_audit.report.show import Element, parse_address, show
 from eo_audit.store.tables import Warehouse
 
@@ -146,6 +147,63 @@ def test_one_sentence_for_what_cannot_be_shown(
 ) -> None:
     with pytest.raises(error, match=said):
         element(address, cluster)
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Warehouse, Path, int]:
+    """A log that was packed and damaged before it was ingested: the warehouse, the file, and where its text ends."""
+    folder, out = tmp_path_factory.mktemp("damaged") / "d", tmp_path_factory.mktemp("out")
+    path = folder / "broker-1/orders-0/00000000000000000000.log.txt.gz"
+    path.parent.mkdir(parents=True)
+    # Several times the same log: long enough that nothing near the damage is unpacked with what was asked for.
+    packed = bytearray(gzip.compress((DUMPS / "hanging_txn_k39" / LOG).read_bytes() * 400, compresslevel=1))
+    packed[len(packed) // 2 : len(packed) // 2 + 40] = bytes(40)
+    path.write_bytes(packed)
+    found = pipeline.discover([folder], Options())
+    with pipeline.writing(out, Options(), spark=lambda: pytest.fail("no Spark for small inputs")) as warehouse:
+        pipeline.ingest(warehouse, found, Options())
+    (file,) = Warehouse(out).arrow("dump_files").to_pylist()
+    return Warehouse(out), path, file["text_bytes"]
+
+
+def test_of_a_damaged_gzip_file_what_stands_before_the_damage_is_shown(damaged: tuple[Warehouse, Path, int]) -> None:
+    warehouse, path, _ = damaged
+    assert show(f"{path}@{byte_of(b'baseOffset: 6 ')}", warehouse).lines[0].startswith("baseOffset: 6 lastOffset: 8")
+    batches = sorted(row["byte_offset"] for row in warehouse.arrow("batches").to_pylist())
+    assert show(f"{path}@{batches[-1]}", warehouse).lines[0].startswith("baseOffset: ")
+
+
+def test_of_a_damaged_gzip_file_one_sentence_says_where_and_why(damaged: tuple[Warehouse, Path, int]) -> None:
+    warehouse, path, end = damaged
+    name = f"broker-1/orders-0/{path.name}"
+    said = f"^{re.escape(name)} has {end} bytes of text, where the gzip file is damaged .Error -3 while .*: there is no byte {end + 9}$"
+    with pytest.raises(InputError, match=said):
+        show(f"{name}@{end + 9}", warehouse)
+
+
+def test_a_gzip_file_that_was_damaged_since_is_named_with_the_byte_where_it_ends(
+    damaged: tuple[Warehouse, Path, int], tmp_path: Path
+) -> None:
+    warehouse, path, _ = damaged
+    last = max(row["byte_offset"] for row in warehouse.arrow("batches").to_pylist())
+    whole = path.read_bytes()
+    try:
+        path.write_bytes(whole[:400] + bytes(40) + whole[440:])
+        with pytest.raises(InputError, match=r"cannot be read now: its text ends at byte [\d,]+, where the gzip file is damaged"):
+            show(f"{path}@{last}", warehouse)
+        path.write_bytes(whole[:4000])
+        with pytest.raises(InputError, match=r"cannot be read now: its text ends at byte [\d,]+$"):
+            show(f"{path}@{last}", warehouse)
+    finally:
+        path.write_bytes(whole)
+
+
+def test_texts_that_overlap_are_read_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"0123456789"))
+    (tmp_path / "a").write_bytes(b"0123456789")
+    spans = [(1, 4), (3, 4), (3, 1), (9, 1)]
+    read = [texts_at(tmp_path / name, spans, compression=how) for name, how in (("a", "none"), ("a.gz", "gzip"))]
+    assert read == [[b"1234", b"3456", b"3", b"9"]] * 2
 
 
 def test_without_a_run(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def check(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Resu
     """
     made: dict[str, tuple[Case, Truth | None, World, Plan]] = {}
     for case in cases:
-        built = _make(case, folder / "dumps" / case.name)
+        built = make(case, folder / "dumps" / case.name)
         if built is not None:
             made[case.name] = (case, *built)
     if not made:
@@ -102,7 +102,7 @@ def _undecided(shape: Shape, said: Said, world: World) -> frozenset[str]:
     return frozenset(where for _, why, where in said.unknowns if why == "clocks_apart" and any(name in f" {where} " for name in moved))
 
 
-def _make(case: Case, folder: Path) -> tuple[Truth | None, World, Plan] | None:
+def make(case: Case, folder: Path) -> tuple[Truth | None, World, Plan] | None:
     """Live, plant, dump: the truth, the world as it lived, and how it was dumped."""
     world = live(suited(case.shape, case.fault))
     plan = plan_of(world)

@@ -1,13 +1,15 @@
 """Dumps of 0.11.0 to 2.1: one line for each record, none for its batch; what they say is what later tools say of the same log."""
 
+import re
 from collections.abc import Iterable
 
 import pyarrow as pa
 import pytest
 
+from eo_audit.dump.files.identity import parse_path
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.support.dump_text import FLAT_RELEASES, Batch, Rec, Style, dump, forged_lines, random_batches
-from tests.support.facts import SALT, corpus_files, parsed
+from tests.support.facts import SALT, context_of, corpus_files, parsed, text_of
 
 CONTEXT = FileContext("cluster", "broker-1/orders-0/00000000000000000000.log.txt", 1, salt=SALT)
 OF_BATCH = (
@@ -19,8 +21,8 @@ HASHES = ("key_hash", "value_hash")
 UNPRINTED = ("partition_leader_epoch", "crc", "crc_valid")
 
 
-def read(text: bytes) -> RangeResult:
-    return parse_range(text, context=CONTEXT, base=0, start=0, stop=len(text), state=State.initial(), final=True)
+def read(text: bytes, context: FileContext = CONTEXT) -> RangeResult:
+    return parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True)
 
 
 def told(result: RangeResult, table: str, columns: Iterable[str]) -> list[dict[str, object]]:
@@ -65,7 +67,8 @@ def test_a_generated_log_says_the_same_in_both_dialects(seed: int, release: str,
     # Nothing but what a header key might hide is left unread, and only from there on.
     assert set(unread(old)) <= {"ambiguous"}
     # The generator gives a batch the time of its last record, a broker the newest.
-    of_batch = [name for name in OF_BATCH if name != "max_timestamp_ms"]
+    untold = ("max_timestamp_ms", "producer_epoch") if release == "0.11.0.0" else ("max_timestamp_ms",)
+    of_batch = [name for name in OF_BATCH if name not in untold]
     for table, columns in (("batches", of_batch), ("records", OF_RECORD)):
         said = told(old, table, columns)
         assert said == told(new, table, columns)[: len(said)]
@@ -121,11 +124,28 @@ def test_without_its_beginning_an_old_dump_is_not_read(release: str) -> None:
     assert unread(result) == ["unsupported_dialect"] and "batches" not in result.facts
 
 
-@pytest.mark.parametrize("with_head", [True, False])
-def test_records_without_the_epoch_of_their_producer_are_not_read_and_the_reason_says_so(with_head: bool) -> None:
-    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style("1.1")).replace(b" producerEpoch: 0", b"")
-    result = read(text if with_head else text.partition(b"\noffset")[2].partition(b"\n")[2])
-    assert unread(result) == ["no_producer_epochs"] and "batches" not in result.facts
+@pytest.mark.parametrize("scenario", ["dialects_tv2", "compressed", "hostile"])
+def test_a_real_log_without_epochs_says_all_the_rest(scenario: str) -> None:
+    """What 0.11.0.1 printed is what 0.11.0.2 printed of the same log, less ` producerEpoch: N`: that is the one change between them."""
+    files = [file for file in corpus_files() if file.cluster == f"{scenario}@0.11.0.3" and file.path.endswith(".log.txt")]
+    for file in files:
+        told_all = parsed(file)
+        text = re.sub(rb"(?<= producerId: )(-?\d+) producerEpoch: -?\d+(?= sequence: )", rb"\1", text_of(file))
+        first = read(text, context_of(file, text))
+        for table, columns in (("batches", OF_BATCH), ("records", OF_RECORD)):
+            columns = [name for name in columns if name != "producer_epoch"]
+            assert told(first, table, columns) == told(told_all, table, columns)
+        assert not any(row["producer_epoch"] is not None for row in told(first, "batches", ["producer_epoch"]))
+    assert files or scenario != "dialects_tv2"
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+def test_all_records_of_a_segment_tell_their_epoch_or_none_does(release: str) -> None:
+    other = "1.1" if release == "0.11.0.0" else "0.11.0.0"
+    batches = [Batch([Rec(b"k", b"v")], 5, n) for n in range(4)]
+    lines, others = (dump(batches, Style(one)).splitlines(keepends=True) for one in (release, other))
+    result = read(b"".join([*lines[:4], *others[4:]]))
+    assert result.facts["batches"].num_rows < 4 and unread(result)
 
 
 @pytest.mark.parametrize("cut", [1, 30, 200])
@@ -134,6 +154,34 @@ def test_a_text_that_ends_early_loses_its_last_batch_only(cut: int) -> None:
     result = read(text[:-cut])
     assert told(result, "batches", ["base_offset"]) == [{"base_offset": 0}, {"base_offset": 2}]
     assert told(result, "dump_sections", ["end_reason"]) == [{"end_reason": "truncated"}]
+
+
+@pytest.mark.parametrize("release", [*FLAT_RELEASES, "2.3", "4.3"])
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("head", [0, 1, 2])
+def test_a_text_that_ends_in_its_first_line_is_the_beginning_of_a_log(head: int, deep: bool, release: str) -> None:
+    """With its preamble or without: never text that is no dump, nor an old one without its head."""
+    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release, deep=deep))
+    lines = text.splitlines(keepends=True)
+    before, first = b"".join(lines[head:2]), lines[2].rstrip(b"\n")
+    for length in range(len(b"offset: 0 position: 0 C"), len(first) + 1):
+        result = read(before + first[:length])
+        assert told(result, "dump_sections", ["kind"]) == [{"kind": "log"}]
+        assert set(unread(result)) <= {"truncated_line", "truncated_record"}
+        # What lacks nothing but its line end may be whole.
+        assert unread(result) or length == len(first)
+        assert result.ledger.total == len(before) + length
+
+
+def test_the_name_of_a_file_tells_what_few_bytes_do_not() -> None:
+    result = read(b"offset: 28 posi", FileContext("c", CONTEXT.path, 1, salt=SALT, own=parse_path(CONTEXT.path)))
+    assert (told(result, "dump_sections", ["kind"]), unread(result)) == ([{"kind": "log"}], ["truncated_line"])
+
+
+@pytest.mark.parametrize("path", ["x.txt", "broker-1/orders-0/00000000000000000000.index.txt"])
+def test_the_beginning_of_an_index_is_of_no_log(path: str) -> None:
+    result = read(b"offset: 28 position: 41", FileContext("c", path, 1, salt=SALT, own=parse_path(path)))
+    assert told(result, "dump_sections", ["kind"]) == [{"kind": "index" if "index" in path else "unknown"}]
 
 
 def test_several_segments_in_one_text() -> None:

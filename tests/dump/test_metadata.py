@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from eo_audit.dump.files.identity import parse_path
 from eo_audit.dump.parse import FileContext, RangeResult
 from tests.support.readers import read
 
@@ -92,3 +93,45 @@ def test_a_file_cut_at_any_byte_balances() -> None:
     for size in range(len(whole)):
         found = facts(whole[:size])
         assert found.facts["producer_id_blocks"].num_rows < 3 if "producer_id_blocks" in found.facts else True
+
+
+def a_batch(offset: int, position: int, *, control: str = "", value: str = "") -> str:
+    size = 24 if value else 5
+    return (
+        f"baseOffset: {offset} lastOffset: {offset} count: 1 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 "
+        f"partitionLeaderEpoch: 1 isTransactional: false isControl: {str(bool(control)).lower()} deleteHorizonMs: OptionalLong.empty "
+        f"position: {position} CreateTime: 5 size: {80 + size} magic: 2 compresscodec: none crc: 1 isvalid: true\n"
+        f"| offset: {offset} CreateTime: 5 keySize: {4 if control else -1} valueSize: {size} sequence: -1 headerKeys: []"
+        f"{f' {control}' if control else f' payload: {value}'}\n"
+    )
+
+
+HEADER = 'SnapshotHeader {"version":0,"lastContainedLogTimestamp":1795447201242}'
+LEADER = 'LeaderChange: {"version":0,"leaderId":1,"voters":[{"voterId":1}],"grantingVoters":[{"voterId":1}]}'
+WITHOUT_DUMPING = {
+    "the line that only snapshots have": ("Snapshot end offset: 84, epoch: 1\n", HEADER, False),
+    "that of the first one": ("KRaft bootstrap snapshot\n", "", False),
+    "its first record alone": ("", HEADER, False),
+    "a segment": ("Log starting offset: 0\n", LEADER, True),
+    "a segment without its preamble": ("", LEADER, True),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_DUMPING)
+def test_a_snapshot_without_its_dumping_line_is_told_by_its_text(name: str) -> None:
+    """Also where the file lies in the folder of the log and is called as anybody likes."""
+    preamble, control, is_of_log = WITHOUT_DUMPING[name]
+    first = a_batch(0, 0, control=control) if control else a_batch(0, 0, value=block(1, 15, 1000))
+    text = (preamble + first + a_batch(1, 85 if control else 104, value=block(1, 15, 1000))).encode()
+    found = read(text, FileContext("c", PATH, 1, own=parse_path(PATH)), fast=True)
+    assert found.ledger.unread == 0 and found.facts["batches"].num_rows == 2
+    assert [number is not None for number in found.facts["dump_sections"]["replica_log_id"].to_pylist()] == [is_of_log]
+    (section,) = found.facts["dump_sections"]["section_id"].to_pylist()
+    assert {number == section for number in found.facts["batches"]["replica_log_id"].to_pylist()} == {not is_of_log}
+
+
+def test_a_header_of_a_snapshot_further_on_is_of_the_log() -> None:
+    """Only the first batch of a file is one: behind others it is whatever it is."""
+    text = (a_batch(0, 0, value=block(1, 15, 1000)) + a_batch(1, 104, control=HEADER)).encode()
+    found = read(text, FileContext("c", PATH, 1, own=parse_path(PATH)), fast=True)
+    assert found.facts["dump_sections"]["replica_log_id"].null_count == 0

@@ -77,11 +77,19 @@ def not_read(reason: str) -> Case:
     return Case({"hw": 10, "first_offset": 0, "tail_intact": True}, [], section, None, {"byte_offset": 0, "length": 30, "reason": reason})
 
 
+def flat(**lacks: bool) -> Case:
+    section = {**TEN, "end_reason": "eof", "tail_intact": True, **lacks}
+    return Case({"hw": 10, "first_offset": 0, "tail_intact": True}, [(0, 10)], section, ZERO_TO_NINE)
+
+
 NOT_READ = {
     "a flat dump without its head": (not_read("unsupported_dialect"), "older than 2.2, and its first lines are missing"),
-    "a flat dump without epochs": (not_read("no_producer_epochs"), "0.11.0.0 or 0.11.0.1, which shows no epochs of producers"),
 }
-CASES = {name: told[0] for told_of in (ENDS, HOLES, DOUBTFUL_ENDS, NOT_READ) for name, told in told_of.items()}
+FLAT = {
+    "without checksums": (flat(lacks_checksums=True), ["no_checksums"]),
+    "without epochs": (flat(lacks_checksums=True, lacks_epochs=True), ["no_checksums", "no_epochs"]),
+}
+CASES = {name: told[0] for told_of in (ENDS, HOLES, DOUBTFUL_ENDS, NOT_READ, FLAT) for name, told in told_of.items()}
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +134,11 @@ def test_a_hole_is_none_where_a_listing_shows_the_segment_or_text_was_not_unders
 def test_a_log_whose_last_text_can_be_read_in_two_ways_ends_nowhere(seen: dict[str, list[Row]], name: str) -> None:
     expected = ["unread text: ambiguous"] * DOUBTFUL_ENDS[name][1]
     assert [row.reason for row in seen[name] if row.state == "truncated"] == expected
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_an_old_dump_says_what_it_does_not_show(seen: dict[str, list[Row]], name: str) -> None:
+    assert sorted(row.state for row in seen[name] if row.state != "covered") == FLAT[name][1]
 
 
 @pytest.mark.parametrize("name", NOT_READ)

@@ -52,7 +52,7 @@ DEFAULTS: Mapping[str, Rows] = {
         "label": "in_sequence",
         "registration": "registered",
     },
-    "transaction_spans": {"judged": True, "outcome": "committed", "complete_past": True},
+    "transaction_spans": {"judged": True, "outcome": "committed", "complete_past": True, "first_epoch": 0, "last_epoch": 0},
     "coordinator_history": {"step": "legal", "epoch_step": "ok", "protocol": "tv0"},
     "transaction_instances": {"protocol": "tv0", "is_last": True, "partitions_complete": True, "timeout_ms": 60_000, "start_ms": 900_000},
     "instance_partitions": {"coverage": "covered", "marker_match": "closing"},

@@ -7,7 +7,7 @@ import pytest
 from eo_audit.audit.policy import load, parse
 from eo_audit.errors import ConfigurationError
 from eo_audit.rules.catalogue import RULES
-from eo_audit.rules.needs import REASONS
+from eo_audit.rules.reasons import REASONS
 from eo_audit.rules.rule import SEVERITIES
 
 LINE = {"fails": True, "reason": "r"}

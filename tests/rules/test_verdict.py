@@ -163,14 +163,8 @@ def test_a_clean_run_passes() -> None:
         (a_log(TRANSACTIONAL | {"unassigned_batch"}), True, "T07", "is compacted", "older dump", "pass"),
         (a_log(TRANSACTIONAL - {"payload_edge"}), True, "P12", "not printed", "--print-data-log", "pass"),
         (a_log(frozenset(), states=("not_supported",)), True, "R02", "first lines of the text are missing", "2.2 or later", "unknown"),
-        (
-            a_log(frozenset(), states=("not_supported",), reason="printed by kafka-dump-log 0.11.0.0 or 0.11.0.1"),
-            True,
-            "R02",
-            "which shows no epochs of producers",
-            "2.2 or later",
-            "unknown",
-        ),
+        (a_log(TRANSACTIONAL, states=("no_epochs",)), True, "T01", "which shows no epochs of producers", "2.2 or later", "unknown"),
+        (a_log(TRANSACTIONAL, states=("no_epochs",)), True, "L03", "which shows no epochs of producers", "2.2 or later", "unknown"),
         (a_log(TRANSACTIONAL, states=("no_checksums",)), True, "R02", "neither checksums nor leader epochs", "2.2 or later", "unknown"),
     ],
 )

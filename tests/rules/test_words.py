@@ -5,7 +5,8 @@ import subprocess
 import pytest
 
 from eo_audit.rules.commands import abort, describe
-from eo_audit.rules.needs import REASONS, Unknown, sentences
+from eo_audit.rules.needs import Unknown, sentences
+from eo_audit.rules.reasons import REASONS
 from eo_audit.words import count, duration, offsets, partitions, shell, shown
 
 HOSTILE = [

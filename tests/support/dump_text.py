@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 RELEASES: Final = ("2.3", "2.7", "2.8", "3.1", "3.2", "3.9", "4.3")
-FLAT_RELEASES: Final = ("1.1", "2.1")
+FLAT_RELEASES: Final = ("0.11.0.0", "1.1", "2.1")
 """Those that print a line for each record, or one for each batch, and not both."""
 
 
@@ -149,7 +149,8 @@ def _record_pieces(batch: Batch, index: int, style: Style) -> list[Piece]:
         )
         if batch.magic >= 2:
             epoch = 0 if batch.producer_id >= 0 else -1
-            head += f" producerId: {batch.producer_id} producerEpoch: {epoch} sequence: {sequence}"
+            head += f" producerId: {batch.producer_id}" + ("" if style.release == "0.11.0.0" else f" producerEpoch: {epoch}")
+            head += f" sequence: {sequence}"
             head += f" isTransactional: {str(batch.transactional).lower()}"
     elif style.release == "2.8":
         head = (

@@ -6,7 +6,7 @@ Only for plain dumps (a text per file, `broker-N` folders), of which a batch lin
 import random
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,14 @@ LATER_MS = 86_400_000 * 9 + 7_000
 _BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) ", re.MULTILINE)
 _POSITION = re.compile(r"^(baseOffset: .*? position: )(\d+)(?= )", re.MULTILINE)
 _PLACED = re.compile(r"^(baseOffset: .*? position: )(\d+) .*? size: (\d+) ", re.MULTILINE)
+_WHOLE_BATCH = re.compile(
+    r"baseOffset: .*? producerId: (?P<id>-?\d+) producerEpoch: (?P<epoch>-?\d+) .*? isTransactional: (?P<transactional>\w+) "
+    r".*? position: (?P<position>\d+) .*? compresscodec: (?P<codec>\w+) "
+)
+_RECORD = re.compile(
+    r"\| offset: (?P<offset>\d+) (?P<time>\w+: -?\d+) key[sS]ize: (?P<key>-?\d+) value[sS]ize: (?P<value>-?\d+) "
+    r"sequence: (?P<sequence>-?\d+) "
+)
 _TIME = re.compile(r"(?<!\d)179\d{10}(?!\d)")
 _STAMP = re.compile(r" (?:CreateTime|LogAppendTime): (179\d{10}) size: ")
 _ENTRY = re.compile(r"^version: \d+ producerId: .* lastOffset: (\d+) ", re.MULTILINE)
@@ -233,3 +241,26 @@ def offsets_of(ranges: Mapping[Place, list[tuple[int, int]]], kept: Kept) -> dic
         start, end = kept.window(place)
         told[place] = {offset for first, last in parts for offset in range(first, last + 1) if start <= offset < end}
     return {place: offsets for place, offsets in told.items() if offsets}
+
+
+def printed_before(folder: Path, release: str) -> Kept:
+    """A tool older than 2.2 printed the logs (`1.1`, or `0.11.0.0`, without the epochs of producers): a line for each record, none for its
+    batch. Batches that the cleaner emptied are gone with that."""
+    for path in _segments(folder):
+        path.write_text("".join(_flat(path.read_text(), epochs=release != "0.11.0.0")))
+    return Kept()
+
+
+def _flat(text: str, *, epochs: bool) -> Iterator[str]:
+    batch: re.Match[str] | None = None
+    for line in text.splitlines(keepends=True):
+        batch = _WHOLE_BATCH.match(line) or batch
+        record = _RECORD.match(line)
+        if record is None:
+            yield from () if _WHOLE_BATCH.match(line) else [line.replace("Log starting offset", "Starting offset")]
+        elif batch is not None:
+            of_batch = f"magic: 2 compresscodec: {batch['codec'].upper()} producerId: {batch['id']}"
+            epoch = f" producerEpoch: {batch['epoch']}" if epochs else ""
+            sizes = f"keysize: {record['key']} valuesize: {record['value']}"
+            yield f"offset: {record['offset']} position: {batch['position']} {record['time']} isvalid: true {sizes} {of_batch}{epoch} "
+            yield f"sequence: {record['sequence']} isTransactional: {batch['transactional']} {line[record.end() :]}"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from eo_audit.dump.flat.batches import Unread, read_batch
-from eo_audit.dump.lines.dialects import NO_EPOCH_LINE, OLD_LINE, UNSUPPORTED, BatchLine
+from eo_audit.dump.lines.dialects import LONGEST_LINE, OLD_LINE, UNSUPPORTED, BatchLine
 from eo_audit.dump.lines.flat_lines import FLAT, FlatLine, flat_batch_line, flat_line
 from eo_audit.dump.log.framing import Failure, Group
 from eo_audit.dump.log.progress import Progress
@@ -24,9 +24,11 @@ class FlatReader(Progress):
         if batch is not None and section.deep is not True and self._may_begin(batch.position, section):
             return self._shallow_batch(at, batch, section)
         if section.dialect is None and OLD_LINE.match(self.window.text, at):
+            behind = self.window.short_line(at, LONGEST_LINE)
+            if behind is not None and not self.window.ends_line(behind):
+                return self._cut(at, "truncated_line")
             self._turn()
-            left = "no_producer_epochs" if NO_EPOCH_LINE.match(self.window.text, at) else "unsupported_dialect"
-            self.section = replace(section, dialect=UNSUPPORTED, left=left)
+            self.section = replace(section, dialect=UNSUPPORTED, left="unsupported_dialect")
             return at
         return None
 

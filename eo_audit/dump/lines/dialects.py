@@ -20,8 +20,8 @@ OLD_LINE = re.compile(
     rb"|offset: -?\d+ position: \d+ (?:CreateTime|LogAppendTime|NoTimestampType): -?\d+ isvalid: (?:true|false) (?:key)?size: "
 )
 """A batch or record line of a dump tool before 2.2: `isvalid` stands before the sizes."""
-NO_EPOCH_LINE = re.compile(rb"offset: -?\d+ position: \d+ [^\n]{1,200} magic: 2 compresscodec: [A-Z\d]+ producerId: -?\d+ sequence: ")
-"""A record line of 0.11.0.0 or 0.11.0.1, wherever its section begins: it does not say the producer's epoch."""
+CUT_LINE = re.compile(rb"(?:baseOffset: \d|\| offset: \d|(?P<old>offset: \d)(?P<log>\d* position: \d+ [CLN])?)[^\n]{0,1000}\Z")
+"""What is left of a batch or record line where the text ends inside it; an offset index begins like an old one, but for its group `log`."""
 
 # Told apart from facts, but not kept: the one word that matters is `Log`, which 3.3 put in front (`dialect`).
 PREAMBLE = re.compile(

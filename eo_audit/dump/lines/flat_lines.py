@@ -1,8 +1,8 @@
 """The lines that `kafka-dump-log` of 0.11.0 to 2.1 prints: flat, one for each record with `--deep-iteration`, else one for each batch.
 
 Records that print one position are one batch. Its numbers are those of its records: its bounds are its first and last record that the
-cleaner left, its size is the distance to the next position. Leader epoch and checksum are not printed at all, and a batch that the
-cleaner emptied leaves no trace.
+cleaner left, its size is the distance to the next position. Leader epoch and checksum are not printed at all, nor is the epoch of the
+producer by 0.11.0.0 and 0.11.0.1 (`DumpLogSegments.dumpLog`), and a batch that the cleaner emptied leaves no trace.
 """
 
 from typing import NamedTuple
@@ -33,6 +33,11 @@ class FlatLine(NamedTuple):
         return tuple(map(self.record.columns.get, _OF_BATCH))
 
     @property
+    def shows_epoch(self) -> bool:
+        """Is the epoch of its producer printed? 0.11.0.0 and 0.11.0.1 do not, and neither do records of magic 0 and 1."""
+        return "producer_epoch" in self.record.columns
+
+    @property
     def is_control(self) -> bool:
         """Is it a marker? Data of a transaction has a sequence."""
         sizes = self.record.key_size, self.record.value_size
@@ -49,8 +54,9 @@ class FlatLine(NamedTuple):
         return here == (there + self.record.offset - before.record.offset) % 2**31
 
     def begins_behind(self, before: "FlatLine") -> bool:
-        """May it be the first record of a batch behind?"""
-        return self.position >= before.position + LEAST_BATCH and self._is_behind(before)
+        """May it be the first record of a batch behind? One release printed all lines: they show the epochs of producers, or none does."""
+        is_alike = min(self.magic, before.magic) < 2 or self.shows_epoch == before.shows_epoch
+        return is_alike and self.position >= before.position + LEAST_BATCH and self._is_behind(before)
 
     def _is_behind(self, before: "FlatLine") -> bool:
         return self.record.offset > before.record.offset

@@ -122,7 +122,7 @@ FLAT_RECORD = Line(
                 "magic 2",
                 (
                     Field("producerId", LONG, "producer_id"),
-                    Field("producerEpoch", SHORT, "producer_epoch"),
+                    Part("0.11.0.2 and later", (Field("producerEpoch", SHORT, "producer_epoch"),)),
                     Field("sequence", INT, "sequence"),
                     Field("isTransactional", FLAG, "is_transactional"),
                     HEADER_KEYS,

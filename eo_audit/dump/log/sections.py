@@ -1,10 +1,11 @@
 """Dump sections: what kind they are, what their text shows, and their row in `dump_sections`."""
 
+import re
 from dataclasses import replace
 
 from eo_audit.dump.files.identity import Identity, identify, section_id
 from eo_audit.dump.lines.decoders import coordinator_records
-from eo_audit.dump.lines.dialects import OLD_LINE, PREAMBLE, BatchLine, batch_line, dialect, record_line
+from eo_audit.dump.lines.dialects import CUT_LINE, OLD_LINE, PREAMBLE, BatchLine, batch_line, dialect, record_line
 from eo_audit.dump.lines.flat_lines import FLAT
 from eo_audit.dump.lines.messages import Message
 from eo_audit.dump.lines.metadata_decoder import metadata_records
@@ -56,7 +57,24 @@ def kind_without_path(window: Window, at: int, own: Identity | None, message: tu
         return "log"
     if message is not None:
         return "log" if is_contradicted(window, *message, 0) else "tool_messages"
+    cut = CUT_LINE.match(window.text, at) if window.final else None
+    if cut is not None and (cut["log"] or not cut["old"] or (own is not None and own.kind == "log")):
+        return "log"
     return own.kind if own is not None and own.kind in _SIDECARS else "unknown"
+
+
+def announced(section: Section, found: re.Match[bytes]) -> Section:
+    """The section behind a line of the preamble (`PREAMBLE`)."""
+    if b"tarting offset" in found[0]:
+        return replace(section, log_starting=found["log"] is not None)
+    return _of_no_log(section) if b"napshot" in found[0] else section
+
+
+def _of_no_log(section: Section) -> Section:
+    """Records of a snapshot of the metadata have offsets of their own (`Snapshots`, `DumpLogSegments` since 3.3)."""
+    if section.dialect is not None or section.identity.replica_log_id is None:
+        return section
+    return replace(section, identity=replace(section.identity, replica_log_id=None))
 
 
 def profile(section: Section, line: BatchLine | None = None) -> Profile:
@@ -73,7 +91,13 @@ def profile(section: Section, line: BatchLine | None = None) -> Profile:
 
 
 def learned_section(section: Section, group: Group, *, at_end: bool) -> Section:
-    """The section after one more group; `at_end`: the file ends with it."""
+    """The section after one more group; `at_end`: the file ends with it.
+
+    Where the first group holds the header of a snapshot, it is a snapshot of the metadata, and that group is of no log either.
+    """
+    markers = [record.ending.marker for record in group.records if record.ending.marker]
+    if any(marker.control_type == "SNAPSHOT_HEADER" for marker in markers):
+        section = _of_no_log(section)
     changes: dict[str, bool | str | None] = {}
     if section.deep is None:
         # The last group of a file may have lost its record lines with the end of the text: it says nothing of --deep-iteration.

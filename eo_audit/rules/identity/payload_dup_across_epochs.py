@@ -29,9 +29,9 @@ RULE = Rule(
     slug="payload-dup-across-epochs",
     severity="warning",
     reads=("producer_edges",),
-    subject="producer_edge",
+    subject="producer_edge epochless_batch",
     # Without printed payloads there are no hashes, and silence proves nothing.
-    needs=("payload",),
+    needs=("epochs", "payload"),
     find=next_epochs,
     found="producer_id producer_epoch",
     asks=("edges", "last_of_producer"),

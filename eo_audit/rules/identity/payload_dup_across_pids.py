@@ -28,9 +28,9 @@ RULE = Rule(
     slug="payload-dup-across-pids",
     severity="warning",
     reads=("producer_edges",),
-    subject="producer_edge",
+    subject="producer_edge epochless_batch",
     # Without printed payloads there are no hashes, and silence proves nothing.
-    needs=("payload",),
+    needs=("epochs", "payload"),
     find=candidates,
     found="earlier later",
     asks=("edges", "last_of_producer"),  # I06 counts the ids that are alike among these producers, too

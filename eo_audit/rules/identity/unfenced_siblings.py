@@ -40,8 +40,8 @@ RULE = Rule(
     severity="info",
     # Spans say whether both were open at one time; edges, whether they wrote the same keys.
     reads=("producer_edges", "transaction_spans", "transaction_instances"),
-    subject="producer_edge",
-    needs=("payload",),
+    subject="producer_edge epochless_batch",
+    needs=("epochs", "payload"),
     find=candidates,
     found="earlier later",
     asks=("edges", "spans", "last_of_producer"),

@@ -29,7 +29,7 @@ RULE = Rule(
     severity="warning",
     reads=("group_offsets",),
     subject="group_offset undecoded_offsets",
-    needs=("order", "past", "decoded"),
+    needs=("order", "epochs", "past", "decoded"),
     where="goes_back",
     by="group",
     # The gravest speaks.

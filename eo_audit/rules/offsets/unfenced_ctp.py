@@ -26,7 +26,7 @@ RULE = Rule(
     severity="error",
     reads=("group_offsets",),
     subject="group_offset undecoded_offsets",
-    needs=("order", "past", "decoded"),
+    needs=("order", "epochs", "past", "decoded"),
     # By the order of one log, and no clock: the commit of the one lies between the commit and the marker of the other. A new owner cannot
     # get there: its consumer is told to wait while offsets are parked (KIP-447), or has the same transactional.id, which aborts the old
     # one.

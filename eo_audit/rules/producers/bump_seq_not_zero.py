@@ -24,7 +24,7 @@ RULE = Rule(
     reads=("producer_history",),
     subject="sequenced_batch",
     # `past`: behind a hole the label is after_hole, and of a log with holes a silence proves nothing.
-    needs=("order", "past"),
+    needs=("order", "epochs", "past"),
     where="label = 'new_epoch_nonzero'",
     columns="base_sequence base_offset previous_epoch",
     asks=ASKS,

@@ -27,7 +27,7 @@ RULE = Rule(
     reads=("producer_history",),
     subject="sequenced_batch",
     # Both copies are there: nothing that was not dumped makes one of them right.
-    needs=("order",),
+    needs=("order", "epochs"),
     where=f"label = 'duplicate' AND data_batches_since_same < {WINDOW}",
     # The closest copies tell most: the broker had the least excuse to have forgotten the first.
     weight="same_identity_timestamp_ms - max_timestamp_ms",

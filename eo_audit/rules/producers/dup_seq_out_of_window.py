@@ -20,7 +20,7 @@ RULE = Rule(
     severity="critical",
     reads=("producer_history",),
     subject="sequenced_batch",
-    needs=("order",),
+    needs=("order", "epochs"),
     where=f"label = 'duplicate' AND data_batches_since_same >= {WINDOW}",
     # As for P01, whose words these are: the copies that lie closest first.
     weight="same_identity_timestamp_ms - max_timestamp_ms",

@@ -26,7 +26,7 @@ RULE = Rule(
     severity="info",
     reads=("producer_history",),
     subject="producer_batch",
-    needs=("order",),
+    needs=("order", "epochs"),
     # 767 epochs before the end there is time to look, at one restart a minute still half a day.
     where="row_kind = 'data' AND producer_epoch >= 32000",
     weight="producer_epoch + IF(is_transactional, 1, 0)",

@@ -24,7 +24,7 @@ RULE = Rule(
     reads=("producer_history",),
     subject="producer_batch",
     # Not `past`: epochs only rise, so nothing that a hole hides could make it right.
-    needs=("order",),
+    needs=("order", "epochs"),
     where="epoch_regression",
     columns="row_kind base_offset last_offset max_epoch_before",
     asks=ASKS,

@@ -25,7 +25,7 @@ RULE = Rule(
     reads=("producer_history",),
     subject="sequenced_batch",
     # `past`: behind a hole the missing records may stand in the hole; the label is after_hole there.
-    needs=("order", "past"),
+    needs=("order", "epochs", "past"),
     where="label = 'gap'",
     # The largest gap tells most: it is what somebody has to send again.
     weight="skipped_sequences",

@@ -24,7 +24,7 @@ RULE = Rule(
     reads=("producer_history",),
     subject="sequenced_batch",
     # Two batches that are there prove it, whatever a hole hides.
-    needs=("order",),
+    needs=("order", "epochs"),
     # The same records in other batches: the broker compares whole batches only (`ProducerStateEntry.findDuplicateBatch`).
     where="label = 'overlap'",
     columns="base_offset last_offset overlaps_offset base_sequence last_sequence",

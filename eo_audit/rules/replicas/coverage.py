@@ -26,6 +26,7 @@ STATES = {
     "count_short": "Batches claim more offsets than they hold records",
     "not_supported": "The dump is not read",
     "no_checksums": "The dump shows neither checksums nor leader epochs",
+    "no_epochs": "The dump shows no epochs of producers",
     "shallow": "The dump has no record lines (printed without --deep-iteration)",
 }
 

@@ -24,7 +24,7 @@ RULE = Rule(
     reads=("producer_history",),
     subject="marker",
     # Not `past`: the epoch only rises (it is the leader epoch of the id's partition of __transaction_state), whatever a hole hides.
-    needs=("order",),
+    needs=("order", "epochs"),
     find=regressions,
     found=COLUMNS,
     asks=ASKS,

@@ -32,7 +32,7 @@ RULE = Rule(
     severity="error",
     reads=("producer_history",),
     subject="marker",
-    needs=("order", "past"),
+    needs=("order", "epochs", "past"),
     where=f"(({ODD_MARKER}) OR ({SECOND_EPOCH})) AND predecessor = 'observed'",
     # Where one of them is odd for sure, that one speaks.
     weight=f"IF({BURNED}, 0, 1)",

@@ -26,7 +26,7 @@ RULE = Rule(
     severity="error",
     reads=("visibility",),
     subject="transactional_batch",
-    needs=("ordered", "end"),
+    needs=("ordered", "epochs", "end"),
     # `UnifiedLog.fetchLastStableOffsetMetadata` never goes below the log start; retention looks at the high watermark only.
     where="blocker_producer_id IS NOT NULL AND blocker_first_offset < log_start AND lso = log_start AND lso < hw",
     by="blocker_producer_id",

@@ -1,0 +1,123 @@
+"""Why nothing can be said of a log, in words, and which dump would tell (`rules.needs` finds out which of them it is)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A kind of blindness in words: `{places}` is filled in."""
+
+    why: str
+    bring: str
+
+
+WHEN = "`dumped_at: 2026-11-21T03:00:00Z` in a manifest.yaml beside it"
+
+
+def _print_again(why: str) -> Reason:
+    return Reason(why, "Print {places} again with kafka-dump-log of Kafka 2.2 or later (it reads older segments).")
+
+
+REASONS: Mapping[str, Reason] = {
+    "unsupported_dialect": _print_again("a kafka-dump-log older than 2.2 printed {places}, and the first lines of the text are missing"),
+    "no_producer_epochs": _print_again("kafka-dump-log 0.11.0.0 or 0.11.0.1 printed {places}, which shows no epochs of producers"),
+    "no_checksums": _print_again("a kafka-dump-log older than 2.2 printed {places}, which shows neither checksums nor leader epochs"),
+    "not_judged": Reason(
+        "nothing is judged behind a bad checksum or offsets that go back, in {places}",
+        "Dump {places} from another replica, or the segment once more.",
+    ),
+    "missing_segments": Reason(
+        "offsets are missing from the dumps of {places}",
+        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --files $(ls *.log | paste -sd,)`",
+    ),
+    "unordered_dumps": Reason(
+        "two dumps of {places} leave a hole between them, and nothing says which one is newer",
+        f"Say when each dump of {{places}} was made ({WHEN}), or add the listing.txt or the log-start-offset-checkpoint of the newer one: "
+        "collect-dumps.sh does all of it.",
+    ),
+    "unordered_listings": Reason(
+        "two dumps of {places} leave a hole between them, and nothing says which one is newer",
+        f"Say when each dump of {{places}} was made ({WHEN}): collect-dumps.sh does so.",
+    ),
+    "unexplained_gaps": Reason(
+        "offsets are missing in {places}, and nothing says whether the cleaner works there",
+        "Add the cleaner-offset-checkpoint of the broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
+    ),
+    "cleaner_unknown": Reason(
+        "nothing says whether the cleaner works on {places}, and each replica is cleaned alone",
+        "Add the cleaner-offset-checkpoint of each broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
+    ),
+    "ambiguous": Reason(
+        "text of the dumps of {places} can be read in more than one way, so none is believed",
+        "Dump {places} again without --print-data-log (collect-dumps.sh without --payloads): then no payload can look like the tool's "
+        "lines.",
+    ),
+    "ambiguous_ids": Reason(
+        "text of the dumps of {places} can be read in more than one way, so none is believed",
+        "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are.",
+    ),
+    "unread_text": Reason(
+        "offsets are missing where text of the dumps of {places} was not understood",
+        "Dump {places} again: the text is damaged (`eo-audit export unread_spans`).",
+    ),
+    "shallow": Reason("there are no records in the dumps of {places}", "Dump {places} with --deep-iteration."),
+    "cut_off": Reason("the dump text of {places} stops before the log does", "Dump {places} again, to its end."),
+    "no_coordinator": Reason(
+        "not every partition of __transaction_state of {places} was dumped whole and decoded",
+        "Dump all partitions of __transaction_state of {places}: "
+        "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files $(ls *.log | paste -sd,)`",
+    ),
+    "coordinator_compacted": Reason(
+        "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
+        "Only an older dump of __transaction_state would show them.",
+    ),
+    "dumped_apart": Reason(
+        "{places} and __transaction_state were dumped at different times, and transactions went on between",
+        "Dump {places} again, and __transaction_state after it: collect-dumps.sh does so.",
+    ),
+    "live_tail": Reason(
+        "the newest records of {places} are younger than the dump of __transaction_state, as dumps of a running cluster are",
+        "Nothing now: the next audit judges them. On one broker collect-dumps.sh dumps __transaction_state last.",
+    ),
+    "clocks_apart": Reason(
+        "the brokers' clocks lie so far apart, or moved so much, that the markers of {places} fit the coordinator's decisions in more than "
+        "one way",
+        "Dump the whole logs, of __transaction_state too, from their beginnings and after the brokers have stopped, and set the clocks "
+        "(NTP).",
+    ),
+    "other_coordinator": Reason(
+        "{places} hold transactions of producers that the dumped __transaction_state never knew: it was created anew, or is another "
+        "cluster's",
+        "Only an older dump of __transaction_state would show their transactions.",
+    ),
+    "index_not_dumped": Reason(
+        "the aborted index of {places} was not dumped, and nothing says that it does not exist",
+        "Dump the .txnindex files of {places}, or add a listing.txt of the log directory: collect-dumps.sh does both.",
+    ),
+    "payload_not_printed": Reason(
+        "keys and values of {places} were not printed",
+        "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",
+    ),
+    "partitions_not_counted": Reason(
+        "nothing says how many partitions __transaction_state has, or the manifest's number does not fit, so where the ids of {places} "
+        "belong is not known",
+        "Say `transaction_state_partitions: 50` (the brokers' number) in a manifest.yaml beside the dumps.",
+    ),
+    "garbled_ids": Reason(
+        "transactional ids were printed with question marks in {places}, and what stands for them is not known",
+        "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are.",
+    ),
+    "offsets_not_decoded": Reason(
+        "the records of {places} were printed without their decoder, so which offsets groups committed in transactions is not known",
+        "Dump {places} again with --offsets-decoder --deep-iteration: collect-dumps.sh does so.",
+    ),
+    "blocks_younger": Reason(
+        "producer ids of {places} lie above the newest block that is known, and may have been given out after it was told",
+        "Dump the *.log of __cluster_metadata-0 after {places}, with --cluster-metadata-decoder (manifest: next_producer_id).",
+    ),
+    "partition_not_dumped": Reason(
+        "transactions list {places}, of which no replica was dumped",
+        "Dump {places} from any replica.",
+    ),
+}

@@ -1,0 +1,71 @@
+"""What a tool older than 2.2 prints of a log says what a newer one says of it, or that is unknown: no old text accuses anybody.
+
+Real dumps, some with a thing changed, and model clusters with and without a planted fault, each printed by three tools, in one audit.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eo_audit.audit.findings import Finding
+from eo_audit.rules.catalogue import BY_CODE
+from tests.cluster.audit import Said, audit
+from tests.cluster.properties import Case, make
+from tests.cluster.shape import STOPPED, draw
+from tests.support import reshaped
+
+DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
+REAL = (
+    *("hanging_txn_k39", "clean_tv2", "fence_same_id_k39", "seq_wrap", "retention_head_k39", "syn_dup_batch", "syn_gap"),
+    *("syn_abort_to_commit", "syn_txnindex_entry_removed", "syn_snapshot_disagrees", "syn_marker_epoch", "syn_data_epoch_back"),
+    *("syn_abort_marker_lost_middle", "syn_plain_in_open"),
+)
+MODEL = [Case(draw(seed, features=("aborts", "fences"), dumps=(STOPPED,))) for seed in (300_002, 300_013)]
+TOOLS = ("1.1", "0.11.0.0")
+
+
+@pytest.fixture(scope="module")
+def said(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Said]:
+    """What one audit says of each input, as it is (`NAME.as_is`) and as each of the tools would have printed it (`NAME.1.1`)."""
+    folder = tmp_path_factory.mktemp("printed")
+    sources = {name: DUMPS / name for name in REAL}
+    for case in MODEL:
+        sources[case.name] = folder / "lived" / case.name
+        assert make(case, sources[case.name]) is not None
+    for name, source in sources.items():
+        for tool in ("as_is", *TOOLS):
+            reshaped.copied(source, folder / f"{name}.{tool}")
+            if tool != "as_is":
+                reshaped.printed_before(folder / f"{name}.{tool}", tool)
+    inputs = sorted(path for path in folder.iterdir() if path.name != "lived")
+    return audit(spark, inputs, tmp_path_factory.mktemp("out"))
+
+
+def told(finding: Finding) -> tuple[object, ...]:
+    """What is found; the epoch of a producer is not asked for."""
+    names = ("rule", "severity", "topic", "partition", "producer_id", "transactional_id", "first_offset", "last_offset", "record_count")
+    return tuple(getattr(finding, name) for name in names)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("name", [*REAL, *(case.name for case in MODEL)])
+def test_an_old_text_accuses_nobody_else_and_says_what_it_does_not_know(said: Mapping[str, Said], name: str, tool: str) -> None:
+    old, new = said[f"{name}.{tool}"], said[f"{name}.as_is"]
+    assert not old.crashed
+    found = {told(finding) for finding in old.findings if finding.rule != "R07"}
+    assert found <= {told(finding) for finding in new.findings}
+    unknown = {code for code, _, _ in old.unknowns}
+    lost = {f.rule for f in new.findings if told(f) not in found and not BY_CODE[f.rule].informs}
+    assert lost <= unknown
+
+
+def test_epochs_are_asked_for_by_name(said: Mapping[str, Said]) -> None:
+    """Of logs whose records show none: what needs epochs is unknown for that reason alone, and what needs none is found."""
+    old = said["syn_dup_batch.0.11.0.0"]
+    assert {why for _, why, _ in old.unknowns} == {"no_producer_epochs", "no_checksums"}
+    assert {"P01", "P04", "T01", "T10", "S01"} <= {code for code, why, _ in old.unknowns if why == "no_producer_epochs"}
+    assert "P08" in {finding.rule for finding in said["syn_plain_in_open.0.11.0.0"].findings}
+    assert "S02" in {finding.rule for finding in said["syn_txnindex_entry_removed.0.11.0.0"].findings}
+    assert not [why for _, why, _ in said["syn_dup_batch.1.1"].unknowns if why == "no_producer_epochs"]
