@@ -5,15 +5,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import SparkSession
 
-import eo_audit
 from eo_audit import pipeline
 from tests.support.canaries import WholeRun, canary_dumps, run_whole
 from tests.support.lasting import lasting_session
-from tests.support.reshaped import Changed
+
+if TYPE_CHECKING:
+    from tests.support.changed import Changed
 
 TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
@@ -74,16 +76,16 @@ def all_examples(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="session")
-def changed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Changed:
-    """One audit of real dumps in which something was changed, and of the same as they are, each a cluster of its own."""
-    from tests import test_invariances
+def changed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> "Changed":
+    """One audit of real dumps in which something was changed, and of the same as they are: an audit costs more than a hundred clusters."""
+    from tests import test_invariances, test_old_tools
     from tests.rules import test_mutated
+    from tests.support import changed as one_audit
 
-    folder, out = tmp_path_factory.mktemp("changed"), tmp_path_factory.mktemp("out")
+    folder = tmp_path_factory.mktemp("changed")
     kept = test_invariances.make(folder)
-    names = sorted({*kept, *test_mutated.make(folder)})
-    pipeline.run(out, [folder / name for name in names], pipeline.Options(), spark=lambda: spark)
-    return Changed(eo_audit.open(out), kept)
+    names = sorted({*kept, *test_mutated.make(folder), *test_old_tools.make_printed(folder)})
+    return one_audit.audit(spark, [folder / name for name in names], kept, tmp_path_factory.mktemp("out"))
 
 
 @pytest.fixture(scope="session")

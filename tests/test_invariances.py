@@ -16,7 +16,8 @@ from tests.cluster.dumping import plan_of, write_dumps
 from tests.cluster.producers import live
 from tests.cluster.shape import STOPPED, draw
 from tests.support import reshaped
-from tests.support.reshaped import Changed, Kept, Place
+from tests.support.changed import Changed
+from tests.support.reshaped import Kept, Place
 
 DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
 

@@ -1,20 +1,20 @@
 """What a tool older than 2.2 prints of a log says what a newer one says of it, or that is unknown: no old text accuses anybody.
 
-Real dumps, some with a thing changed, and model clusters with and without a planted fault, each printed by three tools, in one audit.
+Real dumps, some with a thing changed, and model clusters with and without a planted fault, each printed by three tools.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from eo_audit.audit.findings import Finding
 from eo_audit.rules.catalogue import BY_CODE
-from tests.cluster.audit import Said, audit
+from tests.cluster.audit import Said
 from tests.cluster.properties import Case, make
 from tests.cluster.shape import STOPPED, draw
 from tests.support import reshaped
+from tests.support.changed import Changed
 
 DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
 REAL = (
@@ -26,21 +26,25 @@ MODEL = [Case(draw(seed, features=("aborts", "fences"), dumps=(STOPPED,))) for s
 TOOLS = ("1.1", "0.11.0.0")
 
 
-@pytest.fixture(scope="module")
-def said(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Said]:
-    """What one audit says of each input, as it is (`NAME.as_is`) and as each of the tools would have printed it (`NAME.1.1`)."""
-    folder = tmp_path_factory.mktemp("printed")
+def make_printed(folder: Path) -> list[str]:
+    """Each input as it is (`NAME.as_is`) and as each of the tools would have printed it (`NAME.1.1`): folders and clusters so called."""
     sources = {name: DUMPS / name for name in REAL}
     for case in MODEL:
         sources[case.name] = folder / "lived" / case.name
         assert make(case, sources[case.name]) is not None
+    names = [f"{name}.{tool}" for name in sources for tool in ("as_is", *TOOLS)]
     for name, source in sources.items():
         for tool in ("as_is", *TOOLS):
-            reshaped.copied(source, folder / f"{name}.{tool}")
-            if tool != "as_is":
-                reshaped.printed_before(folder / f"{name}.{tool}", tool)
-    inputs = sorted(path for path in folder.iterdir() if path.name != "lived")
-    return audit(spark, inputs, tmp_path_factory.mktemp("out"))
+            if not (folder / f"{name}.{tool}").is_dir():
+                reshaped.copied(source, folder / f"{name}.{tool}")
+                if tool != "as_is":
+                    reshaped.printed_before(folder / f"{name}.{tool}", tool)
+    return names
+
+
+@pytest.fixture(scope="module")
+def said(changed: Changed) -> Mapping[str, Said]:
+    return changed.said
 
 
 def told(finding: Finding) -> tuple[object, ...]:

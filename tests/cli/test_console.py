@@ -12,7 +12,6 @@ from eo_audit.cli import run_command
 from eo_audit.report.results import Results
 
 ROOT = Path(__file__).parent.parent.parent
-EXAMPLE = ROOT / "examples" / "hanging-transaction" / "dumps"
 LIVE = ROOT / "tests" / "dump" / "cases" / "live"
 # Half a story about an id of the dumps, too: it contradicts them, and accuses nobody.
 STATE = (
@@ -36,15 +35,6 @@ def written(folder: Path) -> Path:
     for name in ("txn", "offsets", "groups"):
         shutil.copy(LIVE / "4.3.1" / f"console-{name}.txt", folder)
     return folder
-
-
-@pytest.fixture(scope="module")
-def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An audit of the example with such texts beside the dumps."""
-    out = tmp_path_factory.mktemp("beside")
-    shutil.copytree(EXAMPLE, out / "given" / "dumps")
-    pipeline.run(out, [written(out / "given" / "dumps")], pipeline.Options(), spark=lambda: spark)
-    return out
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +113,7 @@ def test_it_changes_no_finding_and_no_verdict(beside: Path, hanging_example: Pat
     assert told(with_console) == told(without) and len(told(without)) > 2
     for word in ("verdict", "exit_code", "rules", "partitions", "transactions"):
         assert with_console.verdict[word] == without.verdict[word]
-    unread = {row["path"] for row in with_console.rows("dump_files") if row["bytes_unread"]}
+    unread = {row["path"] for row in with_console.rows("dump_files") if row["bytes_unread"]} - {"describe.txt", "list.txt"}
     assert unread == {"commits.txt", "console-groups.txt", "console-offsets.txt", "console-txn.txt"}
 
 

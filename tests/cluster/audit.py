@@ -43,6 +43,11 @@ def audit(spark: SparkSession, inputs: Sequence[Path], out: Path) -> Mapping[str
         pipeline.ingest(warehouse, dumps, options)
         pipeline.rebuild(warehouse, options)
         collected = collect(warehouse)
+    return told(inputs, collected)
+
+
+def told(inputs: Sequence[Path], collected: Collected) -> Mapping[str, Said]:
+    """What an audit that asked its rules says of each of its inputs, each of which is a cluster of its name."""
     found, crashed = findings(collected)
     said: dict[str, Said] = defaultdict(Said, {path.name: Said() for path in inputs})
     for finding in found:

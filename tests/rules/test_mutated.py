@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from eo_audit.rules.catalogue import BY_CODE
+from tests.support.changed import Changed
 from tests.support.mutated import mutated
-from tests.support.reshaped import Changed
 
 HERE = Path(__file__).parent
 DUMPS = HERE.parent / "data" / "corpus" / "dumps"

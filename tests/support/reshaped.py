@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eo_audit.report.results import Results
-
 Place = tuple[str, int]
 LATER_MS = 86_400_000 * 9 + 7_000
 _BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) ", re.MULTILINE)
@@ -40,14 +38,6 @@ class Kept:
     def window(self, place: Place) -> tuple[float, float]:
         """First offset, and the one behind the last."""
         return self.start.get(place, 0), self.end.get(place, float("inf"))
-
-
-@dataclass(frozen=True)
-class Changed:
-    """One audit of dumps in which something was changed and of the same as they are, and what each change kept, by cluster."""
-
-    results: Results
-    kept: Mapping[str, Kept]
 
 
 def copied(source: Path, folder: Path) -> None:
