@@ -74,18 +74,8 @@ owners AS (
     FROM owned
 ),
 
--- Rows that lie in no transaction and end none are nobody's: two thirds of most logs, which need not be sorted to hear so.
-plain AS (
-    SELECT
-        *,
-        CAST(NULL AS STRING) AS instance_id, CAST(NULL AS STRING) AS instance_source, CAST(NULL AS STRING) AS instance_decision,
-        CASE WHEN NOT (row_kind = 'data' AND is_transactional) THEN NULL ELSE 'unknown' END AS registration,
-        CAST(NULL AS STRING) AS late, CAST(NULL AS STRING) AS marker_role
-    FROM {rows}
-    WHERE span_id IS NULL AND row_kind <> 'marker'
-),
 placed AS (
-    SELECT *, IF(row_kind = 'data', span_id, base_offset) AS at_offset FROM {rows} WHERE span_id IS NOT NULL OR row_kind = 'marker'
+    SELECT *, IF(row_kind = 'data' AND span_id IS NOT NULL, span_id, base_offset) AS at_offset FROM {rows}
 ),
 found AS (
     SELECT
@@ -173,39 +163,34 @@ doubted AS (
             OR (NOT by_marker AND chosen.until_ms >= {never_ms} AND coalesce(untold_end <> chosen.decision, false)) AS is_doubtful,
         known AND coalesce(listing, 0) = 0 AND NOT epoch_regression AS is_nobodys
     FROM with_chosen
-),
-told AS (
-    SELECT
-        * EXCEPT (
-            skew_ms, allowed, before, owner, known, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, listing,
-            untold_end, hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
-        ),
-        IF(row_kind = 'marker', marker_instance.instance_id, chosen.instance_id) AS instance_id,
-        CASE
-            WHEN row_kind = 'marker' THEN IF(marker_instance IS NULL, NULL, IF(marker_instance.protocol = 'tv2', 'epoch', 'marker'))
-            WHEN NOT is_assigned THEN NULL
-            WHEN late IN ('proved', 'suspected') THEN 'time'
-            WHEN chosen.protocol = 'tv2' THEN 'epoch'
-            WHEN genuine IS NOT NULL AND by_marker AND size(own) = 1 THEN 'marker'
-            WHEN chosen IS NOT NULL THEN 'time'
-            WHEN is_nobodys THEN 'none'
-        END AS instance_source,
-        CASE
-            WHEN row_kind = 'marker' THEN marker_instance.decision
-            WHEN is_doubtful THEN NULL
-            WHEN genuine IS NOT NULL OR late = 'proved' THEN chosen.decision
-        END AS instance_decision,
-        CASE
-            WHEN NOT (row_kind = 'data' AND is_transactional) THEN NULL
-            WHEN genuine IS NOT NULL OR late = 'proved' THEN 'registered'
-            WHEN chosen IS NOT NULL OR is_nobodys THEN 'unregistered'
-            ELSE 'unknown'
-        END AS registration,
-        late,
-        marker_role
-    FROM doubted
 )
 
-SELECT * FROM told
-UNION ALL
-SELECT * FROM plain
+SELECT
+    * EXCEPT (
+        skew_ms, allowed, before, owner, known, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, listing,
+        untold_end, hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
+    ),
+    IF(row_kind = 'marker', marker_instance.instance_id, chosen.instance_id) AS instance_id,
+    CASE
+        WHEN row_kind = 'marker' THEN IF(marker_instance IS NULL, NULL, IF(marker_instance.protocol = 'tv2', 'epoch', 'marker'))
+        WHEN NOT is_assigned THEN NULL
+        WHEN late IN ('proved', 'suspected') THEN 'time'
+        WHEN chosen.protocol = 'tv2' THEN 'epoch'
+        WHEN genuine IS NOT NULL AND by_marker AND size(own) = 1 THEN 'marker'
+        WHEN chosen IS NOT NULL THEN 'time'
+        WHEN is_nobodys THEN 'none'
+    END AS instance_source,
+    CASE
+        WHEN row_kind = 'marker' THEN marker_instance.decision
+        WHEN is_doubtful THEN NULL
+        WHEN genuine IS NOT NULL OR late = 'proved' THEN chosen.decision
+    END AS instance_decision,
+    CASE
+        WHEN NOT (row_kind = 'data' AND is_transactional) THEN NULL
+        WHEN genuine IS NOT NULL OR late = 'proved' THEN 'registered'
+        WHEN chosen IS NOT NULL OR is_nobodys THEN 'unregistered'
+        ELSE 'unknown'
+    END AS registration,
+    late,
+    marker_role
+FROM doubted

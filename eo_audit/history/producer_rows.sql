@@ -6,7 +6,6 @@
 -- In chunks, 3 is spread by identity anyway, and for 4 a repeat goes to the chunk where the front passed its first sequence.
 --
 -- states        what producer_states returns
--- plain         what producer_events returns of rows without a producer: nothing before them is theirs, so no window looks at them
 -- reached_in    the column of that name, or 0: work on each log in one piece
 WITH
 
@@ -120,22 +119,3 @@ SELECT
         ELSE 'unknown'
     END AS span_outcome
 FROM compared
-UNION ALL
-SELECT
-    replica_log_id,
-    facts.section_id, facts.byte_offset, facts.length, facts.row_kind,
-    row.base_offset,
-    facts.last_offset, facts.count, facts.producer_id,
-    producer_epoch,
-    facts.base_sequence, facts.last_sequence, facts.is_transactional,
-    row.partition_leader_epoch,
-    facts.timestamp_type,
-    row.max_timestamp_ms,
-    facts.crc, facts.marker_type, facts.marker_coordinator_epoch, facts.judged,
-    -- predecessor to idle_ms
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    facts.row_kind,
-    false, false,
-    -- span_id, span_outcome
-    NULL, NULL
-FROM {plain}

@@ -20,11 +20,9 @@ def producer_rows(ordered: DataFrame, *, chunked: bool = False) -> DataFrame:
         ordered: what `in_log_order` returns.
         chunked: work in its chunks, and `ordered` was made with chunk_bits. The rows are the same.
     """
-    events, chunk = run("producer_events", ordered=ordered), chunk_of(chunked=chunked)
-    of_a_producer = events.facts.row_kind.isin("data", "marker")
-    rows, plain = events.where(of_a_producer), events.where(~of_a_producer)
+    rows, chunk = run("producer_events", ordered=ordered), chunk_of(chunked=chunked)
     if chunked:
         told = run("inherited_states", states=run("producer_states", rows=rows, chunk=chunk))
         rows = rows.drop("inherited").join(told, _KEYS, "left")
     states = run("producer_states", rows=rows, chunk=chunk)
-    return run("producer_rows", states=states, plain=plain, reached_in=F.col("reached_in") if chunked else 0)
+    return run("producer_rows", states=states, reached_in=F.col("reached_in") if chunked else 0)
