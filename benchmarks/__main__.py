@@ -8,7 +8,7 @@
   in turns with them.
 - coordinator: a coordinator's log of 200 MB with 100,000 ids, decoded, on one core: the fast path beside the exact reader
   (`benchmarks.coordinator_log`).
-- sizes: what an audit costs against its size, and one worker against two (`benchmarks.sizes`; not by default: an hour at 1, 5 and 20 GB).
+- sizes: what an audit costs against its size, and one worker against two (`benchmarks.sizes`; 1, 2 and 5 GB). Not by default: half an hour.
 - batches: producer histories of 20 million batches, half of them of one producer (`benchmarks.sequences`).
 - alignment: long logs whose markers only order can tell apart, beside one that places tell (`benchmarks.alignment`).
 """
@@ -83,7 +83,7 @@ def _later_steps(out: Path, spark: Callable[[], object]) -> None:
 
 
 # What anybody pays who writes one table with Spark and Delta: the session and its jars are those of an audit.
-BARE = """
+BARE = """import sys
 from eo_audit.config import load
 from eo_audit.store.session import session
 spark = session(load(), input_bytes=0)
@@ -96,7 +96,7 @@ def small(folder: Path) -> None:
     """Whole processes on the smallest example, in turns with the peer."""
     example = min((ROOT / "examples").glob("*/dumps"), key=lambda path: sum(f.stat().st_size for f in path.rglob("*") if f.is_file()))
     audit = [str(Path(sys.executable).parent / "eo-audit"), "run", str(example), "--out", str(folder / "small")]
-    bare = [sys.executable, "-c", f"import sys{BARE}", str(folder / "small")]
+    bare = [sys.executable, "-c", BARE, str(folder / "small")]
     seconds: dict[str, list[float]] = {"eo-audit run": [], "peer: bare Spark, one Delta table": []}
     for _ in range(SMALL_RUNS):
         for (what, taken), command in zip(seconds.items(), (audit, bare), strict=True):

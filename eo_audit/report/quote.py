@@ -5,6 +5,7 @@ What the decoders print of `__transaction_state` and `__consumer_offsets` is quo
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 
@@ -62,18 +63,24 @@ def texts_at(path: Path, spans: Sequence[tuple[int, int]], *, compression: str =
         OSError: the file is not there, or is not what it was: where its text ends now, and why.
     """
     texts, at = list[bytes](), 0
-    raw: RawIOBase = Unpacked(path) if compression == "gzip" else FileIO(path)
-    with BufferedReader(raw) as file:
+    with ExitStack() as opened:
+        raw, file = _opened(path, compression, opened)
         for byte_offset, length in spans:
-            if byte_offset < at:
+            if byte_offset < at and not file.seekable():
                 # It begins within what was just read: there is no way back in a packed file.
-                return [*texts, *texts_at(path, spans[len(texts) :], compression=compression)]
+                opened.close()
+                (raw, file), at = _opened(path, compression, opened), 0
             at = _go_on(file, at, byte_offset)
             texts.append(file.read(min(length, MOST_BYTES)))
             at += len(texts[-1])
             if len(texts[-1]) < min(length, MOST_BYTES):
                 raise OSError(f"its text ends at byte {at:,}{_damage(raw)}")
     return texts
+
+
+def _opened(path: Path, compression: str, until: ExitStack) -> "tuple[RawIOBase, BufferedReader[RawIOBase]]":
+    raw: RawIOBase = Unpacked(path) if compression == "gzip" else FileIO(path)
+    return raw, until.enter_context(BufferedReader(raw))
 
 
 def damage_of(path: Path) -> str:

@@ -83,9 +83,8 @@ def _supported(log: "Log", _context: "Context") -> str | None:
     return "unsupported_dialect" if _has(log, "not_supported") else None
 
 
-def _epochs(_log: "Log", _context: "Context") -> str | None:
-    """Whether they are printed is asked before all needs (`hides_epochs`)."""
-    return None
+def _epochs(log: "Log", _context: "Context") -> str | None:
+    return "no_producer_epochs" if _has(log, "no_epochs") else None
 
 
 def _order(log: "Log", _context: "Context") -> str | None:

@@ -55,7 +55,7 @@ class DumpFile:
         manifest: what the manifests beside it and above it say, the nearest first.
         own: what its own path says.
         segment_bytes: size of the segment it prints, from a `listing.txt`; None where that may be another size than was dumped.
-        kind_hint: text (has or may have `Dumping` lines) one of `sidecars.SIDECAR_KINDS`, or a formatter of `lines.console`.
+        kind_hint: text (has or may have `Dumping` lines), one of `sidecars.SIDECAR_KINDS`, or a formatter of `lines.console`.
     """
 
     cluster: str

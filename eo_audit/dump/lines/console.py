@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eo_audit.dump.lines.decoders import Fields, json_partitions, partition_of, status_of
+from eo_audit.dump.lines.decoders import Fields, partition_of, transaction_fields
 from eo_audit.dump.lines.fields import Columns
 from eo_audit.dump.lines.grammar import CONSOLE_COMMIT, CONSOLE_COMMIT_2_0, CONSOLE_TRANSACTION, MOST_METADATA
 from eo_audit.dump.lines.json_record import Json, json_number, json_object, json_text
@@ -171,23 +171,8 @@ def _json_fields(key: Json | None, value: Json | None) -> Fields:
         return {"record_kind": "other", "tombstone": False, "transactional_id": transactional_id, "group": group}
     if transactional_id is not None:
         whose: Fields = {"record_kind": "transaction", "transactional_id": transactional_id, "tombstone": value is None}
-        return whose if value is None else whose | _json_transaction(value)
+        if value is None:
+            return whose
+        return {**whose, "value_version": json_number(value, "version", bits=SHORT), **transaction_fields(json_object(value, "data"))}
     # 3.9 called the type of a key its version.
     return offset_fields({**key, "type": key.get("type", key.get("version"))}, value)
-
-
-def _json_transaction(value: Json) -> Fields:
-    data = json_object(value, "data")
-    return {
-        "value_version": json_number(value, "version", bits=SHORT),
-        "producer_id": json_number(data, "producerId"),
-        "previous_producer_id": json_number(data, "previousProducerId"),
-        "next_producer_id": json_number(data, "nextProducerId"),
-        "producer_epoch": json_number(data, "producerEpoch", bits=SHORT),
-        "timeout_ms": json_number(data, "transactionTimeoutMs", bits=INT),
-        "status": status_of(data),
-        "partitions": json_partitions(data),
-        "start_ms": json_number(data, "transactionStartTimestampMs"),
-        "last_update_ms": json_number(data, "transactionLastUpdateTimestampMs"),
-        "client_transaction_version": json_number(data, "clientTransactionVersion", bits=SHORT),
-    }

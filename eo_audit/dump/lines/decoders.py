@@ -172,30 +172,33 @@ def _json_fields(key: Json, value: Json | None, *, key_size: int, value_size: in
     version = number(str(value["version"]), SHORT)
     data = json_object(value, "data")
     size = _json_size(data, version)
+    fits = None if size is None else key_fits and size == value_size
+    whose: Fields = {"transactional_id": transactional_id, "tombstone": False, "value_version": version}
+    return {**whose, **transaction_fields(data), "size_identity_ok": fits}
+
+
+def transaction_fields(data: Json) -> Fields:
+    """Columns of an entry out of the data of its `TransactionLogValue` as JSON.
+
+    Raises:
+        ValueError, KeyError, TypeError: they are printed otherwise.
+    """
     return {
-        "transactional_id": transactional_id,
-        "tombstone": False,
-        "value_version": version,
         "producer_id": json_number(data, "producerId"),
         "previous_producer_id": json_number(data, "previousProducerId"),
         "next_producer_id": json_number(data, "nextProducerId"),
         "producer_epoch": json_number(data, "producerEpoch", bits=SHORT),
         "timeout_ms": json_number(data, "transactionTimeoutMs", bits=INT),
-        "status": status_of(data),
-        "partitions": json_partitions(data),
+        "status": _status(data),
+        "partitions": _json_partitions(data),
         "last_update_ms": json_number(data, "transactionLastUpdateTimestampMs"),
         "start_ms": json_number(data, "transactionStartTimestampMs"),
         "client_transaction_version": json_number(data, "clientTransactionVersion", bits=SHORT),
-        "size_identity_ok": None if size is None else key_fits and size == value_size,
     }
 
 
-def status_of(data: Json) -> str:
-    """The name of the state in the data of a `TransactionLogValue`: tools up to 4.3 print its number, later ones its name.
-
-    Raises:
-        ValueError, KeyError: there is no state.
-    """
+def _status(data: Json) -> str:
+    """The state's name: tools up to 4.3 print its number, later ones its name."""
     # KAFKA-20712: names instead of numbers; a number that has no name is printed as text, too.
     if (name := json_text(data, "transactionStatus")) is not None and not name.lstrip("-").isdigit():
         return name
@@ -212,12 +215,7 @@ def _json_topics(data: Json) -> list[tuple[str, list[int]]] | None:
     return [(text(topic["topic"]), [number(str(partition), INT) for partition in topic["partitionIds"]]) for topic in topics]
 
 
-def json_partitions(data: Json) -> list[Partition] | None:
-    """The partitions in the data of a `TransactionLogValue`; None where it has null for them.
-
-    Raises:
-        ValueError, KeyError, TypeError: they are printed otherwise.
-    """
+def _json_partitions(data: Json) -> list[Partition] | None:
     topics = _json_topics(data)
     return None if topics is None else [{"topic": topic, "partition": number} for topic, numbers in topics for number in numbers]
 
