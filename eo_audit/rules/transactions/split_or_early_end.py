@@ -1,8 +1,7 @@
 """T11 split-or-early-end: the marker of a transaction that had ended came again, and ended the producer's next one too early.
 
 Proves: A marker repeats one that stands in this log already, and data of the producer's next transaction lies between: that data ended
-before its own coordinator decided, and what the next transaction wrote afterwards ended apart from it. Where clocks do not tell which
-COMMIT came again, more COMMITs that ended data than the coordinator decided prove that one did.
+before its own coordinator decided, and what the next transaction wrote afterwards ended apart from it.
 
 Bad history: Data, COMMIT of epoch 4, data of the next transaction, the same COMMIT of epoch 4 once more, data, ABORT.
 
@@ -13,7 +12,6 @@ coordinator's log has nothing, whose own marker looks the same: there it is only
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.transactions.surplus_commits import COLUMNS, surplus
 from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count
 
@@ -24,7 +22,7 @@ RULE = Rule(
     code="T11",
     slug="split-or-early-end",
     severity="critical",
-    reads=("producer_history", "visibility", "transaction_instances", "coordinator_history"),
+    reads=("producer_history",),
     subject="marker",
     needs=("order", "past", "matched"),
     # A repeat that ends nothing is T09's; one whose epoch is not that of the data it ended stands in another's place (T10, T05).
@@ -32,9 +30,6 @@ RULE = Rule(
         "row_kind = 'marker' AND marker_role = 'duplicate' AND in_open_transaction AND predecessor = 'observed' "
         "AND producer_epoch = previous_epoch"
     ),
-    # Where no clock tells which of some COMMITs came again, their number does.
-    find=surplus,
-    found=COLUMNS,
     # Under transaction.version 2 no two transactions of a producer have markers of one epoch.
     weight="IF(instance_source = 'epoch', 1, 0)",
     columns="base_offset marker_type marker_coordinator_epoch instance_source instance_decision previous_epoch producer_epoch span_id",
@@ -50,11 +45,9 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, context: "Context") -> Explanation | None:
-    """Certain by the epoch under TV2, or by more COMMITs than decisions; else only the place among the decisions speaks."""
+def explain(case: Case, context: "Context") -> Explanation:
+    """Certain by the epoch under TV2; else only the count of the decisions speaks."""
     row = case.row
-    if row.lenient.maybe("commits") is not None:
-        return _one_too_many(case, context)
     last = context.last_of_producer.get((case.log.cluster, row.number("producer_id"))) if case.log else None
     # A client that went back to TV1 keeps its epoch from transaction to transaction (KIP-890: the version is told per transaction).
     proved = row.text("instance_source") == "epoch" and (last is None or last.text("protocol") == "tv2")
@@ -75,22 +68,4 @@ def explain(case: Case, context: "Context") -> Explanation | None:
             "data_epoch": row.maybe("previous_epoch"),
             "coordinator_epoch": row.maybe("marker_coordinator_epoch"),
         },
-    )
-
-
-def _one_too_many(case: Case, context: "Context") -> Explanation | None:
-    """Order alone proves it, of a coordinator's log that is whole: which of them it was nobody knows."""
-    if case.log is None or not context.cluster(case.log.cluster).flag("coordinator_complete"):
-        return None
-    row = case.row
-    commits, decisions = row.number("commits"), row.number("decisions")
-    message = (
-        f"{count(commits, 'COMMIT')} of {who(case, context)} ended data up to offset {row.maybe('known_at')}, and the coordinator had "
-        f"decided COMMIT {count(decisions, 'time')} by then: one of those from offset {case.first} on came again, or was never "
-        "decided, and ended data of another transaction"
-    )
-    return Explanation(
-        message,
-        named=id_of(case, context),
-        details={"commits": commits, "decisions": decisions, "known_at": row.maybe("known_at"), "markers": case.hits},
     )
