@@ -102,6 +102,16 @@ def test_sidecars(element: Callable[..., Element], file: str, text: bytes, what:
     assert shown.lines[0].startswith(text.decode())
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_what_lies_within_what_was_just_read_is_read_again(compression: str, tmp_path: Path) -> None:
+    """More of them than a program may call itself, or open files."""
+    text = bytes(range(256)) * 20
+    path = tmp_path / "some.log"
+    path.write_bytes(gzip.compress(text) if compression == "gzip" else text)
+    spans = [(at, 40) for at in range(3_000)]
+    assert texts_at(path, spans, compression=compression) == [text[at : at + 40] for at, _ in spans]
+
+
 def test_a_packed_dump_is_unpacked(element: Callable[..., Element], out: Path) -> None:
     cluster = next(row["cluster"] for row in Warehouse(out).arrow("dump_files").to_pylist() if row["compression"] == "gzip")
     shown = element(f"orders-0/00000000000000000000.log.txt.gz@{byte_of(b'baseOffset: 6 ')}", cluster)
