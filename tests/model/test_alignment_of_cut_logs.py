@@ -186,3 +186,13 @@ def test_what_the_log_begins_behind_or_ends_before_is_told() -> None:
     producer = Producer(markers((20, "A", 5_004)), own, older_decided=True, coordinator=1)
     told = align({1: producer}, skew_ms=2_000)[1]
     assert (told.matches[0].decided, told.older, told.younger) == (1, [0], [2])
+
+
+def test_a_lone_pair_that_agrees_with_the_clock_of_an_older_leader_is_as_good_as_one_of_a_later_leader() -> None:
+    """One decision is left. By equal clocks it sent the second marker, and the new leader of the partition is 3.2 s behind; or that leader
+    is 1.7 s behind, and it sent the last."""
+    ends = {"older_markers": True, "older_decided": True, "told_until_ms": 18_315, "told_until_epoch": 0}
+    before, behind = markers((37, "C", 17_128), (43, "A", 18_294), leader=1), markers((48, "C", 15_085), (54, "A", 16_593), leader=3)
+    producer = Producer([*before, *behind], decided(("A", 18_291, 18_315)), coordinator=1, **ends)  # type: ignore[arg-type]
+    told = align({1: producer}, skew_ms=2_000)[1]
+    assert {marker.offset for marker, match in zip(producer.markers, told.matches, strict=True) if match.doubtful} == {43, 54}
