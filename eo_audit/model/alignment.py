@@ -24,7 +24,6 @@ from eo_audit.model.marker_prices import (
     BY_TIME_ALONE,
     OUT_OF_ORDER,
     STEP,
-    STEP_OF_LEADERS,
     Clock,
     Match,
     Producer,
@@ -151,13 +150,9 @@ def _acquits(producer: Producer, story: Story, cheapest: Story) -> bool:
 
 
 def _is_nearer_in_time(producer: Producer, story: Story, cheapest: Story) -> bool:
-    """Where no end is anchored, clocks need not lie as far apart as the cheapest story has them: another one is as good, and faultless.
-
-    Beside a lone pair it may hold that a later leader's clock was off: of one pair nobody knows which of both clocks it was.
-    """
-    little = LITTLE + (STEP_OF_LEADERS if cheapest.pairs() == 1 else 0.0)
+    """Where no end is anchored, clocks need not lie as far apart as the cheapest story has them: another one is as good, and faultless."""
     nearer = story.by_time < cheapest.by_time and story.cost - cheapest.cost < MARGIN
-    return nearer and story.faults <= little and not producer.anchored
+    return nearer and story.faults <= LITTLE and not producer.anchored
 
 
 def _innocent_first(stories: Sequence[Story], producer: Producer) -> Sequence[Story]:

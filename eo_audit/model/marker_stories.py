@@ -73,14 +73,13 @@ from eo_audit.model.marker_story import (
     evenly_told,
     given_back,
     goes_on,
-    is_early,
     is_told_of,
     led_by_others,
     lost_and_newer,
     may_be_older,
+    price_of_newer,
     stand_ins,
     step_of_leaders,
-    would_be_early,
 )
 
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
@@ -245,26 +244,22 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
 
 def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> Story:
     price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
-    strained = story.strained
+    strained, by_leaders = story.strained, 0.0
     decided = producer.decided
     if may_be_older(story, marker, producer, clock):
         price = UNSEEN if story.told is None else 0.0
         strained = strained or (bool(decided) and looks_younger(marker, decided[0], clock, skew_ms))
-    elif story.following >= len(decided) and producer.newer_markers and may_be_newer(marker, producer, clock):
-        price = price if decided and is_before(marker, decided[-1]) else _newer(story, marker, producer)
+    elif _is_newer(story, marker, producer, clock):
+        price, by_leaders = price_of_newer(story, marker, producer)
     told = (story, Match(None, again=False, doubtful=False))
-    return replace(story, cost=story.cost + price, faults=story.faults + price, told=told, strained=strained)
+    paid = replace(story, cost=story.cost + price + by_leaders, faults=story.faults + price, by_leaders=story.by_leaders + by_leaders)
+    return replace(paid, told=told, strained=strained)
 
 
-def _newer(story: Story, marker: Marker, producer: Producer) -> float:
-    """What it costs that a marker is younger than the coordinator's log: nothing, unless it looks older by the clock that is known. Another
-    leader may have another clock; but where both brokers had been stopped, hardly anything is younger."""
-    if is_early(story, marker, producer):
-        return STEP
-    told = story.told is not None and story.told[1].decided is None  # the marker before has paid for it
-    if told or not would_be_early(story, marker, producer):
-        return UNSEEN
-    return STEP if producer.both_stopped else STEP_OF_LEADERS
+def _is_newer(story: Story, marker: Marker, producer: Producer, clock: Clock) -> bool:
+    """Whether a marker may be younger than the coordinator's log."""
+    is_last = story.following >= len(producer.decided) and not (producer.decided and is_before(marker, producer.decided[-1]))
+    return is_last and producer.newer_markers and may_be_newer(marker, producer, clock)
 
 
 def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story:

@@ -8,7 +8,7 @@ from math import inf
 from typing import NamedTuple
 
 from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, gap, leaders_of, of_two_clocks
-from eo_audit.model.marker_prices import STEP, STEP_BACK, Clock, Match, Producer, Step, is_after
+from eo_audit.model.marker_prices import STEP, STEP_BACK, STEP_OF_LEADERS, UNSEEN, Clock, Match, Producer, Step, is_after
 
 
 class Told(NamedTuple):
@@ -182,6 +182,17 @@ def would_be_early(story: Story, marker: Marker, producer: Producer) -> bool:
     completed_ms = None if of_two_clocks(one) else one.until_ms
     told_ms = producer.told_until_ms if producer.told_until_epoch == one.first_leader_epoch else None
     return any(until_ms is not None and at_ms < until_ms for until_ms in (completed_ms, told_ms))
+
+
+def price_of_newer(story: Story, marker: Marker, producer: Producer) -> tuple[float, float]:
+    """What it costs that a marker is younger than the coordinator's log, as a fault and for another leader's clock: nothing,
+    unless it looks older by the clock that is known; but where both brokers had been stopped, hardly anything is younger."""
+    if is_early(story, marker, producer):
+        return STEP, 0.0
+    told = story.told is not None and story.told[1].decided is None  # the marker before has paid for it
+    if told or not would_be_early(story, marker, producer):
+        return UNSEEN, 0.0
+    return (STEP, 0.0) if producer.both_stopped else (0.0, STEP_OF_LEADERS)
 
 
 def is_early_only_by_its_clock(marker: Marker, story: Story, producer: Producer) -> bool:
