@@ -167,13 +167,13 @@ def goes_on(story: Story, producer: Producer, clock: Clock) -> Callable[[Decided
     )
 
 
-def is_early(story: Story, marker: Marker, producer: Producer) -> bool:
+def _is_early(story: Story, marker: Marker, producer: Producer) -> bool:
     """At a time of which the coordinator's log still tells, by the clock that wrote the last transaction's marker: before that one was
     complete, or before the log was dumped."""
-    return story.last is not None and marker.leader_epoch == story.last.leader_epoch and would_be_early(story, marker, producer)
+    return story.last is not None and marker.leader_epoch == story.last.leader_epoch and _would_be_early(story, marker, producer)
 
 
-def would_be_early(story: Story, marker: Marker, producer: Producer) -> bool:
+def _would_be_early(story: Story, marker: Marker, producer: Producer) -> bool:
     """The same, if the marker's leader had the clock of the last one's."""
     last, one, distance = story.last, story.last_decided, story.distance
     if last is None or one is None or distance is None:
@@ -187,10 +187,10 @@ def would_be_early(story: Story, marker: Marker, producer: Producer) -> bool:
 def price_of_newer(story: Story, marker: Marker, producer: Producer) -> tuple[float, float]:
     """What it costs that a marker is younger than the coordinator's log, as a fault and for another leader's clock: nothing,
     unless it looks older by the clock that is known; but where both brokers had been stopped, hardly anything is younger."""
-    if is_early(story, marker, producer):
+    if _is_early(story, marker, producer):
         return STEP, 0.0
     told = story.told is not None and story.told[1].decided is None  # the marker before has paid for it
-    if told or not would_be_early(story, marker, producer):
+    if told or not _would_be_early(story, marker, producer):
         return UNSEEN, 0.0
     return (STEP, 0.0) if producer.both_stopped else (0.0, STEP_OF_LEADERS)
 
@@ -199,14 +199,14 @@ def is_early_only_by_its_clock(marker: Marker, story: Story, producer: Producer)
     """Whether a marker behind the last pair is held to be younger than the coordinator's log, which was written on by then as clocks say:
     one of them was set, and whose the marker is nobody knows."""
     behind = story.last is not None and marker.offset > story.last.offset
-    return behind and producer.newer_markers and marker.closes and is_early(story, marker, producer)
+    return behind and producer.newer_markers and marker.closes and _is_early(story, marker, producer)
 
 
 def is_told_of(story: Story, producer: Producer, clock: Clock) -> bool:
     """Whether the coordinator's log would tell of the transaction of open data: a marker behind it was written before that log ends."""
     newest = clock.newest.get(story.last.leader_epoch) if story.last is not None else None
     behind = newest is not None and producer.open_from is not None and newest.offset > producer.open_from
-    return behind and newest is not None and is_early(story, newest, producer)
+    return behind and newest is not None and _is_early(story, newest, producer)
 
 
 def may_be_older(story: Story, marker: Marker, producer: Producer, clock: Clock) -> bool:
