@@ -16,10 +16,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Profile:
-    """How a local Java process is started: its memory, its options, and Spark settings."""
+    """How a local Java process is started: its memory, its options, and Spark settings; where `most_partitions` is not 0, rows are
+    shuffled into a partition for each core, up to so many."""
 
     driver_memory: str = "1g"
     java_options: str = ""
+    most_partitions: int = 0
     spark: Mapping[str, str] = field(default_factory=dict)
 
 

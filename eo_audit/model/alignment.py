@@ -249,7 +249,7 @@ def _supported(
     ]
     near = _near(own, stories, FOR_LITTLE)
     beside = [sum(min(cost + _beside(own, mine, one, clock) for one, cost, clock in told) for told in of_others) for mine in near]
-    supported = [replace(one, cost=one.cost + price, beside=price) for one, price in zip(near, beside, strict=True)]
+    supported = [one._replace(cost=one.cost + price, beside=price) for one, price in zip(near, beside, strict=True)]
     return sorted([*supported, *stories[len(near) :]], key=lambda story: story.cost)
 
 

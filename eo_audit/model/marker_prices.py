@@ -109,8 +109,7 @@ class Match(NamedTuple):
     legal: bool = True
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A jump of the distance between two matched markers: after the offset of the first, up to that of the second, by `least` to `most`
     ms; `leaders`: the partition's leader epochs on both sides, where they differ; `paid`: what it cost."""
 

@@ -6,7 +6,6 @@ on the last pair have the same clock and the same choices before them, so few of
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import replace
 
 from eo_audit.model.marker_clocks import (
     Decided,
@@ -162,7 +161,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     if not producer.anchored:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
         story = evenly_told(story)
-    return replace(story, cost=story.cost + price + nothing + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
+    return story._replace(cost=story.cost + price + nothing + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
 
 
 def _is_by_hand(marker: Marker) -> bool:
@@ -188,7 +187,7 @@ def _continued(
     yield _passed_over(story, marker, producer, clock, skew_ms)
     if story.told is None and producer.older_decided and _begins_behind(marker, producer, clock, skew_ms):
         skipped = ALL_NEWER + UNSEEN
-        yield _passed_over(replace(story, cost=skipped, following=len(producer.decided)), marker, producer, clock, skew_ms)
+        yield _passed_over(story._replace(cost=skipped, following=len(producer.decided)), marker, producer, clock, skew_ms)
     if marker.odd and story.following < len(producer.decided):
         yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
@@ -214,7 +213,7 @@ def _continued(
                 by_tool = _by_hand_too(story, producer.decided[lacking[0]]) if by_hand else 0.0
                 price += by_tool + STANDS_IN * stand_ins(story, marker, lacking, producer)
             if cap is None or story.cost - given_back(story) + price <= cap:
-                without = replace(story, lost=(*story.lost, *lacking)) if lacking else story
+                without = story._replace(lost=(*story.lost, *lacking)) if lacking else story
                 yield from _matched(without, price, marker, producer, at, clock, skew_ms)
 
 
@@ -252,8 +251,8 @@ def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock,
     elif _is_newer(story, marker, producer, clock):
         price, by_leaders = price_of_newer(story, marker, producer)
     told = (story, Match(None, again=False, doubtful=False))
-    paid = replace(story, cost=story.cost + price + by_leaders, faults=story.faults + price, by_leaders=story.by_leaders + by_leaders)
-    return replace(paid, told=told, strained=strained)
+    paid, faults = story.cost + price + by_leaders, story.faults + price
+    return story._replace(cost=paid, faults=faults, by_leaders=story.by_leaders + by_leaders, told=told, strained=strained)
 
 
 def _is_newer(story: Story, marker: Marker, producer: Producer, clock: Clock) -> bool:
@@ -266,7 +265,7 @@ def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story
     """The next transaction lacks its marker, and this one stands there."""
     price = ODD_EPOCH + (0.0 if marker.type == producer.decided[story.following].decision else CONTRADICTION)
     told = (story, Match(None, again=False, doubtful=False))
-    return replace(story, cost=story.cost + price, faults=story.faults + price, following=story.following + 1, told=told)
+    return story._replace(cost=story.cost + price, faults=story.faults + price, following=story.following + 1, told=told)
 
 
 def _matched(
@@ -294,11 +293,11 @@ def _matched(
         first = first_price(here, seen, skew_ms, anchored=producer.anchored)
         if any(gap(bound, here) for bound in clock.bounds_around(marker, one)):
             first = max(first, AGAINST_WITNESSES if producer.anchored else STEP)
-        yield replace(told_with(first, as_seen(here, seen) or here), by_time=first)
+        yield told_with(first, as_seen(here, seen) or here)._replace(by_time=first)
         return
     if again and marker.leader_epoch != story.last.leader_epoch:
         # Sent again because the first answer was lost with a leader: what the new one's clock says of that tells nothing.
-        yield replace(told_with(0.0, before), last=story.last)
+        yield told_with(0.0, before)._replace(last=story.last)
         return
     if again and of_two_clocks(one):
         yield told_with(0.0, before)
@@ -312,11 +311,11 @@ def _matched(
         step = step_of_leaders(story, marker, one, here)
         change = 0.0 if step is not None and any(step.may_be(other) for other in clock.led_apart) else STEP_OF_LEADERS
         paid = told_with(change + (AGAINST_WITNESSES if seen and not agreed else 0.0), agreed or here)
-        yield replace(paid, by_leaders=story.by_leaders + change, steps=story.steps if step is None else (*story.steps, step))
+        yield paid._replace(by_leaders=story.by_leaders + change, steps=story.steps if step is None else (*story.steps, step))
     elif jump:
         step = Step(denied_up_to(story, marker, here), marker.offset, here.least - before.most, here.most - before.least)
         cost = _price_of_step(story, step, marker, producer, at, clock)
-        yield replace(told_with(cost, here), steps=(*story.steps, replace(step, paid=cost)))
+        yield told_with(cost, here)._replace(steps=(*story.steps, step._replace(paid=cost)))
 
 
 def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer, at: int, clock: Clock) -> float:

@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
@@ -22,8 +21,7 @@ class Told(NamedTuple):
     younger: Sequence[int] = ()
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(NamedTuple):
     """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
     is what the first pair cost, `by_leaders` what was paid for other leaders' clocks; `lost`: the transactions that lack their marker;
     `beside`: what of the price is for stories of other producers."""
@@ -35,7 +33,7 @@ class Story:
     last: Marker | None = None
     last_decided: Decided | None = None
     told: "tuple[Story, Match] | None" = None
-    steps: tuple[Step, ...] = field(default=())
+    steps: tuple[Step, ...] = ()
     strained: bool = False
     by_time: float = 0.0
     by_leaders: float = 0.0
@@ -82,7 +80,7 @@ def evenly_told(story: Story) -> Story:
     even = story.pairs() - 1 - len(story.steps)
     if even < 2 or story.by_time >= STEP:  # others saw another one
         return story
-    return replace(story, cost=story.cost - story.by_time * (1 - 1 / even), by_time=story.by_time / even)
+    return story._replace(cost=story.cost - story.by_time * (1 - 1 / even), by_time=story.by_time / even)
 
 
 def apart_at_ends(story: Story, left: int) -> int:

@@ -67,7 +67,11 @@ def session(config: Config, *, input_bytes: int | None = None, notice: Callable[
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # The launcher is a Java process of its own, only there to print the command line of the real one.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-    return _start(_local_settings(config, profile, notice))
+    spark = _start(_local_settings(config, profile, notice))
+    if profile.most_partitions:
+        # Java counts the cores, as far as the machine or a container leaves them to it.
+        spark.conf.set("spark.sql.shuffle.partitions", str(min(profile.most_partitions, spark.sparkContext.defaultParallelism)))
+    return spark
 
 
 class Starting:

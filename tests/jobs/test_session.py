@@ -1,6 +1,7 @@
 """The session: Delta works, one clear sentence when Java is missing, too old or too new."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,19 @@ def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     path.write_text("mode: local\nmastre: local[1]\n")
     with pytest.raises(ConfigurationError, match="mastre"):
         load(path)
+
+
+@pytest.mark.parametrize(("most", "partitions"), [(0, "5"), (8, "1")])
+def test_rows_are_shuffled_into_a_partition_for_each_core(
+    most: int, partitions: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, before = "spark.sql.shuffle.partitions", spark.conf.get("spark.sql.shuffle.partitions")
+    assert spark.sparkContext.defaultParallelism == 1  # of the session that runs; another one cannot be had in this process
+    monkeypatch.setattr(session, "_start", lambda settings: spark)
+    config = load()
+    try:
+        spark.conf.set(name, "5")
+        session.session(replace(config, small=replace(config.small, most_partitions=most)), input_bytes=0)
+        assert spark.conf.get(name) == partitions
+    finally:
+        spark.conf.set(name, str(before))

@@ -211,7 +211,7 @@ def test_as_many_markers_behind_as_transactions_before_lack_theirs_are_theirs(
     story = Story(0.0, 0.0, 10, lost=lost)
     for match in matches:
         again = match is not None and match < 0
-        story = replace(story, told=(story, Match(abs(match) if match is not None else None, again=again, doubtful=False)))
+        story = story._replace(told=(story, Match(abs(match) if match is not None else None, again=again, doubtful=False)))
     assert lost_and_newer(story) == told
 
 
