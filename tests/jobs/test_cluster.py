@@ -106,6 +106,7 @@ def submit(master: str, job: Path, *arguments: str | Path) -> int:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.buffer.pageSize": "256k",
         "spark.sql.maxPlanStringLength": "0",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.enabled": "false",
