@@ -11,7 +11,7 @@ CLASSES := .cache/.classes-ready
 # Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test session-tests other-tests quick test-broker bundle tables rules bench fuzz lint types lock clean java
+.PHONY: help demo test session-tests other-tests quick quick-dump quick-rest test-broker bundle tables rules bench fuzz lint types lock clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
@@ -37,9 +37,17 @@ session-tests:
 other-tests:
 	@$(BIN)/python -m pytest -m "not spark or own_session" $(TESTS) || test $$? -eq 5
 
-# No Java can be found there, so a test that starts one without saying so fails.
+# No Java can be found there, so a test that starts one without saying so fails. In two processes, as `test`, where all of them are run.
+QUICK = JAVA_HOME=/no-java-in-make-quick $(BIN)/python -m pytest -m "not spark and not slow"
+QUICK_HALF := tests/dump tests/cli
 quick: $(PACKAGES) ## what needs no Java: rules, law, words, dump reader, house rules (under a minute)
-	@JAVA_HOME=/no-java-in-make-quick $(BIN)/python -m pytest -m "not spark and not slow" $(TESTS)
+	@$(if $(TESTS),$(QUICK) $(TESTS),$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),-O) quick-dump quick-rest)
+
+quick-dump:
+	@$(QUICK) $(QUICK_HALF)
+
+quick-rest:
+	@$(QUICK) tests $(addprefix --ignore=,$(QUICK_HALF))
 
 bench: $(CLASSES) ## the figures of benchmarks/, side by side with what a user would do instead (takes minutes)
 	@$(BIN)/python -m benchmarks $(BENCH)
