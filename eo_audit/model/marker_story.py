@@ -21,6 +21,7 @@ class Told(NamedTuple):
     younger: Sequence[int] = ()
 
 
+# A named tuple: an audit of many logs tells a million, each a copy with something changed, and those of a data class were a quarter of it.
 class Story(NamedTuple):
     """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
     is what the first pair cost, `by_leaders` what was paid for other leaders' clocks; `lost`: the transactions that lack their marker;
