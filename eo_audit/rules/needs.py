@@ -26,8 +26,8 @@ class Unknown:
 
 def unknown(rule: "Rule", log: "Log", context: "Context") -> Unknown | None:
     """The first need of a rule that is not met in a replica log."""
-    if hides_epochs(rule, log):
-        return Unknown("no_producer_epochs", place_of(log, context))
+    if (because := silent_because(rule, log, context)) is not None:
+        return Unknown(because, place_of(log, context))
     # In the rule's order: one reason a log is told, and the first need that is not met gives it.
     for need in ("supported", *rule.needs):
         because = _NEEDS[need](log, context)
@@ -36,12 +36,15 @@ def unknown(rule: "Rule", log: "Log", context: "Context") -> Unknown | None:
     return None
 
 
-def hides_epochs(rule: "Rule", log: "Log") -> bool:
-    """Are epochs of producers needed to judge a log, and not printed there (kafka-dump-log 0.11.0.0 and 0.11.0.1)?
+def silent_because(rule: "Rule", log: "Log", context: "Context") -> str | None:
+    """Why a rule says nothing of a log, good or bad: what it judges by the text of an old kafka-dump-log leaves out. None: it may speak.
 
-    What begins anew may be another epoch, and whose a marker is its epoch says: such a rule says nothing of the log, good or bad.
+    Without epochs of producers (0.11.0.0 and 0.11.0.1) what begins anew may be another epoch, and whose a marker is its epoch says. Up to
+    2.1 a batch that the cleaner emptied leaves no trace, so nothing shows where a producer began in a log that is cleaned.
     """
-    return _has(log, "no_epochs") and bool(_BY_EPOCHS.intersection(rule.needs))
+    if _has(log, "no_epochs") and _BY_EPOCHS.intersection(rule.needs):
+        return "no_producer_epochs"
+    return _beginnings(log, context) if "beginnings" in rule.needs else None
 
 
 def place_of(log: "Log", context: "Context") -> str:
@@ -85,6 +88,12 @@ def _supported(log: "Log", _context: "Context") -> str | None:
 
 def _epochs(log: "Log", _context: "Context") -> str | None:
     return "no_producer_epochs" if _has(log, "no_epochs") else None
+
+
+def _beginnings(log: "Log", _context: "Context") -> str | None:
+    is_cleaned = log.numbers.flag("compacted") or _has(log, "unexplained")
+    # The texts that lack checksums are those that lack emptied batches.
+    return "emptied_batches" if is_cleaned and _has(log, "no_checksums") else None
 
 
 def _order(log: "Log", _context: "Context") -> str | None:
@@ -216,6 +225,7 @@ _WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordina
 _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "supported": _supported,
     "epochs": _epochs,
+    "beginnings": _beginnings,
     "order": _order,
     "ordered": _ordered,
     "past": _past,

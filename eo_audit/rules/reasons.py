@@ -23,6 +23,9 @@ REASONS: Mapping[str, Reason] = {
     "unsupported_dialect": _print_again("a kafka-dump-log older than 2.2 printed {places}, and the first lines of the text are missing"),
     "no_producer_epochs": _print_again("kafka-dump-log 0.11.0.0 or 0.11.0.1 printed {places}, which shows no epochs of producers"),
     "no_checksums": _print_again("a kafka-dump-log older than 2.2 printed {places}, which shows neither checksums nor leader epochs"),
+    "emptied_batches": _print_again(
+        "a kafka-dump-log older than 2.2 printed {places}, a log that is cleaned, and shows no batch that the cleaner emptied"
+    ),
     "not_judged": Reason(
         "nothing is judged behind a bad checksum or offsets that go back, in {places}",
         "Dump {places} from another replica, or the segment once more.",

@@ -196,3 +196,31 @@ def test_lines_of_a_later_tool_in_a_payload_are_its_payload() -> None:
     batches = [Batch([Rec(b"k", forged)], 5, n) for n in range(3)]
     result = read(dump(batches, Style("1.1")))
     assert told(result, "records", ["value_size"]) == [{"value_size": len(forged)}] * 3
+
+
+def moved(text: bytes, number: bytes, by: int) -> bytes:
+    """A dump with all its offsets, or all its positions, so much higher."""
+    return re.sub(rb"(?<=%s: )\d+" % number, lambda found: b"%d" % (int(found[0]) + by), text)
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+@pytest.mark.parametrize("emptied", [1, 3])
+def test_a_segment_may_begin_with_batches_that_the_cleaner_emptied(release: str, emptied: int) -> None:
+    """They are 61 bytes each, and no line tells of them: the first line stands behind them."""
+    batches = [Batch([Rec(b"k", b"v")], 5, n) for n in range(3)]
+    text = dump(batches, Style(release))
+    cleaned = moved(text, b"position", 61 * emptied)
+    result = read(cleaned)
+    assert told(result, "batches", ["position"]) == [{"position": batch.position + 61 * emptied} for batch in batches]
+    assert not unread(result)
+    # Behind another segment, too.
+    both = read(text + moved(cleaned, b"offset", 10).replace(b"00000000000000000000.log", b"00000000000000000010.log"))
+    assert both.facts["batches"].num_rows == 6 and not unread(both)
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+def test_a_segment_begins_behind_no_other_bytes(release: str) -> None:
+    text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release))
+    # Nor where the tool's own words are gone.
+    for later in (moved(text, b"position", 60), moved(text, b"position", 70), moved(text, b"position", 61).split(b"\n", 2)[2]):
+        assert unread(read(later)) == ["unsupported_dialect"]

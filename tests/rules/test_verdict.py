@@ -166,6 +166,14 @@ def test_a_clean_run_passes() -> None:
         (a_log(TRANSACTIONAL, states=("no_epochs",)), True, "T01", "which shows no epochs of producers", "2.2 or later", "unknown"),
         (a_log(TRANSACTIONAL, states=("no_epochs",)), True, "L03", "which shows no epochs of producers", "2.2 or later", "unknown"),
         (a_log(TRANSACTIONAL, states=("no_checksums",)), True, "R02", "neither checksums nor leader epochs", "2.2 or later", "unknown"),
+        (
+            a_log(TRANSACTIONAL, states=("no_checksums", "unexplained")),
+            True,
+            "P07",
+            "shows no batch that the cleaner emptied",
+            "2.2 or later",
+            "unknown",
+        ),
     ],
 )
 def test_what_is_not_covered_is_unknown(log: Log, complete: bool, code: str, why: str, bring: str, run: str) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 
 from eo_audit.dump.fast.fields import Dialect, LineColumns
 from eo_audit.dump.fast.lines import NO_SPAN, Lines, RecordColumns
-from eo_audit.dump.lines.dialects import LONGEST_LINE, record_line
+from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, LONGEST_LINE, record_line
 from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.ahead import HIDDEN
 from eo_audit.dump.log.dispute import MIN_FORGED, swallows
-from eo_audit.dump.log.framing import BATCH_OVERHEAD, HEADERS_SEARCHED, LARGEST_RECORD
+from eo_audit.dump.log.framing import HEADERS_SEARCHED, LARGEST_RECORD
 from eo_audit.dump.log.records import Rules, endings
 from eo_audit.dump.log.text import NeedMore, Window
 

@@ -11,13 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from eo_audit.dump.lines.dialects import DUMPING
+from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, DUMPING
 from eo_audit.dump.lines.flat_lines import FlatLine, batch_of, flat_line
 from eo_audit.dump.lines.printed import longest_printed
 from eo_audit.dump.log.closing import starts_section
 from eo_audit.dump.log.ends import ends_of
 from eo_audit.dump.log.framing import (
-    BATCH_OVERHEAD,
     HEADERS_SEARCHED,
     LARGEST_RECORD,
     Failure,

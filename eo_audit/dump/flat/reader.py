@@ -19,9 +19,9 @@ class FlatReader(Progress):
         if section.dialect not in (None, FLAT):
             return None
         line, batch = flat_line(self.window.text, at), flat_batch_line(self.window.text, at)
-        if line is not None and section.deep is not False and self._may_begin(line.position, section):
+        if line is not None and section.deep is not False and self._may_begin(section, is_first=_is_first(line, section)):
             return self._flat_batch(at, line, section)
-        if batch is not None and section.deep is not True and self._may_begin(batch.position, section):
+        if batch is not None and section.deep is not True and self._may_begin(section, is_first=batch.position == 0):
             return self._shallow_batch(at, batch, section)
         if section.dialect is None and OLD_LINE.match(self.window.text, at):
             behind = self.window.short_line(at, LONGEST_LINE)
@@ -32,16 +32,17 @@ class FlatReader(Progress):
             return at
         return None
 
-    def _may_begin(self, position: int, section: Section) -> bool:
+    def _may_begin(self, section: Section, *, is_first: bool) -> bool:
         """The first line of a segment stands behind the tool's own words, or begins the file; others may be of a record that was lost."""
         begins = section.dumped_path is not None or section.byte_offset == 0
-        return section.dialect == FLAT or (begins and position == 0 and self.unread_from is None)
+        return section.dialect == FLAT or (begins and is_first and self.unread_from is None)
 
-    def _follows(self, position: int) -> bool:
-        return self.window.is_within(position) and self.position in (None, position)
+    def _follows(self, position: int, section: Section) -> bool:
+        # Of the first line it was asked whether it may be that.
+        return self.window.is_within(position) and (section.dialect != FLAT or self.position in (None, position))
 
     def _shallow_batch(self, at: int, line: BatchLine, section: Section) -> int:
-        if not self._follows(line.position):
+        if not self._follows(line.position, section):
             return self._leave(at, section, "unknown_line")
         behind = self.window.after_line(at)
         if not self.window.ends_line(behind):
@@ -53,7 +54,7 @@ class FlatReader(Progress):
         return behind
 
     def _flat_batch(self, at: int, line: FlatLine, section: Section) -> int:
-        if not self._follows(line.position):
+        if not self._follows(line.position, section):
             return self._leave(at, section, "unknown_line")
         try:
             group, position = read_batch(self.window, at, line, profile(section))
@@ -80,3 +81,8 @@ class FlatReader(Progress):
         self._turn()
         self.section = replace(section, left=reason, end_reason=section.end_reason or "truncated")
         return at
+
+
+def _is_first(line: FlatLine, section: Section) -> bool:
+    """May it be the first line of its segment? Where the tool's own words do not stand before it, only at the very first byte."""
+    return line.position == 0 or (section.dumped_path is not None and line.may_be_first)

@@ -12,6 +12,7 @@ from eo_audit.dump.lines.grammar import BATCH, INT, LEGACY_BATCH, LONG, RECORD
 
 UNSUPPORTED = "0.11-2.1"
 LONGEST_LINE = 1024  # bytes: no batch line, preamble line or beginning of a record line is longer
+BATCH_OVERHEAD = 61  # bytes of a batch of magic 2 without its records (`DefaultRecordBatch.RECORD_BATCH_OVERHEAD`)
 
 
 # Named to the user, and not read: a tool of 2.2 or later prints the same segments.

@@ -7,7 +7,7 @@ producer by 0.11.0.0 and 0.11.0.1 (`DumpLogSegments.dumpLog`), and a batch that 
 
 from typing import NamedTuple
 
-from eo_audit.dump.lines.dialects import BatchLine, RecordLine, batch_with, record_with
+from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, BatchLine, RecordLine, batch_with, record_with
 from eo_audit.dump.lines.fields import Columns, Value
 from eo_audit.dump.lines.grammar import FLAT_BATCH, FLAT_RECORD
 
@@ -42,6 +42,11 @@ class FlatLine(NamedTuple):
         """Is it a marker? Data of a transaction has a sequence."""
         sizes = self.record.key_size, self.record.value_size
         return bool(self.is_transactional) and self.record.sequence == -1 and sizes == _MARKER_SIZES
+
+    @property
+    def may_be_first(self) -> bool:
+        """May it be the first line of its segment: behind nothing but batches that the cleaner emptied?"""
+        return self.position % BATCH_OVERHEAD == 0
 
     def continues(self, before: "FlatLine") -> bool:
         """May it be the next record of a batch?"""

@@ -118,9 +118,10 @@ def _begins_at_zero(window: Window, at: int, others: int) -> bool:
     line = batch_line(window.text, at)
     if line is not None:
         return line.position == 0
-    flat = flat_line(window.text, at) or flat_batch_line(window.text, at)
-    if flat is not None:
-        return flat.position == 0
+    if (flat := flat_line(window.text, at)) is not None:
+        return flat.may_be_first
+    if (batch := flat_batch_line(window.text, at)) is not None:
+        return batch.position == 0
     return bool(_begins(window, at, others) or OLD_LINE.match(window.text, at) or message_at(window, at))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from eo_audit.dump.lines.dialects import DUMPING, BatchLine, RecordLine, batch_line, record_line
+from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, DUMPING, BatchLine, RecordLine, batch_line, record_line
 from eo_audit.dump.lines.messages import MAX_QUOTE, Message, detail_of, message_of
 from eo_audit.dump.log.owed import is_last, is_next, owed_records, owes_base_offset
 from eo_audit.dump.log.records import Decoder, Ending, Rules, cut_by_exception, endings
@@ -26,7 +26,6 @@ LONGEST_MESSAGE = 1 << 13  # bytes of a line that the tool or the JVM prints bes
 _OWN = re.compile(rb"\n(?=\| offset: |baseOffset: |offset: )")
 _FRAME = b"\tat "
 _DEATH = b'Exception in thread "'  # of the JVM's own handler: the tool has one thread, and that has ended
-BATCH_OVERHEAD = 61  # Kafka DefaultRecordBatch.RECORDBATCH_OVERHEAD
 
 
 class Follower(Enum):

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from eo_audit.dump.lines.dialects import BatchLine, RecordLine, record_line
+from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, BatchLine, RecordLine, record_line
 from eo_audit.dump.lines.scan import Ints
 from eo_audit.dump.log.ends import ends_of
-from eo_audit.dump.log.framing import BATCH_OVERHEAD, HEADERS_SEARCHED, Profile, Record, least_size
+from eo_audit.dump.log.framing import HEADERS_SEARCHED, Profile, Record, least_size
 from eo_audit.dump.log.marks import Marks
 from eo_audit.dump.log.owed import is_last, is_next, owed_records
 from eo_audit.dump.log.records import LINES_LIMIT, Ending, Rules, endings, special_endings

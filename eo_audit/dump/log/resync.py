@@ -6,10 +6,10 @@ cannot lie in a payload: see `doubt`.
 
 import re
 
-from eo_audit.dump.lines.dialects import batch_line
+from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, batch_line
 from eo_audit.dump.log.ahead import HIDDEN, broken_before
 from eo_audit.dump.log.closing import starts_section
-from eo_audit.dump.log.framing import BATCH_OVERHEAD, Group, least_size
+from eo_audit.dump.log.framing import Group, least_size
 from eo_audit.dump.log.sections import profile
 from eo_audit.dump.log.state import Section
 from eo_audit.dump.log.text import Window

@@ -31,7 +31,7 @@ RULE = Rule(
     severity="info",
     reads=("producer_history",),
     subject="sequenced_batch",
-    needs=("order", "epochs"),
+    needs=("order", "epochs", "beginnings"),
     where="label = 'first_nonzero'",
     # One case a log: after a retention run every producer of a log may begin like this.
     by="",
