@@ -36,16 +36,38 @@ def printed_of_producer(number: int, results: Results, cluster: str | None) -> I
 def printed_of_group(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
     """What was printed of a consumer group: of each partition the last offset that it committed."""
     found = _printed(results.rows("console_records", record_kind="commit", group=name), results, cluster)
-    newest = [({(str(row["topic"]), maybe(row, "partition") or 0): row for row in rows}, path) for path, rows in found]
-    last = [(row, path) for rows, path in newest for _, row in sorted(rows.items())]
+    newest = [(path, {(str(row["topic"]), maybe(row, "partition") or 0): row for row in rows}) for path, rows in found]
+    yield from _offsets([(path, row) for path, rows in newest for _, row in sorted(rows.items())], results)
+
+
+def _offsets(last: list[tuple[str, Row]], results: Results) -> Iterator[RenderableType]:
     if not last:
         return
-    table = table_of(_TITLE, "in", "partition", "offset", "committed")
-    for row, path in last[:MOST_ROWS]:
+    table = table_of(_TITLE, "in", "group", "partition", "offset", "committed")
+    for path, row in last[:MOST_ROWS]:
         offset = "deleted" if row["tombstone"] else row["committed_offset"]
-        table.add_row(*cells(path, place(row), offset, at(row["commit_timestamp_ms"], results)))
+        table.add_row(*cells(path, row["group"], place(row), offset, at(row["commit_timestamp_ms"], results)))
     yield from with_rest(table, len(last))
     yield Text(f"{_END}, and commits of open and of aborted transactions look like all others; no rule judges by it")
+
+
+def printed_of_partition(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
+    """What was printed of a partition: the ids whose last record leaves a transaction open there, and of each group its last offset."""
+    topic, _, number = name.rpartition("-")
+    open_there = [row for row in results.rows("console_records", record_kind="transaction", status=list(_OPEN)) if _lists(row, name)]
+    ids = {row["transactional_id"] for row in open_there}
+    found = _printed(results.rows("console_records", record_kind="transaction", transactional_id=ids), results, cluster) if ids else []
+    last = [row for _, rows in found for row in {row["transactional_id"]: row for row in rows}.values()]
+    yield from _records([row for row in last if row["status"] in _OPEN and _lists(row, name)], dict(_paths(results)), results)
+    of_partition = {"topic": topic, "partition": int(number)} if number.isdecimal() else {"topic": name}
+    commits = _printed(results.rows("console_records", record_kind="commit", **of_partition), results, cluster)
+    newest = [(path, {str(row["group"]): row for row in rows}) for path, rows in commits]
+    yield from _offsets([(path, row) for path, rows in newest for _, row in sorted(rows.items())], results)
+
+
+def _lists(row: Row, name: str) -> bool:
+    found = row["partitions"]
+    return isinstance(found, list) and any(place(one) == name for one in found)
 
 
 def _printed(rows: Iterable[Row], results: Results, cluster: str | None) -> list[tuple[str, list[Row]]]:

@@ -11,6 +11,7 @@ from eo_audit.report.results import Results
 from eo_audit.report.subject import MOST_ROWS, Subject, at, cause, cells, copy_of, instances_of, of_broker, table_of, with_rest
 from eo_audit.report.values import maybe
 from eo_audit.report.why_answers import of_partition
+from eo_audit.report.why_console import printed_of_partition
 from eo_audit.words import Row, digits, offset_range, place, some, visible
 
 _FATES = {
@@ -30,16 +31,17 @@ def partition(name: str, results: Results, cluster: str | None = None) -> Subjec
         cluster: its name, where several have such a partition.
 
     Raises:
-        ArgumentError: the dumps hold no such partition.
+        ArgumentError: neither dumps nor answers tell of such a partition.
     """
     topic, _, number = name.rpartition("-")
     of_cluster = {} if cluster is None else {"cluster": cluster}
     logs = results.rows("visibility", topic=topic, partition=int(number), **of_cluster) if number.isdecimal() else []
-    if not logs:
+    told = [*of_partition(name, results, cluster), *printed_of_partition(name, results, cluster)]
+    if not (logs or told):
         held = sorted({place(row) for row in results.rows("visibility", **of_cluster) if not row["is_internal"]})
         raise ArgumentError(f"the dumps hold no partition {name}; they hold {some(held, most=12) or 'none'}")
-    blocks = [block for log in sorted(logs, key=of_broker) for block in _log(log, results)]
-    blocks += of_partition(name, results, cluster)
+    blocks = [block for log in sorted(logs, key=of_broker) for block in _log(log, results)] or [Text("no replica of it was dumped")]
+    blocks += told
     clusters = {log["cluster"] for log in logs}
     return Subject(name, lambda row: place(row) == name and row["cluster"] in clusters, blocks)
 

@@ -21,6 +21,7 @@ STATE = (
 STATES = (
     ("late-writer-0", 1, "PrepareCommit", "orders-0"),
     ("late-writer-0", 1, "Ongoing", "orders-0, __consumer_offsets-3"),
+    ("other", 77, "Ongoing", "orders-7"),
     ("other", 77, "CompleteAbort", ""),
 )
 COMMITS = (
@@ -30,7 +31,7 @@ COMMITS = (
 
 
 def written(folder: Path) -> Path:
-    (folder / "states.txt").write_text("".join(STATE.format(*one) for one in STATES) + "other::NULL\nProcessed a total of 4 messages\n")
+    (folder / "states.txt").write_text("".join(STATE.format(*one) for one in STATES) + "other::NULL\nProcessed a total of 5 messages\n")
     (folder / "commits.txt").write_text(COMMITS.format(4) + COMMITS.format(9) + "[g,orders,1]::NULL\n[g,orders")
     for name in ("txn", "offsets", "groups"):
         shutil.copy(LIVE / "4.3.1" / f"console-{name}.txt", folder)
@@ -54,8 +55,8 @@ def alone(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
 OF_OTHER = ("states.txt: removed .a tombstone., as the console printed last", "other – – removed", "other 77 0 CompleteAbort")
 OF_GROUP = (
     "a console consumer printed",
-    "commits.txt orders-0 9 ",
-    "commits.txt orders-1 deleted",
+    "commits.txt g orders-0 9 ",
+    "commits.txt g orders-1 deleted",
     "It prints no offsets and ends where it was stopped: what came later is not told, and commits of open and of aborted",
 )
 TOLD = {
@@ -71,6 +72,15 @@ TOLD = {
     "--id other": OF_OTHER,
     "--pid 77": ("states.txt other 77 0 CompleteAbort", "no finding about it"),
     "--group g": OF_GROUP,
+    "orders-0": (
+        "last stable offset",
+        "a console consumer printed, last line first",
+        "states.txt late-writer-0 1 0 Ongoing",
+        "no rule judges by it",
+        "a console consumer printed",
+        "commits.txt g orders-0 9 ",
+    ),
+    "orders-1": ("commits.txt g orders-1 deleted",),
 }
 
 
@@ -92,9 +102,22 @@ def test_why_tells_what_the_console_printed(subject: str, beside: Path, capsys: 
     assert untold(subject, TOLD[subject], beside, capsys) == []
 
 
-@pytest.mark.parametrize(("subject", "wanted"), [("--id other", OF_OTHER), ("--group g", OF_GROUP)])
+@pytest.mark.parametrize(
+    ("subject", "wanted"),
+    [
+        ("--id other", OF_OTHER),
+        ("--group g", OF_GROUP),
+        ("orders-0", ("no replica of it was dumped", "late-writer-0 1 0 Ongoing", "commits.txt g orders-0 9 ")),
+        ("__consumer_offsets-3", ("no replica of it was dumped", "late-writer-0 1 0 Ongoing")),
+    ],
+)
 def test_why_tells_it_without_dumps(subject: str, wanted: tuple[str, ...], alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert untold(subject, wanted, alone, capsys) == []
+
+
+def test_what_is_over_is_no_news_of_a_partition(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["why", "orders-7", "--out", str(alone)]) == 10
+    assert "the dumps hold no partition orders-7" in capsys.readouterr().err
 
 
 def test_alone_it_is_never_a_pass(alone: Path) -> None:
