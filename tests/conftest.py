@@ -78,13 +78,14 @@ def all_examples(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture(scope="session")
 def changed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> "Changed":
     """One audit of real dumps in which something was changed, and of the same as they are: an audit costs more than a hundred clusters."""
-    from tests import test_invariances, test_old_tools
+    from tests import test_fewer_sources, test_invariances, test_old_tools
     from tests.rules import test_mutated
     from tests.support import changed as one_audit
 
     folder = tmp_path_factory.mktemp("changed")
     kept = test_invariances.make(folder)
-    names = sorted({*kept, *test_mutated.make(folder), *test_old_tools.make_printed(folder)})
+    others = (*test_mutated.make(folder), *test_old_tools.make_printed(folder), *test_fewer_sources.make_fewer(folder))
+    names = sorted({*kept, *others})
     return one_audit.audit(spark, [folder / name for name in names], kept, tmp_path_factory.mktemp("out"))
 
 

@@ -28,7 +28,8 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "transactional_record": ("producer_history", "row_kind = 'data' AND is_transactional AND coalesce(count, 1) > 0"),
     "unassigned_batch": ("producer_history", "row_kind = 'data' AND is_transactional AND coalesce(registration, 'unknown') = 'unknown'"),
     "marker": ("producer_history", "row_kind = 'marker'"),
-    "closing_abort": ("producer_history", "marker_type = 'ABORT' AND label = 'marker'"),
+    # A marker without a record line may be one.
+    "closing_abort": ("producer_history", "coalesce(marker_type, 'ABORT') = 'ABORT' AND label = 'marker'"),
     "coordinator_entry": ("coordinator_history", "true"),
     # Nothing tells where its hash puts it.
     "unplaced_id": (

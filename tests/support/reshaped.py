@@ -153,6 +153,31 @@ def shorter(folder: Path) -> Kept:
     return kept
 
 
+def only_logs(folder: Path) -> Kept:
+    """What somebody dumps who knows of `*.log` alone; of the manifest the name of the cluster is left."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.name.endswith(".log.txt"):
+            path.unlink()
+    (folder / "manifest.yaml").write_text(f'cluster: "{folder.name}"\n')
+    return Kept()
+
+
+def without_index(folder: Path) -> Kept:
+    """The `.txnindex` files were not dumped."""
+    for path in folder.rglob("*.txnindex.txt"):
+        path.unlink()
+    return Kept()
+
+
+def without_records(folder: Path) -> Kept:
+    """Printed without `--deep-iteration`, but for Kafka's own topics: no record says which marker is a COMMIT."""
+    for path in _segments(folder):
+        if not path.parent.name.startswith("__"):
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text("".join(line for line in lines if line.startswith(("Dumping ", "Log starting ", "baseOffset: "))))
+    return Kept()
+
+
 def other_ending(folder: Path) -> Kept:
     """No such transformation: one COMMIT of a data log reads ABORT. It shows that a difference would be seen."""
     path = next(p for p in _segments(folder) if not p.parent.name.startswith("__") and "endTxnMarker: COMMIT" in p.read_text())

@@ -1,0 +1,65 @@
+"""What was not dumped, or not printed, makes no accusation and acquits nobody: what the rest shows is found, what it hides is unknown."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from eo_audit.audit.findings import Finding
+from eo_audit.rules.catalogue import BY_CODE
+from tests.cluster.audit import Said
+from tests.support import reshaped
+from tests.support.changed import Changed
+from tests.support.reshaped import Kept
+
+DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
+FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
+    "only_logs": (reshaped.only_logs, ("zombie_different_id_tv2", "state_expired_k39", "fence_same_id_k39", "syn_dup_batch")),
+    "without_index": (reshaped.without_index, ("syn_txnindex_entry_removed",)),
+    "without_records": (
+        reshaped.without_records,
+        # Of the second and the third the times, or the epochs, put markers to decisions that are not theirs.
+        ("hanging_txn_k39", "repro_backdated_open_tv0", "syn_coord_epoch_back", "syn_txnindex_entry_removed"),
+    ),
+}
+CASES = [(name, change) for change, (_, names) in FEWER.items() for name in names]
+
+
+def make_fewer(folder: Path) -> list[str]:
+    """Each input as it is (`NAME.as_is`) and with fewer sources: folders and clusters so called."""
+    for name, change in CASES:
+        if not (folder / f"{name}.as_is").is_dir():
+            reshaped.copied(DUMPS / name, folder / f"{name}.as_is")
+        reshaped.copied(DUMPS / name, folder / f"{name}.{change}")
+        FEWER[change][0](folder / f"{name}.{change}")
+    return [f"{name}.{change}" for name, _ in CASES for change in ("as_is", *FEWER) if (folder / f"{name}.{change}").is_dir()]
+
+
+def told(found: list[Finding]) -> dict[tuple[object, ...], Finding]:
+    """Findings above info, by what is told."""
+    return {(f.rule, f.topic, f.partition, f.producer_id, f.first_offset, f.last_offset): f for f in found if f.severity != "info"}
+
+
+@pytest.fixture(scope="module")
+def said(changed: Changed) -> Mapping[str, Said]:
+    return changed.said
+
+
+@pytest.mark.parametrize(("name", "change"), CASES)
+def test_fewer_sources_accuse_nobody_and_acquit_nobody(said: Mapping[str, Said], name: str, change: str) -> None:
+    fewer, whole = said[f"{name}.{change}"], said[f"{name}.as_is"]
+    assert not fewer.crashed
+    assert told(fewer.findings).keys() <= told(whole.findings).keys()
+    lost = {rule for rule, *_ in told(whole.findings).keys() - told(fewer.findings).keys() if not BY_CODE[str(rule)].informs}
+    assert lost <= {code for code, _, _ in fewer.unknowns}
+
+
+def test_a_resend_is_found_without_any_index(said: Mapping[str, Said]) -> None:
+    """Where nobody says which index files exist, nobody knows what consumers skip; what was written twice is written twice."""
+    assert "P12" in {finding.rule for finding in said["zombie_different_id_tv2.only_logs"].findings}
+
+
+def test_without_record_lines_nothing_is_said_of_what_consumers_get(said: Mapping[str, Said]) -> None:
+    shallow = said["syn_txnindex_entry_removed.without_records"]
+    assert not {finding.rule for finding in shallow.findings} & {"L02", "L03", "S02"}
+    assert {("L02", "shallow"), ("L03", "shallow"), ("S02", "shallow")} <= {(code, why) for code, why, _ in shallow.unknowns}
