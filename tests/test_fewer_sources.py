@@ -16,6 +16,8 @@ DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
 FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
     "only_logs": (reshaped.only_logs, ("zombie_different_id_tv2", "state_expired_k39", "fence_same_id_k39", "syn_dup_batch")),
     "without_index": (reshaped.without_index, ("syn_txnindex_entry_removed",)),
+    # What the aborted index and the snapshots tell of the lost lines accuses nobody.
+    "without_first_lines": (reshaped.without_first_lines, ("clean_k39", "clean_tv2", "tid_expiration_k39", "timeout_comeback_tv2")),
     "without_records": (
         reshaped.without_records,
         # Of the second and the third the times, or the epochs, put markers to decisions that are not theirs.
@@ -57,6 +59,14 @@ def test_fewer_sources_accuse_nobody_and_acquit_nobody(said: Mapping[str, Said],
 def test_a_resend_is_found_without_any_index(said: Mapping[str, Said]) -> None:
     """Where nobody says which index files exist, nobody knows what consumers skip; what was written twice is written twice."""
     assert "P12" in {finding.rule for finding in said["zombie_different_id_tv2.only_logs"].findings}
+
+
+def test_lines_that_are_missing_from_the_beginning_are_missed(changed: Changed) -> None:
+    """Of a text that was cut at its head, by `tail` or a log collector that keeps the newest lines."""
+    cut = {row["cluster"] for row in changed.results.rows("coverage", state="lines_missing")}
+    assert cut == {f"{name}.without_first_lines" for name in FEWER["without_first_lines"][1]}
+    why = {why for name in cut for _, why, _ in changed.said[str(name)].unknowns}
+    assert "missing_segments" in why
 
 
 def test_without_record_lines_nothing_is_said_of_what_consumers_get(said: Mapping[str, Said]) -> None:

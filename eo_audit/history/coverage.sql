@@ -19,6 +19,7 @@ logs AS (
         replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, missing_segments, unordered_before, listed,
         tail_intact AS log_tail_intact,
         array_max(segments.base_offset) AS newest_segment,
+        array_max(filter(segments.base_offset, base -> base <= first_offset)) AS first_segment,
         -- Where the cleaner works it may have gone on between the copy of its checkpoint and the dump.
         uncleaned_from IS NOT NULL
             AND NOT coalesce(compacted OR coalesce(contains(cleanup_policy, 'compact'), false), false) AS never_cleaned
@@ -251,10 +252,16 @@ parts_of_sections AS (
         replica_log_id, cluster, broker, topic, partition,
         concat(
             IF(
-                is_read AND segment_base_offset = first_offset AND missing_head_from IS NOT NULL,
+                is_read AND segment_base_offset = first_segment AND missing_head_from IS NOT NULL,
                 array(struct(
-                    missing_head_from AS first_offset, first_offset - 1 AS last_offset, 'head_missing' AS state,
-                    'older segments were not dumped' AS reason, at
+                    missing_head_from AS first_offset, first_offset - 1 AS last_offset,
+                    IF(segment_base_offset < first_offset, 'lines_missing', 'head_missing') AS state,
+                    IF(
+                        segment_base_offset < first_offset,
+                        'the text begins behind the first batches of its segment',
+                        'older segments were not dumped'
+                    ) AS reason,
+                    at
                 )),
                 array()
             ),

@@ -62,7 +62,7 @@ facts AS (
             'dumped', IF(was_dumped, struct(dumped_at_ms, dump_set, segment_base_offset AS base_offset), NULL),
             'segment', IF(
                 is_segment,
-                struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position),
+                struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position, cut_before),
                 NULL
             ),
             'index_base', IF(is_read AND kind = 'txnindex', segment_base_offset, NULL),
@@ -257,41 +257,50 @@ begun AS (
         array_compact(transform(gaps, gap -> IF(gap.is_unordered AND NOT gap.is_removed, gap.next, NULL))) AS unordered_before
     FROM gaps
 ),
-started AS (
-    SELECT *, coalesce(array_max(removed_before), array_min(bases)) AS first_offset
+based AS (
+    SELECT *, coalesce(array_max(removed_before), array_min(bases)) AS first_base
     FROM begun
+),
+started AS (
+    -- The first lines of the lowest segment may be missing from its text.
+    SELECT *, coalesce(array_min(transform(filter(read, s -> s.base_offset = first_base), s -> s.cut_before)), first_base) AS first_offset
+    FROM based
 ),
 placed AS (
     SELECT
         *,
-        IF(size(unordered_before) > 0, NULL, coalesce(greatest(start_row, head, first_offset), 0L)) AS log_start,
+        IF(size(unordered_before) > 0, NULL, coalesce(greatest(start_row, head, first_base), 0L)) AS log_start,
         CASE
             WHEN size(unordered_before) > 0 THEN NULL
-            WHEN start_row >= coalesce(greatest(first_offset, head), 0L) THEN 'checkpoint'
-            WHEN array_min(listed_logs) = greatest(first_offset, head) AND array_min(listed_logs) > first_offset THEN 'listing'
+            WHEN start_row >= coalesce(greatest(first_base, head), 0L) THEN 'checkpoint'
+            WHEN array_min(listed_logs) = greatest(first_base, head) AND array_min(listed_logs) > first_base THEN 'listing'
             ELSE 'segment_base'
         END AS log_start_source,
         transform(read, (s, i) -> struct(s.base_offset, coalesce(get(bases, i + 1), leo) AS end_offset, s.section_id)) AS segments,
         -- null: nothing says so
-        array_sort(filter(array_except(listed_logs, bases), base -> base > first_offset AND base < array_max(bases)))
+        array_sort(filter(array_except(listed_logs, bases), base -> base > first_base AND base < array_max(bases)))
             AS missing_segments,
         -- What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
-        IF(
-            size(removed_before) > 0,
-            NULL,
-            nullif(least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs), first_offset), first_offset)
+        nullif(
+            least(
+                IF(size(removed_before) > 0, NULL, least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs))),
+                first_base,
+                first_offset
+            ),
+            first_offset
         ) AS missing_head_from,
         -- collect-dumps.sh, which notes its times, lists the size of a log's newest segment right before its dump: a text that shows less
         -- was cut, also where it was cut between two lines. A listing that was made by hand may be younger than the dump.
         coalesce(noted IS NOT NULL AND listed_bytes > coalesce(try_element_at(read, -1).end_position, 0L), false) AS is_short,
-        array_sort(array_except(
+        -- An empty segment whose path has no offset has no base.
+        array_sort(array_compact(array_except(
             CASE
                 WHEN listed THEN array_intersect(bases, listed_indexes)
                 WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
                 ELSE bases
             END,
             indexes
-        )) AS unknown_indexes
+        ))) AS unknown_indexes
     FROM started
 ),
 ended AS (
@@ -322,7 +331,7 @@ closed AS (
             )
             AND NOT coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false) AS has_clean_end,
         exists(
-            transform(read, (s, i) -> s.end < get(bases, i + 1) AND s.base_offset >= first_offset), jumps -> jumps
+            transform(read, (s, i) -> s.end < get(bases, i + 1) AND s.base_offset >= first_base), jumps -> jumps
         ) AS jumps
     FROM ended
 )

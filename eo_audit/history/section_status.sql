@@ -62,6 +62,7 @@ extents AS (
         min(IF(is_intact AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS first_leader_epoch,
         max(IF(is_intact AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS last_leader_epoch,
         max(position + size_bytes) AS end_position,
+        min(position) AS first_position,
         min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from,
         bool_or(magic >= 2 AND crc IS NULL) AS lacks_checksums,
         -- A batch without a producer has no epoch either: there it is not missed.
@@ -184,6 +185,8 @@ SELECT
     END AS supersession_reason,
     is_read,
     first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, incomplete_from,
+    -- Up to 2.1 a batch that the cleaner emptied leaves no line, so the first one of a text may stand behind such.
+    IF(first_position > 0 AND NOT lacks_checksums, first_offset, NULL) AS cut_before,
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
     coalesce(cleaned, false) AS shows_cleaning,
     coalesce(lacks_checksums, false) AS lacks_checksums,

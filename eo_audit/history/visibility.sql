@@ -66,10 +66,14 @@ told AS (
         NULL,
         -- Behind any of these an open transaction, or the marker that ended one, may be unseen: then coverage is partial.
         state IN (
-            'hole', 'unexplained', 'segment_missing', 'head_missing', 'disorder', 'crc_invalid', 'not_judged', 'truncated', 'shallow',
-            'not_supported', 'unordered'
+            'hole', 'unexplained', 'segment_missing', 'head_missing', 'lines_missing', 'disorder', 'crc_invalid', 'not_judged', 'truncated',
+            'shallow', 'not_supported', 'unordered'
         ),
-        IF(state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'unordered'), struct(first_offset, last_offset), NULL),
+        IF(
+            state IN ('hole', 'unexplained', 'segment_missing', 'lines_missing', 'not_observed', 'unordered'),
+            struct(first_offset, last_offset),
+            NULL
+        ),
         IF(state = 'not_judged', first_offset, NULL)
     FROM {coverage}
 ),

@@ -122,7 +122,7 @@ def _ordered(log: "Log", _context: "Context") -> str | None:
 
 def _past(log: "Log", _context: "Context") -> str | None:
     # What one dump more would mend comes first, then what only better words about the log would.
-    if _has(log, "hole", "segment_missing", "head_missing"):
+    if _has(log, "hole", "segment_missing", "head_missing", "lines_missing"):
         return "missing_segments"
     if (unordered := _ordered(log, _context)) is not None:
         return unordered

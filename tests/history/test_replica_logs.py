@@ -97,6 +97,16 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=22, end_position=90)], [], listed(f"{SEGMENT}.log", size=100), {}, {"tail_intact": True},
     ),
     "a snapshot beyond the end": ([*LOG, section("snapshot", 30)], [], [], {}, {"tail_intact": False, "snapshot_offset": 30}),
+    "an empty segment whose path has no offset": (
+        [section(base=None)], [], [], {}, {"unknown_indexes": [], "first_offset": None, "leo": 0},
+    ),
+    "a text that begins behind the first batches of its segment": (
+        [section(last=22, cut_before=8)], [], [], {},
+        {"first_offset": 8, "missing_head_from": 0, "log_start": 0, "log_start_source": "segment_base", "whole": False},
+    ),
+    "such a text of a later segment": (
+        [section(last=6), section(base=7, last=22, cut_before=9)], [], [], {}, {"first_offset": 0, "missing_head_from": None},
+    ),
     "a cut dump": ([section(last=22, tail_intact=False)], [], [], {}, {"tail_intact": False}),
     "no high watermark beyond the end of the log": (
         LOG, [checkpoint("replication-offset", 24)], [], {}, {"tail_intact": True, "hw": 23, "hw_source": "checkpoint"},

@@ -153,6 +153,16 @@ def shorter(folder: Path) -> Kept:
     return kept
 
 
+def without_first_lines(folder: Path) -> Kept:
+    """Of each text, but of the coordinator's, the lines of the first half of the batches are gone; the tool's first words are there."""
+    for path in _segments(folder):
+        text = path.read_text()
+        batches = list(_BATCH.finditer(text))
+        if len(batches) > 1 and not path.parent.name.startswith("__transaction_state"):
+            path.write_text(text[: batches[0].start()] + text[batches[len(batches) // 2].start() :])
+    return Kept()
+
+
 def only_logs(folder: Path) -> Kept:
     """What somebody dumps who knows of `*.log` alone; of the manifest the name of the cluster is left."""
     for path in folder.rglob("*"):
