@@ -27,7 +27,6 @@ NEEDS = {
     "ordered": "the order of the dumps is known",
     "past": "no part of the log is missing before it",
     "beginnings": "batches that the cleaner emptied were printed, where it works (kafka-dump-log 2.2 and later)",
-    "marker_types": "the records of markers were printed (--deep-iteration)",
     "end": "the dump runs to the end of the log",
     "coordinator": "all partitions of __transaction_state were dumped, whole and decoded",
     "assigned": "the coordinator's log still tells which transaction the records are of",

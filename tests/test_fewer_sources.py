@@ -18,6 +18,8 @@ FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
     "without_index": (reshaped.without_index, ("syn_txnindex_entry_removed",)),
     # What the aborted index and the snapshots tell of the lost lines accuses nobody.
     "without_first_lines": (reshaped.without_first_lines, ("clean_k39", "clean_tv2", "tid_expiration_k39", "timeout_comeback_tv2")),
+    # Lost entries are no steps that a coordinator did not take, and a line that was cut is no producer that the broker forgot.
+    "garbled": (reshaped.garbled, ("clean_k28", "clean_tv2", "fence_same_id_k39", "syn_gap", "idempotent_retry")),
     "without_records": (
         reshaped.without_records,
         # Of the second and the third the times, or the epochs, put markers to decisions that are not theirs.

@@ -4,17 +4,20 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
-from eo_audit.history.text import run
+from eo_audit.history.text import no_rows, run
 from eo_audit.model import states as law
 
 
-def coordinator_history(coordinator_entries: DataFrame, section_status: DataFrame, clusters: DataFrame) -> DataFrame:
+def coordinator_history(
+    coordinator_entries: DataFrame, section_status: DataFrame, clusters: DataFrame, unread_spans: DataFrame | None = None
+) -> DataFrame:
     """Coordinator entries of the authority replicas, each judged against the id's previous entry.
 
     Args:
         coordinator_entries: the fact table, all replicas.
         section_status: which sections are read, and where they lie.
         clusters: one row per cluster, for transaction_version and kafka_version.
+        unread_spans: the table; steps across entries that were lost are not judged. Without it, all text is understood.
 
     Returns:
         Rows of the table `coordinator_history`.
@@ -25,6 +28,7 @@ def coordinator_history(coordinator_entries: DataFrame, section_status: DataFram
         coordinator_entries=coordinator_entries,
         section_status=section_status,
         clusters=clusters,
+        unread_spans=no_rows(coordinator_entries.sparkSession, "unread_spans") if unread_spans is None else unread_spans,
         known_states=_words((*law.KNOWN, law.TOMBSTONE)),
         transient_states=_words(law.TRANSIENT),
         run_states=_words(law.CONTINUES_RUN),

@@ -7,6 +7,7 @@
 -- coordinator_entries   the table, all replicas
 -- section_status        the table: which sections are read, and where they lie
 -- clusters              the table, for transaction_version, kafka_version and id_partitions
+-- unread_spans          the table
 -- The law, from eo_audit.model.states; a step is `before>after` of two states, with what must be so beside it:
 -- known_states, transient_states, run_states (those of a transaction), expirable_states
 -- continuing_steps      before>after within one transaction
@@ -39,11 +40,13 @@ known AS (
 
 -- The entries of sections that are read, with cluster, partition and segment.
 sections AS (
-    SELECT
-        section_id, cluster, partition AS coordinator_partition, segment_base_offset,
+    SELECT /*+ BROADCAST(unread) */
+        section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, unread.unread_at,
         -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed.
         end_reason IN ('truncated', 'exception') AS cut_off
-    FROM {section_status}
+    FROM {section_status} section
+    LEFT JOIN (SELECT section_id, collect_list(byte_offset) AS unread_at FROM {unread_spans} GROUP BY section_id) unread
+        ON unread.section_id = section.section_id
     WHERE topic = '__transaction_state' AND kind = 'log' AND is_read AND partition IS NOT NULL
 ),
 placed AS (
@@ -66,7 +69,7 @@ together AS (
 in_logs AS (
     SELECT
         *,
-        lag(struct(entry_offset, section_id, batch_timestamp_ms, partition_leader_epoch)) OVER in_log AS log_previous,
+        lag(struct(entry_offset, section_id, byte_offset, batch_timestamp_ms, partition_leader_epoch)) OVER in_log AS log_previous,
         row_number() OVER in_log AS place
     FROM together
     WINDOW in_log AS (PARTITION BY cluster, coordinator_partition, replica_log_id ORDER BY entry_offset, section_id, byte_offset)
@@ -82,7 +85,10 @@ in_sections AS (
 behind_holes AS (
     SELECT
         *,
-        coalesce(entry_offset > IF(begins_section, segment_base_offset, log_previous.entry_offset + 1), false) AS hole
+        coalesce(entry_offset > IF(begins_section, segment_base_offset, log_previous.entry_offset + 1), false) AS hole,
+        coalesce(
+            exists(unread_at, at -> at < byte_offset AND (begins_section OR at > log_previous.byte_offset)), false
+        ) AS is_behind_unread
     FROM in_sections
 ),
 behind_cleaner AS (
@@ -96,24 +102,28 @@ behind_cleaner AS (
     )
 ),
 behind_segments AS (
-    -- Offsets missing between two segments are a missing segment where nothing shows the cleaner at work before, else its work.
+    -- Offsets missing between two segments are a missing segment where nothing shows the cleaner at work before, else its work. Where text
+    -- was not understood they stood there.
     SELECT
         *,
-        IF(
-            begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND NOT cleaned,
-            segment_base_offset - log_previous.entry_offset - 1,
-            0
-        ) AS skipped
+        hole AND is_behind_unread AS is_lost,
+        CASE
+            WHEN hole AND is_behind_unread THEN entry_offset - IF(begins_section, segment_base_offset, log_previous.entry_offset + 1)
+            WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND NOT cleaned
+                THEN segment_base_offset - log_previous.entry_offset - 1
+            ELSE 0
+        END AS skipped
     FROM behind_cleaner
 ),
 of_logs AS (
     SELECT
         *,
-        -- Behind a missing segment a new stretch begins: a step across it is none, and is not judged.
+        -- Behind a missing segment or lost lines a new stretch begins: a step across it is none, and is not judged.
         sum(signum(skipped)) OVER up_to_here AS stretch,
         min(entry_offset) OVER log AS log_begin,
         max(entry_offset) OVER log AS log_end,
         sum(skipped) OVER log AS log_skipped,
+        max(IF(is_lost, entry_offset, NULL)) OVER log AS log_lost_below,
         count(*) OVER log AS log_entries,
         NOT max_by(cut_off, entry_offset) OVER log AS tail_known
     FROM behind_segments
@@ -595,5 +605,5 @@ SELECT
         concat_ws('/', cluster, CAST(coordinator_partition AS STRING), transactional_id, CAST(begin AS STRING)),
         NULL
     ) AS instance_id,
-    is_last, head_known, tail_known, log_contiguous, log_previous_batch_ms, log_previous_leader_epoch, home_partition
+    is_last, head_known, tail_known, log_contiguous, log_lost_below, log_previous_batch_ms, log_previous_leader_epoch, home_partition
 FROM in_runs

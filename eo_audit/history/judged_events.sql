@@ -243,6 +243,8 @@ dated AS (
 bounded AS (
     SELECT
         *,
+        -- What ended before lines of the coordinator's log were lost tells nothing of what came between.
+        before IS NOT NULL AND NOT coalesce(before.first_entry_offset < known_from_offset, false) AS has_begun,
         known_from_ms IS NULL
             OR (
                 -- Epochs never go down: what ended with an older one than that of the producer's first entry left stood before it, whatever
@@ -297,7 +299,7 @@ told AS (
     SELECT
         *,
         NOT is_ambiguous
-            AND IF(coalesce(has_story, false), (before IS NOT NULL OR begins) AND to_the_end, coalesce(in_whole, false)) AS known
+            AND IF(coalesce(has_story, false), (has_begun OR begins) AND to_the_end, coalesce(in_whole, false)) AS known
     FROM reached
 ),
 explained AS (
@@ -308,7 +310,7 @@ explained AS (
             WHEN is_ambiguous AND marker IS NULL AND closer IS NULL THEN 'live_tail'
             WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted')
             WHEN known THEN NULL
-            WHEN coalesce(has_story, false) AND before IS NULL AND NOT begins THEN 'coordinator_compacted'
+            WHEN coalesce(has_story, false) AND NOT has_begun AND NOT begins THEN 'coordinator_compacted'
             WHEN NOT coalesce(has_story, false) AND NOT whole
                 THEN IF(only_cleaned AND coalesce(marker, closer) IS NOT NULL, 'coordinator_compacted', 'no_coordinator')
             WHEN NOT coalesce(has_story, false) AND other_coordinator THEN 'other_coordinator'
@@ -317,7 +319,7 @@ explained AS (
         END AS why_unknown,
         -- An older transaction, of which the coordinator's log tells no more, would have ended what is open here.
         NOT is_ambiguous
-            AND IF(coalesce(has_story, false), to_the_end AND (before IS NOT NULL OR begins OR reaches_head), known) AS known_to_the_end,
+            AND IF(coalesce(has_story, false), to_the_end AND (has_begun OR begins OR reaches_head), known) AS known_to_the_end,
         -- What a marker ended that nobody can place is nobody's whom we know.
         span IS NOT NULL AND closer IS NOT NULL AND match IS NULL AND NOT known AS is_untold,
         -- Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is

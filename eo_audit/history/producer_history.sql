@@ -198,6 +198,7 @@ placed AS (
 
 SELECT
     * EXCEPT (lso, index_known_from, bounded, unbounded, unsure, is_read),
+    unsure AS end_unsure,
     truth(row_kind, is_transactional, instance_decision, judged AND NOT unsure, span_outcome) AS truth,
     -- Null where the index is not known, too.
     CASE

@@ -40,7 +40,9 @@ of_logs AS (
             NULL
         )) AS known_from,
         max(newest.newest_epoch) AS known_until_epoch,
-        bool_and(entries.tail_known AND coalesce(logs.tail_intact, true) AND NOT entries.is_cut) AS to_the_end,
+        bool_and(entries.tail_known AND coalesce(logs.tail_intact, true) AND NOT entries.is_cut)
+            -- Of an id without an entry behind lost lines nobody knows what became.
+            AND coalesce(max(entries.entry_offset) >= max(entries.log_lost_below), true) AS to_the_end,
         max(struct(entries.entry_offset, entries.batch_timestamp_ms AS at_ms)) AS newest,
         min(greatest(newest.newest_at_ms, logs.dumped_ms)) AS told_until_ms,
         max(newest.latest_ms) AS coordinator_latest_ms,

@@ -14,7 +14,7 @@
 -- 3. Cleaning: a row of the cleaner's checkpoint; a cleaner that is off; other checkpoints of the broker without such a row mean "never",
 --    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
 -- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
---    index of the broker were dumped.
+--    index of the broker were dumped. One of which the dump shows a part is not known.
 -- 5. A snapshot of the producers at the log end offset: the broker had been stopped. It takes none of an empty log
 --    (`ProducerStateManager.takeSnapshot`), whose end is known by the other logs of its broker, if all of them ended so.
 -- 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
@@ -66,6 +66,7 @@ facts AS (
                 NULL
             ),
             'index_base', IF(is_read AND kind = 'txnindex', segment_base_offset, NULL),
+            'index_in_part', IF(is_in_part AND kind = 'txnindex', segment_base_offset, NULL),
             'snapshot', IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL),
             -- Every running broker keeps these three; cleaner-offset-checkpoint is what is asked about, so it proves nothing here.
             'has_checkpoints', is_read AND kind = 'checkpoint'
@@ -126,6 +127,7 @@ gathered AS (
         array_sort(collect_list(section.segment)) AS read,
         collect_list(section.dumped) AS dumped,
         collect_set(section.index_base) AS indexes,
+        collect_set(section.index_in_part) AS indexes_in_part,
         max(section.snapshot) AS snapshot,
         coalesce(bool_or(section.has_checkpoints), false) AS has_checkpoints,
         max(section.newest_broker_clock).at_ms AS newest_broker_clock_ms,
@@ -293,13 +295,16 @@ placed AS (
         -- was cut, also where it was cut between two lines. A listing that was made by hand may be younger than the dump.
         coalesce(noted IS NOT NULL AND listed_bytes > coalesce(try_element_at(read, -1).end_position, 0L), false) AS is_short,
         -- An empty segment whose path has no offset has no base.
-        array_sort(array_compact(array_except(
-            CASE
-                WHEN listed THEN array_intersect(bases, listed_indexes)
-                WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
-                ELSE bases
-            END,
-            indexes
+        array_sort(array_compact(array_union(
+            array_except(
+                CASE
+                    WHEN listed THEN array_intersect(bases, listed_indexes)
+                    WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
+                    ELSE bases
+                END,
+                indexes
+            ),
+            array_intersect(bases, indexes_in_part)
         ))) AS unknown_indexes
     FROM started
 ),

@@ -4,12 +4,14 @@
 -- dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either: the cleaner merges
 -- segments. Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has
 -- checkpoints in each of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`,
--- `-delete` and `-stray` directories and sections of an unknown log are not read.
+-- `-delete` and `-stray` directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not
+-- understood, or that was cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
 --
 -- dump_sections, dump_files   the tables
 -- dump_sightings              the table; a file is of the newest dump in which its text was met
 -- batches                     the table, for the offsets and clocks of each log section
 -- tool_messages, listed_files the tables, for what is wrong with a file as a whole
+-- unread_spans                the table, for sidecars that are not understood as a whole
 WITH
 
 -- What was dumped in one go. A folder that is filled anew each night is told by its manifest. Where nothing says when, only folders tell
@@ -151,9 +153,13 @@ odd_sizes AS (
     WHERE file_bytes % 34 <> 0 AND replica_log_id IS NOT NULL AND file_name RLIKE '^\\d+[.]txnindex$' AND NOT folder RLIKE '-(delete|future|stray)$'
     GROUP BY replica_log_id, CAST(regexp_extract(file_name, '(\\d+)[.]txnindex', 1) AS LONG)
 ),
+not_understood AS (
+    SELECT DISTINCT section_id FROM {unread_spans}
+),
 with_faults AS (
-    SELECT /*+ BROADCAST(said), BROADCAST(odd) */
+    SELECT /*+ BROADCAST(said), BROADCAST(odd), BROADCAST(unread) */
         judged.*,
+        kind IN ('snapshot', 'txnindex') AND (unread.section_id IS NOT NULL OR end_reason = 'truncated') AS is_in_part,
         CASE
             WHEN said.message.text_kind = 'snapshot_corrupt' AND kind = 'snapshot' THEN 'snapshot_corrupt'
             WHEN said.message.text_kind = 'exception' AND kind = 'txnindex' THEN 'index_version'
@@ -162,8 +168,9 @@ with_faults AS (
         END AS fault,
         said.message AS message,
         odd.line AS line,
-        supported AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_read
+        supported AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_chosen
     FROM judged
+    LEFT JOIN not_understood unread ON unread.section_id = judged.section_id
     LEFT JOIN said ON said.of_section = judged.section_id
     LEFT JOIN odd_sizes odd ON odd.replica_log_id = judged.replica_log_id AND odd.base = judged.segment_base_offset
 )
@@ -183,7 +190,8 @@ SELECT
         WHEN better.rank.dumped_at_ms > candidate.rank.dumped_at_ms THEN 'newer_dump'
         ELSE 'longer_dump'
     END AS supersession_reason,
-    is_read,
+    is_chosen AND NOT is_in_part AS is_read,
+    is_chosen AND is_in_part AS is_in_part,
     first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, incomplete_from,
     -- Up to 2.1 a batch that the cleaner emptied leaves no line, so the first one of a text may stand behind such.
     IF(first_position > 0 AND NOT lacks_checksums, first_offset, NULL) AS cut_before,
@@ -194,9 +202,9 @@ SELECT
     end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AS tail_intact,
     invalid_tail_bytes,
     IF(
-        is_read AND kind = 'log',
+        is_chosen AND kind = 'log',
         min(segment_base_offset) OVER (
-            PARTITION BY replica_log_id, kind, is_read
+            PARTITION BY replica_log_id, kind, is_chosen
             ORDER BY segment_base_offset RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
         ),
         NULL

@@ -16,6 +16,7 @@ def section_status(
     dump_sightings: DataFrame | None = None,
     tool_messages: DataFrame | None = None,
     listed_files: DataFrame | None = None,
+    unread_spans: DataFrame | None = None,
 ) -> DataFrame:
     """One row per dump section: is it read, and if not, which section is read instead of it.
 
@@ -25,6 +26,7 @@ def section_status(
         batches: the table, for the offsets and clocks of each log section.
         dump_sightings: the table; a file is of the newest dump in which its text was met. Without it, each was met once.
         tool_messages, listed_files: the tables, for what is wrong with a file as a whole. Without them, nothing is.
+        unread_spans: the table, for snapshots and indexes that are not understood as a whole. Without it, all are.
     """
     session = dump_sections.sparkSession
     return run(
@@ -34,6 +36,7 @@ def section_status(
         dump_sightings=no_rows(session, "dump_sightings") if dump_sightings is None else dump_sightings,
         tool_messages=no_rows(session, "tool_messages") if tool_messages is None else tool_messages,
         listed_files=no_rows(session, "listed_files") if listed_files is None else listed_files,
+        unread_spans=no_rows(session, "unread_spans") if unread_spans is None else unread_spans,
         batches=batches,
         unsupported_dialect=UNSUPPORTED_DIALECT,
     )

@@ -11,12 +11,13 @@ entries AS (
     SELECT /*+ BROADCAST(cuts) */
         entries.cluster,
         entries.log_contiguous,
+        entries.log_lost_below,
         entries.tail_known AND NOT coalesce(cuts.is_cut, false) AS to_the_end
     FROM {coordinator_history} entries
     LEFT JOIN {cut_logs} cuts ON cuts.coordinator_log_id = entries.replica_log_id
 ),
 told AS (
-    SELECT cluster, bool_and(log_contiguous AND to_the_end) AS contiguous, bool_and(to_the_end) AS to_the_end
+    SELECT cluster, bool_and(log_contiguous AND to_the_end) AS contiguous, bool_and(to_the_end) AS to_the_end, bool_or(log_lost_below IS NOT NULL) AS lost
     FROM entries
     GROUP BY cluster
 ),
@@ -51,7 +52,7 @@ SELECT
     until.whole_until_ms,
     aggregate(stopped.stopped, get(stopped.stopped, 0), (one, other) -> array_intersect(one, other)) AS whole_stopped_with,
     -- Nothing is missing but what the cleaner took: it leaves the newest entry of each id.
-    clusters.coordinator_complete AND NOT coalesce(told.contiguous, true) AND told.to_the_end AS only_cleaned
+    clusters.coordinator_complete AND NOT coalesce(told.contiguous, true) AND told.to_the_end AND NOT told.lost AS only_cleaned
 FROM {clusters} clusters
 LEFT JOIN told ON told.cluster = clusters.cluster
 LEFT JOIN until ON until.cluster = clusters.cluster

@@ -136,7 +136,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
 
 def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     read = warehouse.read
-    beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files")}
+    beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files", "unread_spans")}
     status = section_status(read("dump_sections"), read("dump_files"), read("batches"), **beside)
     # Each is written and read back before the next is planned: a plan over plans would be analysed again by every step that reads it, and
     # planning takes 42 % of the CPU time of a small rebuild.
@@ -166,7 +166,7 @@ def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFr
     if warehouse.is_empty("coordinator_entries"):
         write_none(warehouse, "coordinator_history", "transaction_instances")
         return warehouse.read("coordinator_history"), warehouse.read("transaction_instances")
-    history = coordinator_history(warehouse.read("coordinator_entries"), frame.sections, frame.clusters)
+    history = coordinator_history(warehouse.read("coordinator_entries"), frame.sections, frame.clusters, warehouse.read("unread_spans"))
     history = warehouse.overwrite("coordinator_history", history)
     return history, warehouse.overwrite("transaction_instances", transaction_instances(history, frame.clusters))
 

@@ -40,13 +40,11 @@ def silent_because(rule: "Rule", log: "Log", context: "Context") -> str | None:
     """Why a rule says nothing of a log, good or bad: what it judges by the text of an old kafka-dump-log leaves out. None: it may speak.
 
     Without epochs of producers (0.11.0.0 and 0.11.0.1) what begins anew may be another epoch, and whose a marker is its epoch says. Up to
-    2.1 a batch that the cleaner emptied leaves no trace, so nothing shows where a producer began in a log that is cleaned. Without record
-    lines a marker does not say whether it is a COMMIT or an ABORT, and which decision is its own is told by its time alone.
+    2.1 a batch that the cleaner emptied leaves no trace, so nothing shows where a producer began in a log that is cleaned.
     """
     if _has(log, "no_epochs") and _BY_EPOCHS.intersection(rule.needs):
         return "no_producer_epochs"
-    met = (_NEEDS[need](log, context) for need in _SILENCING if need in rule.needs)
-    return next((because for because in met if because is not None), None)
+    return _beginnings(log, context) if "beginnings" in rule.needs else None
 
 
 def place_of(log: "Log", context: "Context") -> str:
@@ -96,10 +94,6 @@ def _beginnings(log: "Log", _context: "Context") -> str | None:
     is_cleaned = log.numbers.flag("compacted") or _has(log, "unexplained")
     # The texts that lack checksums are those that lack emptied batches.
     return "emptied_batches" if is_cleaned and _has(log, "no_checksums") else None
-
-
-def _marker_types(log: "Log", _context: "Context") -> str | None:
-    return "shallow" if _has(log, "shallow") else None
 
 
 def _order(log: "Log", _context: "Context") -> str | None:
@@ -232,7 +226,6 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "supported": _supported,
     "epochs": _epochs,
     "beginnings": _beginnings,
-    "marker_types": _marker_types,
     "order": _order,
     "ordered": _ordered,
     "past": _past,
@@ -252,7 +245,6 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "allocated": _allocated,
 }
 NEEDS = frozenset(_NEEDS)
-_SILENCING = ("beginnings", "marker_types")
 # What the coordinator's log tells of a log is found by the epochs of markers and data.
 _BY_EPOCHS = frozenset({"epochs", "coordinator", "assigned", "matched", "fates"})
 

@@ -95,7 +95,7 @@ REASONS: Mapping[str, Reason] = {
         "Only an older dump of __transaction_state would show their transactions.",
     ),
     "index_not_dumped": Reason(
-        "the aborted index of {places} was not dumped, and nothing says that it does not exist",
+        "the aborted index of {places} was not dumped, or not as a whole, and nothing says that it does not exist",
         "Dump the .txnindex files of {places}, or add a listing.txt of the log directory: collect-dumps.sh does both.",
     ),
     "payload_not_printed": Reason(

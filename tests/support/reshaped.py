@@ -163,6 +163,20 @@ def without_first_lines(folder: Path) -> Kept:
     return Kept()
 
 
+def garbled(folder: Path) -> Kept:
+    """One batch line in the middle of each text of the coordinator's log is damaged, and the newest line of each sidecar is cut."""
+    for path in _segments(folder):
+        if path.parent.name.startswith("__transaction_state"):
+            text = path.read_text()
+            batches = list(_BATCH.finditer(text))
+            if len(batches) > 2:
+                at = batches[len(batches) // 2].start()
+                path.write_text(f"{text[:at]}#{text[at + 1 :]}")
+    for path in [*folder.rglob("*.snapshot.txt"), *folder.rglob("*.txnindex.txt")]:
+        path.write_text(path.read_text().rstrip("\n"))
+    return Kept()
+
+
 def only_logs(folder: Path) -> Kept:
     """What somebody dumps who knows of `*.log` alone; of the manifest the name of the cluster is left."""
     for path in folder.rglob("*"):

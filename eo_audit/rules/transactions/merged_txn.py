@@ -25,7 +25,7 @@ RULE = Rule(
     subject="transactional_batch",
     needs=("order", "past", "assigned"),
     # By what the coordinator decided, against how the span ended in this log: the next COMMIT of a producer id takes whatever is open.
-    where=f"{DATA} AND instance_decision = 'ABORT' AND span_outcome = 'committed'",
+    where=f"{DATA} AND instance_decision = 'ABORT' AND span_outcome = 'committed' AND NOT end_unsure",
     columns="late span_id",
     asks=ASKS,
     caused_by=("X02",),

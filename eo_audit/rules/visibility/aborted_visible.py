@@ -29,7 +29,7 @@ RULE = Rule(
     severity="critical",
     reads=("producer_history",),
     subject="transactional_batch",
-    needs=("order", "marker_types", "past", "matched", "index"),
+    needs=("order", "past", "matched", "index"),
     where=f"{SEEN} AND truth = 'aborted' AND {SOMEBODY_GETS}",
     columns="span_outcome returned",
     # An entry that is there and yet not found (`TransactionIndex.collectAbortedTxns`) is another fault than one that is not there.
