@@ -41,18 +41,23 @@ known AS (
 -- The entries of sections that are read, with cluster, partition and segment.
 sections AS (
     SELECT /*+ BROADCAST(unread) */
-        section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, unread.unread_at,
+        section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, unread.unread_at, unread.unread_from,
         -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed.
         end_reason IN ('truncated', 'exception') AS cut_off
     FROM {section_status} section
-    LEFT JOIN (SELECT section_id, collect_list(byte_offset) AS unread_at FROM {unread_spans} GROUP BY section_id) unread
-        ON unread.section_id = section.section_id
+    -- A text with more such places is not understood behind the 64th: each entry is held against all of them.
+    LEFT JOIN (
+        SELECT section_id, slice(spans, 1, 64) AS unread_at, get(spans, 64) AS unread_from
+        FROM (SELECT section_id, array_sort(collect_list(byte_offset)) AS spans FROM {unread_spans} GROUP BY section_id)
+    ) unread ON unread.section_id = section.section_id
     WHERE topic = '__transaction_state' AND kind = 'log' AND is_read AND partition IS NOT NULL
 ),
 placed AS (
     SELECT /*+ BROADCAST(sections) */
         entries.* EXCEPT (value_version, size_identity_ok),
-        sections.* EXCEPT (section_id),
+        sections.* EXCEPT (section_id, unread_at, unread_from),
+        -- The newest text before the entry that was not understood: one number for the shuffle, not all places of the section.
+        IF(byte_offset > unread_from, byte_offset, array_max(filter(unread_at, at -> at < byte_offset))) AS unread_before,
         -- An expired id is written without a value (`TransactionStateManager.removeExpiredTransactionalIds`); here that is a state of its
         -- own.
         IF(entries.tombstone, 'Tombstone', coalesce(entries.status, 'Unknown')) AS state,
@@ -86,9 +91,7 @@ behind_holes AS (
     SELECT
         *,
         coalesce(entry_offset > IF(begins_section, segment_base_offset, log_previous.entry_offset + 1), false) AS hole,
-        coalesce(
-            exists(unread_at, at -> at < byte_offset AND (begins_section OR at > log_previous.byte_offset)), false
-        ) AS is_behind_unread
+        coalesce(begins_section OR unread_before > log_previous.byte_offset, false) AND unread_before IS NOT NULL AS is_behind_unread
     FROM in_sections
 ),
 behind_cleaner AS (

@@ -62,7 +62,9 @@ facts AS (
             'dumped', IF(was_dumped, struct(dumped_at_ms, dump_set, segment_base_offset AS base_offset), NULL),
             'segment', IF(
                 is_segment,
-                struct(segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position, cut_before),
+                struct(
+                    segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position, cut_before
+                ),
                 NULL
             ),
             'index_base', IF(is_read AND kind = 'txnindex', segment_base_offset, NULL),

@@ -17,7 +17,11 @@ entries AS (
     LEFT JOIN {cut_logs} cuts ON cuts.coordinator_log_id = entries.replica_log_id
 ),
 told AS (
-    SELECT cluster, bool_and(log_contiguous AND to_the_end) AS contiguous, bool_and(to_the_end) AS to_the_end, bool_or(log_lost_below IS NOT NULL) AS lost
+    SELECT
+        cluster,
+        bool_and(log_contiguous AND to_the_end) AS contiguous,
+        bool_and(to_the_end) AS to_the_end,
+        bool_or(log_lost_below IS NOT NULL) AS lost
     FROM entries
     GROUP BY cluster
 ),

@@ -54,13 +54,14 @@ def _offsets(last: list[tuple[str, Row]], results: Results) -> Iterator[Renderab
 def printed_of_partition(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
     """What was printed of a partition: the ids whose last record leaves a transaction open there, and of each group its last offset."""
     topic, _, number = name.rpartition("-")
+    if not number.isdecimal():
+        return
     open_there = [row for row in results.rows("console_records", record_kind="transaction", status=list(_OPEN)) if _lists(row, name)]
     ids = {row["transactional_id"] for row in open_there}
     found = _printed(results.rows("console_records", record_kind="transaction", transactional_id=ids), results, cluster) if ids else []
     last = [row for _, rows in found for row in {row["transactional_id"]: row for row in rows}.values()]
     yield from _records([row for row in last if row["status"] in _OPEN and _lists(row, name)], dict(_paths(results)), results)
-    of_partition = {"topic": topic, "partition": int(number)} if number.isdecimal() else {"topic": name}
-    commits = _printed(results.rows("console_records", record_kind="commit", **of_partition), results, cluster)
+    commits = _printed(results.rows("console_records", record_kind="commit", topic=topic, partition=int(number)), results, cluster)
     newest = [(path, {str(row["group"]): row for row in rows}) for path, rows in commits]
     yield from _offsets([(path, row) for path, rows in newest for _, row in sorted(rows.items())], results)
 

@@ -115,9 +115,10 @@ def test_why_tells_it_without_dumps(subject: str, wanted: tuple[str, ...], alone
     assert untold(subject, wanted, alone, capsys) == []
 
 
-def test_what_is_over_is_no_news_of_a_partition(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["why", "orders-7", "--out", str(alone)]) == 10
-    assert "the dumps hold no partition orders-7" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["orders-7", "orders"])
+def test_what_is_over_and_what_is_no_partition_is_no_news(name: str, alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["why", name, "--out", str(alone)]) == 10
+    assert f"the dumps hold no partition {name}" in capsys.readouterr().err
 
 
 def test_alone_it_is_never_a_pass(alone: Path) -> None:
