@@ -108,6 +108,7 @@ def test_the_length_of_the_longest_outage_is_told(results: Results) -> None:
     outage = longest_silence_ms()
     assert outage >= POWER_WAS_OFF_MS
     assert results.verdict["timeouts"]["outage_ms"] == outage
+    assert results.verdict["timeouts"]["in_outage"] == 1
     aborted = [row for row in of(results.verdict["transactions"], OUTAGE.name) if row["abort_cause"] == CAUSE]
     assert len(aborted) == 1
     assert not [finding for finding in of(results.findings, OUTAGE.name) if finding["severity"] in ("critical", "error")]

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.audit.clocks import clocks
-from eo_audit.audit.outages import outage_ms
+from eo_audit.audit.outages import Outage, outage
 from eo_audit.audit.unlisted_aborts import unlisted_aborts
 from eo_audit.rules.cases import cases, may_find
 from eo_audit.rules.catalogue import RULES
@@ -66,7 +66,7 @@ class Collected:
         crashed: a sentence for each rule that could not be run, by code.
         paths: dump file (relative to its input) of each section.
         not_dumped: partitions that transactions list and of which no replica was dumped: cluster, topic, partition.
-        outage_ms: how long the coordinator was silent and changed its leader before it aborted transactions by timeout, if it did.
+        outage: in which transactions ran out of time that the coordinator then aborted, if there was one.
         transactions: every abort, and what is not finished, in the order of cluster, id and entry; then the aborts that only data shows.
     """
 
@@ -76,7 +76,7 @@ class Collected:
     paths: Mapping[int, str] = field(default_factory=dict)
     not_dumped: tuple[tuple[str, str, int], ...] = ()
     transactions: tuple[Row, ...] = ()
-    outage_ms: int | None = None
+    outage: Outage | None = None
 
 
 def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
@@ -107,7 +107,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         paths={section["section_id"]: section["path"] for section in sections},
         not_dumped=tuple(sorted(_PLACE(json.loads(row.not_dumped)) for row in bits if row.not_dumped)),
         transactions=(*transactions, *(() if "transaction_spans" in empty else unlisted_aborts(histories, logs))),
-        outage_ms=outage_ms(histories, transactions),
+        outage=outage(histories, transactions),
     )
 
 

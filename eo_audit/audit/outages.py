@@ -5,6 +5,7 @@ leader epoch. Its length is an upper bound: nobody had to write while all was we
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
@@ -17,25 +18,46 @@ _STEPS = (
     f"lag(partition_leader_epoch) OVER ({_IN_LOG}) AS epoch_before",
     f"lag(batch_timestamp_ms) OVER ({_IN_CLUSTER}) AS silent_from_ms",
 )
+# Only what was open before the silence, ran out of time in it, and was aborted behind it: of a transaction with time left the client could
+# still have ended it, and a rolling restart with elections of milliseconds is no outage.
+_RAN_OUT = """
+    start_ms <= silent_from_ms AND on_again_ms <= decided_at_ms
+    AND start_ms + timeout_ms BETWEEN silent_from_ms AND on_again_ms
+"""
 
 
-def outage_ms(histories: Mapping[str, DataFrame], transactions: Sequence[Row]) -> int | None:
-    """The longest outage that a transaction lived through which its coordinator then aborted by timeout.
+class Outage(NamedTuple):
+    """Outages behind which coordinators aborted by timeout.
+
+    Args:
+        transactions: how many ran out of time within one.
+        longest_ms: the longest of them.
+    """
+
+    transactions: int
+    longest_ms: int
+
+
+def outage(histories: Mapping[str, DataFrame], transactions: Sequence[Row]) -> Outage | None:
+    """The outages in which transactions ran out of time that their coordinators then aborted.
 
     Args:
         histories: history tables by name; coordinator_history and transaction_instances are read.
         transactions: what did not commit (`Collected.transactions`): without an abort by timeout nothing is asked.
 
     Returns:
-        Milliseconds; None where no outage shows.
+        None where no such outage shows.
     """
     if not any(row.text("abort_cause") == CAUSE for row in transactions):
         return None
     entries = histories["coordinator_history"].selectExpr("cluster", "batch_timestamp_ms AS on_again_ms", "partition_leader_epoch", *_STEPS)
     # A higher leader epoch alone is an election that took milliseconds; silence alone is a quiet night. Both together are an outage.
     outages = entries.where("partition_leader_epoch > epoch_before").drop("partition_leader_epoch", "epoch_before")
-    timed_out = histories["transaction_instances"].where(f"abort_cause = '{CAUSE}'").select("cluster", "start_ms", "decided_at_ms")
-    # Only what was open before the silence and aborted behind it: other timeouts have other causes.
-    lived_through = timed_out.join(outages, "cluster").where("start_ms <= silent_from_ms AND on_again_ms <= decided_at_ms")
-    longest = lived_through.selectExpr("max(on_again_ms - silent_from_ms) AS longest").first()
-    return None if longest is None or not longest.longest else int(longest.longest)
+    timed_out = histories["transaction_instances"].where(f"abort_cause = '{CAUSE}'")
+    lived_through = (
+        timed_out.select("instance_id", "cluster", "start_ms", "decided_at_ms", "timeout_ms").join(outages, "cluster").where(_RAN_OUT)
+    )
+    first = lived_through.selectExpr(
+        "count(DISTINCT instance_id) AS transactions", "max(on_again_ms - silent_from_ms) AS longest_ms"
+    ).first()
+    return Outage(first.transactions, first.longest_ms) if first and first.longest_ms else None

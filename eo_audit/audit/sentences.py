@@ -218,7 +218,8 @@ def timeouts_sentence(verdict: Row) -> str:
     told = verdict.get("timeouts")
     if not isinstance(told, Mapping):
         return ""
-    number, outage = told["transactions"], told.get("outage_ms")
-    after = f" after an outage of up to {duration(outage)}" if isinstance(outage, int) else ""
+    number, within, outage = told["transactions"], told.get("in_outage"), told.get("outage_ms")
+    some = f", {within} of them" if within != number else ""
+    after = f"{some} after an outage of up to {duration(outage)}" if isinstance(outage, int) else ""
     was, fenced = ("was", "its producer was") if number == 1 else ("were", "their producers were")
     return f" {count(number, 'transaction')} {was} aborted by timeout{after}; {fenced} fenced."

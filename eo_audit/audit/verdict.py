@@ -178,7 +178,10 @@ def _held_back(partitions: Sequence[Mapping[str, object]], policy: Policy) -> di
 def _timeouts(collected: Collected) -> dict[str, object] | None:
     """How many transactions the coordinator aborted after their timeout; None without any."""
     aborted = sum(row.text("abort_cause") == outages.CAUSE for row in collected.transactions)
-    return {"transactions": aborted, "outage_ms": collected.outage_ms} if aborted else None
+    if not aborted:
+        return None
+    transactions, longest_ms = collected.outage or (0, None)
+    return {"transactions": aborted, "in_outage": transactions, "outage_ms": longest_ms}
 
 
 def write(folder: Path, verdict: Mapping[str, object]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from eo_audit.audit import verdict
 from eo_audit.audit.collect import Collected
 from eo_audit.audit.findings import Finding, findings
+from eo_audit.audit.outages import Outage
 from eo_audit.audit.policy import HeldBack, load, parse
 from eo_audit.audit.unread import Unread
 from eo_audit.rules.catalogue import RULES
@@ -449,9 +450,11 @@ def test_the_first_findings_are_those_of_the_report() -> None:
 
 def test_aborts_by_timeout_are_counted_with_their_outage() -> None:
     aborts = [Row({"decision": "ABORT", "abort_cause": cause}) for cause in ("coordinator_timeout", "client_abort", "coordinator_timeout")]
-    found = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts)), outage_ms=25_000))
-    assert found["timeouts"] == {"transactions": 2, "outage_ms": 25_000}
+    found = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts)), outage=Outage(2, 25_000)))
+    assert found["timeouts"] == {"transactions": 2, "in_outage": 2, "outage_ms": 25_000}
     assert "2 transactions were aborted by timeout after an outage of up to 25 s; their producers were fenced." in str(found["headline"])
-    one = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts[:2])), outage_ms=15_349))
+    one = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts[:2])), outage=Outage(1, 15_349)))
     assert "1 transaction was aborted by timeout after an outage of up to 15.3 s; its producer was fenced." in str(one["headline"])
+    some = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts)), outage=Outage(1, 25_000)))
+    assert "2 transactions were aborted by timeout, 1 of them after an outage of up to 25 s; their" in str(some["headline"])
     assert built(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts[1:2])))["timeouts"] is None
