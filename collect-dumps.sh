@@ -85,6 +85,11 @@ was_dumped() {
   [ -e "$texts/$1.txt" ] || [ -e "$texts/$1.txt.gz" ]
 }
 
+# has_entries PARTITION/INDEX: of one that is not there any more the tool prints a text without entries, as of an empty one
+has_entries() {
+  { cat "$texts/$1.txt" 2>/dev/null || gzip -dc "$texts/$1.txt.gz" 2>/dev/null; } | grep -q '^version'
+}
+
 # keep_said DEFAULT: what the tool said, each line beside the file that it names, else the one named before, else beside DEFAULT
 keep_said() {
   [ -s "$work/said" ] || return 0
@@ -268,11 +273,11 @@ end_partition() {
     $3 ~ /^[0-9]+\.log$/ { logs++ }
     END { for (name in dumped) if (name ~ /log$/) some = 1; exit again || (logs && !some) }' "$own/.before" step=2 "$own/.dumped" step=3 "$own/.after" || return 1
   # A segment that was deleted before its index could be dumped is gone as a whole.
-  while read -r _ bytes name; do
+  sort -u "$own/.before" "$own/.now" | while read -r _ bytes name; do
     case "$name" in *.txnindex) ;; *) continue ;; esac
-    if [ "$bytes" -eq 0 ] || [ -e "$folder/$name" ] || was_dumped "$1/$name"; then continue; fi
-    rm -f "$own/${name%.txnindex}.log.txt" "$own/${name%.txnindex}.log.txt.gz" "$own/${name%.txnindex}.log.err.txt"
-  done <"$own/.before"
+    if [ "$bytes" -eq 0 ] || [ -e "$folder/$name" ] || has_entries "$1/$name"; then continue; fi
+    for gone in "$name" "${name%.txnindex}.log"; do rm -f "$own/$gone.txt" "$own/$gone.txt.gz" "$own/$gone.err.txt"; done
+  done
 }
 
 # torn PARTITION: it went on changing. Its listing is that from before, so that what is not dumped is missing; an index that may be newer than

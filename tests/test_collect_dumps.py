@@ -17,7 +17,8 @@ RECORDED = ROOT / "tests/data/corpus/dumps/hanging_txn_k39"
 EMPTY = ("__transaction_state-0", "__transaction_state-2")
 
 # The tool's own rules: it goes through its files until one fails, and says "Dumping" with the path it was given. A file nobody recorded
-# makes it fail as a damaged segment does, one that is gone as a missing one. A hook does to the log directory what a running broker does.
+# makes it fail as a damaged segment does, one that is gone as a missing one; an index that is gone it takes for one without entries. A hook
+# does to the log directory what a running broker does.
 REPLAY = """#!{python} -IS
 import pathlib, sys
 if "--version" in sys.argv:
@@ -39,6 +40,8 @@ for name in names:
     if hook.exists():
         exec(hook.read_text())
     print("Dumping " + name, flush=True)
+    if path.suffix == ".txnindex" and not path.exists():
+        continue
     if not path.exists():
         raise SystemExit('Exception in thread "main" java.nio.file.NoSuchFileException: ' + name)
     text = pathlib.Path("{recorded}") / path.parent.name / (path.name + ".txt")
@@ -390,6 +393,25 @@ def test_a_segment_whose_index_was_deleted_before_it_could_be_dumped_is_gone_as_
     assert f"--deep-iteration {SECOND}.log" in calls(tmp_path)
     assert SECOND not in "".join([*files(tmp_path / "out"), (tmp_path / "out/broker-1/listing.txt").read_text()])
     assert SECOND not in (tmp_path / "out/broker-1/dumped-at.txt").read_text()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_index_that_is_gone_when_the_tool_opens_it_is_not_an_empty_one(log_dir: Path, tool: Path, tmp_path: Path, packed: bool) -> None:
+    """The tool prints no entry of an index that is not there (`TransactionIndex`), and ends well."""
+    for suffix in ("log", "txnindex"):
+        shutil.copy(log_dir / "orders-0/00000000000000000000.log", log_dir / f"orders-1/00000000000000000100.{suffix}")
+    shutil.copytree(RECORDED / "broker-1", tmp_path / "recorded")
+    shutil.copy(RECORDED / "broker-1/orders-0/00000000000000000000.log.txt", tmp_path / f"recorded/{SECOND}.log.txt")
+    tool.write_text(tool.read_text().replace(str(RECORDED / "broker-1"), str(tmp_path / "recorded")))
+    (tmp_path / "calls.hook").write_text(
+        "if name.endswith('.txnindex'):\n"
+        f" for suffix in ('log', 'txnindex'): (path.parent.parent / ({SECOND!r} + '.' + suffix)).unlink(missing_ok=True)"
+    )
+    options = ["--gzip"] if packed else []
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, *options)
+    assert done.returncode == 0, done.stderr
+    assert f"{SECOND}.txnindex" in calls(tmp_path)
+    assert SECOND not in "".join([*files(tmp_path / "out"), (tmp_path / "out/broker-1/listing.txt").read_text()])
 
 
 def test_what_the_cleaner_replaced_meanwhile_is_dumped_again(log_dir: Path, tool: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ WITH
 entries AS (
     SELECT
         *,
-        max(struct(last_stable_offset, last_offset)) OVER (
+        max(struct(last_stable_offset, last_offset, producer_id)) OVER (
             PARTITION BY replica_log_id
             ORDER BY segment_base_offset, entry_index
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -34,8 +34,18 @@ entry_columns AS (
         END AS entry_fault,
         -- The look-up ends there: entries behind it are in the file, and yet not found (`model.visibility.look_up_ends_before`).
         IF(highest.last_stable_offset > first_offset, highest.last_offset, NULL) AS ends_at_offset,
-        IF(highest.last_stable_offset > first_offset, highest.last_stable_offset, NULL) AS ends_at_stable_offset
+        IF(highest.last_stable_offset > first_offset, highest.last_stable_offset, NULL) AS ends_at_stable_offset,
+        highest.last_stable_offset > first_offset AND highest.producer_id = producer_id AS ends_at_its_own
     FROM entries
+),
+-- What a follower writes of batches that it fetched at once (`model.visibility.is_of_one_fetch`).
+fetched AS (
+    SELECT /*+ BROADCAST(hidden) */ DISTINCT hidden.replica_log_id, hidden.producer_id, hidden.marker_offset, true AS ends_in_one_fetch
+    FROM {spans} beside
+    JOIN (SELECT * FROM entry_columns WHERE ends_at_its_own) hidden
+        ON beside.replica_log_id = hidden.replica_log_id
+        AND beside.first_offset = hidden.ends_at_stable_offset
+        AND beside.producer_id <> hidden.producer_id
 ),
 newest_entries AS (
     SELECT replica_log_id, max(last_offset) AS newest_entry FROM entries GROUP BY replica_log_id
@@ -77,8 +87,9 @@ told AS (
     WHERE entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)
 ),
 known AS (
-    SELECT /*+ BROADCAST(log), BROADCAST(ends) */
+    SELECT /*+ BROADCAST(log), BROADCAST(ends), BROADCAST(fetched) */
         told.*,
+        IF(told.ends_at_offset IS NULL, NULL, coalesce(fetched.ends_in_one_fetch, false)) AS ends_in_one_fetch,
         log.leo, log.unjudged_from, log.first_offset, log.holes, log.uncleaned_from,
         coalesce(log.log_start, log.first_offset) AS log_start,
         exists(
@@ -95,6 +106,10 @@ known AS (
     FROM told
     JOIN {visibility} log ON log.replica_log_id = told.replica_log_id
     LEFT JOIN newest_entries ends ON ends.replica_log_id = told.replica_log_id
+    LEFT JOIN fetched
+        ON fetched.replica_log_id = told.replica_log_id
+        AND fetched.producer_id = told.producer_id
+        AND fetched.marker_offset = told.marker_offset
 ),
 -- Why nothing can be said, were entry and marker not the same; null where it can.
 reasoned AS (
@@ -140,6 +155,7 @@ judged AS (
 SELECT
     replica_log_id, producer_id, marker_offset, span_first_offset, span_last_offset, records,
     entry_first_offset, entry_last_stable_offset, expected_stable_offset, entry_fault, ends_at_offset, ends_at_stable_offset,
+    ends_in_one_fetch,
     state,
     IF(state = 'not_judged', why_not, NULL) AS reason,
     coalesce(marker_at, entry_at).section_id AS section_id,

@@ -14,7 +14,8 @@
 -- 3. Cleaning: a row of the cleaner's checkpoint; a cleaner that is off; other checkpoints of the broker without such a row mean "never",
 --    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
 -- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
---    index of the broker were dumped. One of which the dump shows a part is not known.
+--    index of the broker were dumped. One of which the dump shows a part is not known, and neither is one without entries whose segment the
+--    listing no longer shows: of an index that was deleted before its dump the tool prints as much (`TransactionIndex`).
 -- 5. A snapshot of the producers at the log end offset: the broker had been stopped. It takes none of an empty log
 --    (`ProducerStateManager.takeSnapshot`), whose end is known by the other logs of its broker, if all of them ended so.
 -- 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
@@ -68,6 +69,7 @@ facts AS (
                 NULL
             ),
             'index_base', IF(is_read AND kind = 'txnindex', segment_base_offset, NULL),
+            'bare_index', IF(is_read AND is_bare, segment_base_offset, NULL),
             'index_in_part', IF(is_in_part AND kind = 'txnindex', segment_base_offset, NULL),
             'snapshot', IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL),
             -- Every running broker keeps these three; cleaner-offset-checkpoint is what is asked about, so it proves nothing here.
@@ -129,6 +131,7 @@ gathered AS (
         array_sort(collect_list(section.segment)) AS read,
         collect_list(section.dumped) AS dumped,
         collect_set(section.index_base) AS indexes,
+        collect_set(section.bare_index) AS bare_indexes,
         collect_set(section.index_in_part) AS indexes_in_part,
         max(section.snapshot) AS snapshot,
         coalesce(bool_or(section.has_checkpoints), false) AS has_checkpoints,
@@ -171,6 +174,8 @@ logs AS (
     SELECT
         *,
         transform(read, s -> s.base_offset) AS bases,
+        -- Segments that were gone, or not there yet, when their directory was listed: it says nothing of their indexes.
+        IF(listed, array_except(transform(read, s -> s.base_offset), listed_logs), array()) AS unlisted,
         -- A segment without a batch still says that the log had reached its base.
         coalesce(greatest(array_max(transform(read, s -> s.end)), array_max(transform(read, s -> s.base_offset))), 0L) AS leo,
         size(read) > 0 AS supported,
@@ -300,13 +305,13 @@ placed AS (
         array_sort(array_compact(array_union(
             array_except(
                 CASE
-                    WHEN listed THEN array_intersect(bases, listed_indexes)
+                    WHEN listed THEN array_union(array_intersect(bases, listed_indexes), unlisted)
                     WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
                     ELSE bases
                 END,
                 indexes
             ),
-            array_intersect(bases, indexes_in_part)
+            array_intersect(bases, array_union(indexes_in_part, array_intersect(unlisted, bare_indexes)))
         ))) AS unknown_indexes
     FROM started
 ),

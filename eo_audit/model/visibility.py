@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eo_audit.model.batches import ABORT, COMMIT, NO_PRODUCER, Batch
-from eo_audit.model.lso import EndedTransaction
+from eo_audit.model.lso import EndedTransaction, replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def look_up(log: IndexedLog, *, segment: int, fetch_offset: int, upper_bound: in
 def look_up_ends_before(log: IndexedLog) -> dict[IndexEntry, IndexEntry]:
     """Entries that a look-up may miss, with the entry it ends at: one walked before, whose lastStableOffset lies above their first offset.
 
-    A broker writes no such entry: what is still to be aborted bounds the last stable offset. Of several the one with the highest counts.
+    A leader writes no such entry: what is still to be aborted bounds the last stable offset. Of several the one with the highest counts.
     """
     missed: dict[IndexEntry, IndexEntry] = {}
     highest: IndexEntry | None = None
@@ -91,6 +91,20 @@ def look_up_ends_before(log: IndexedLog) -> dict[IndexEntry, IndexEntry]:
             if highest is None or _stable(entry) > _stable(highest):
                 highest = entry
     return missed
+
+
+def is_of_one_fetch(log: IndexedLog, missed: IndexEntry, ends_at: IndexEntry) -> bool:
+    """Whether an entry that a look-up may miss, and the one it ends at, are as a follower writes them.
+
+    A follower appends all that it fetched at once: what begins in any of these batches is open before the first of their markers is noted
+    (`UnifiedLog.append`), and `ProducerStateManager.lastStableOffset` passes over all transactions of the producer that ends, not only over
+    the one that ends. So an entry may name the beginning of another producer's next transaction, above a later one of its own producer.
+    """
+    opened = replay(log.batches)
+    ended = {(txn.producer_id, txn.first_offset) for txn in opened.ended if txn.first_offset < txn.marker_offset}
+    starts = ended | {(txn.producer_id, txn.first_offset) for txn in opened.open.values()}
+    named = {producer for producer, first in starts if first == ends_at.last_stable_offset}
+    return missed.producer_id == ends_at.producer_id and bool(named - {missed.producer_id})
 
 
 def _stable(entry: IndexEntry) -> tuple[int, int]:

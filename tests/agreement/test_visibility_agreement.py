@@ -20,7 +20,7 @@ from eo_audit.history.visible_ranges import visible_ranges
 from eo_audit.model.aborted_index import Seen, judge_index
 from eo_audit.model.batches import ABORT, COMMIT, Batch
 from eo_audit.model.lso import TransactionState, replay, state_at_end
-from eo_audit.model.visibility import IndexedLog, fetch, look_up_ends_before, read_committed, read_uncommitted
+from eo_audit.model.visibility import IndexedLog, fetch, is_of_one_fetch, look_up_ends_before, read_committed, read_uncommitted
 from tests.agreement.transactional_logs import TransactionalLog, transactional_logs
 from tests.support.rows import table
 
@@ -357,12 +357,16 @@ def test_entries_that_a_look_up_may_miss(compared: Compared) -> None:
     found: dict[int, Counter[tuple[int, ...]]] = {one.log_id: Counter() for one in expected}
     for row in tables["index"].where("ends_at_offset IS NOT NULL").distinct().collect():
         entry = (row.producer_id, row.entry_first_offset, row.marker_offset, row.entry_last_stable_offset)
-        found[row.replica_log_id][*entry, row.ends_at_offset, row.ends_at_stable_offset] += 1
+        found[row.replica_log_id][*entry, row.ends_at_offset, row.ends_at_stable_offset, row.ends_in_one_fetch] += 1
     for one in expected:
         missed = look_up_ends_before(one.log.indexed)
-        says = Counter((*astuple(entry), at.last_offset, at.last_stable_offset) for entry, at in missed.items())
-        assert set(says) == set(found[one.log_id]), one.log_id
+        says = {
+            (*astuple(entry), at.last_offset, at.last_stable_offset, is_of_one_fetch(one.log.indexed, entry, at))
+            for entry, at in missed.items()
+        }
+        assert says == set(found[one.log_id]), one.log_id
     assert sum(bool(rows) for rows in found.values()) >= OFTEN
+    assert sum(any(row[-1] for row in rows) for rows in found.values()) >= OFTEN // 5
 
 
 def test_fetches_that_differ_by_their_bound(compared: Compared) -> None:

@@ -65,7 +65,7 @@ public final class Lab {
             case "topic": {
                 Map<String, String> settings = new HashMap<>();
                 for (int i = 3; i < w.length; i++) settings.put(w[i].split("=")[0], w[i].split("=")[1]);
-                admin.createTopics(List.of(new NewTopic(w[1], Integer.parseInt(w[2]), (short) 1).configs(settings))).all().get();
+                admin.createTopics(List.of(new NewTopic(w[1], Optional.of(Integer.parseInt(w[2])), Optional.empty()).configs(settings))).all().get();
                 return "{}";
             }
             case "init": // a new client with this transactional id, whoever has it now

@@ -11,7 +11,8 @@ from pathlib import Path
 import eo_audit
 from eo_audit.report.results import Results
 from tests.broker.brokers import Broker
-from tests.broker.life import LEVELS, Answer, Answers, Place
+from tests.broker.clients import JavaClient
+from tests.broker.life import LEVELS, Answer, Answers, ask
 
 _ROOT = Path(__file__).parents[2]
 
@@ -37,6 +38,17 @@ def collect(broker: Broker, out: Path, cluster: str) -> Path:
     return out
 
 
+def dumped_while_running(brokers: list[Broker], client: JavaClient, folder: Path, cluster: str) -> tuple[Path, Answers]:
+    """Dumps of the running brokers of a cluster that answer the same before and after: the cleaner may work between the two."""
+    for attempt in range(6):
+        before = ask(brokers[0], client)
+        for broker in brokers:
+            dumps = collect(broker, folder / f"{cluster}-{attempt}", cluster)
+        if ask(brokers[0], client) == before:
+            return dumps, before
+    raise AssertionError("the brokers do not come to rest")
+
+
 def environment(broker: Broker) -> dict[str, str]:
     """Where an operator of the broker types: its tools are on the PATH, and $BOOTSTRAP says where it is."""
     return {**os.environ, "PATH": f"{broker.programs()}{os.pathsep}{os.environ['PATH']}", "BOOTSTRAP": broker.bootstrap}
@@ -51,19 +63,17 @@ def audit(dumps: list[Path], out: Path) -> Audit:
 
 
 def differences(found: Audit, cluster: str, answers: Answers) -> list[str]:
-    """Every partition and every transactional id of which the audit says something else than the broker."""
-    logs: dict[Place, dict[str, object]] = {
-        (str(v["topic"]), int(str(v["partition"]))): v for v in found.results.rows("visibility", cluster=cluster)
-    }
+    """Every replica of a partition and every transactional id of which the audit says something else than the broker."""
     opened = found.results.rows("open_transactions", cluster=cluster)
-    different = [f"partitions: audit {sorted(logs)}, broker {sorted(answers.partitions)}"] * (set(logs) != set(answers.partitions))
-    for place, answer in answers.partitions.items():
-        if place in logs:
-            log = logs[place]
+    replicas = found.results.rows("visibility", cluster=cluster)
+    named = {(str(log["topic"]), int(str(log["partition"]))) for log in replicas}
+    different = [f"partitions: audit {sorted(named)}, broker {sorted(answers.partitions)}"] * (named != set(answers.partitions))
+    for log in replicas:
+        if answer := answers.partitions.get((str(log["topic"]), int(str(log["partition"])))):
             mine = [[row["producer_id"], row["first_offset"]] for row in opened if row["replica_log_id"] == log["replica_log_id"]]
             said = {name: log[name] for name in ("log_start", "hw", "lso")} | _visible(found, log) | {"open": sorted(mine)}
             different += [
-                f"{place[0]}-{place[1]} {name}: audit {said[name]}, broker {wanted}"
+                f"{log['topic']}-{log['partition']} of broker {log['broker']} {name}: audit {said[name]}, broker {wanted}"
                 for name, wanted in _wanted(answer).items()
                 if wanted is not None and said[name] != wanted
             ]

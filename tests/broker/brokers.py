@@ -1,4 +1,4 @@
-"""Brokers of one node on loopback, started from the jars of a release and ended by their own process id."""
+"""Brokers on loopback, alone or three together, started from the jars of a release and ended by their own process id."""
 
 import os
 import secrets
@@ -6,9 +6,9 @@ import socket
 import subprocess
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ADDRESS = "127.0.0.1"
@@ -42,6 +42,20 @@ _SETTINGS = {
     "log.flush.start.offset.checkpoint.interval.ms": "500",
     # Without it a producer may write into a partition that its transaction did not register (KIP-890).
     "transaction.partition.verification.enable": "false",
+}
+# What three brokers need so that no acknowledged record is lost, whichever of them dies, and elections that take seconds.
+_OF_THREE = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "controlled.shutdown.enable": "true",
+    "transaction.partition.verification.enable": "true",
+    "replica.lag.time.max.ms": "8000",
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "1000",
 }
 
 
@@ -120,13 +134,20 @@ class Broker:
         release: which Kafka.
         folder: for all its files.
         jars: folder with a folder of jars for each release.
+        node: its id.
+        voters: port of the controller of each node of its cluster, by node (ZooKeeper's port, where it has one).
+        settings: beside those that all brokers have.
+        cluster: the id of its cluster, one word for every shell.
     """
 
     release: Release
     folder: Path
     jars: Path
+    node: int = 1
+    voters: Mapping[int, int] = field(default_factory=lambda: {1: free_port()})
+    settings: Mapping[str, str] = field(default_factory=dict)
+    cluster: str = field(default_factory=lambda: urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode().rstrip("="))
     port: int = field(default_factory=free_port)
-    _other_port: int = field(default_factory=free_port)
 
     @property
     def bootstrap(self) -> str:
@@ -144,13 +165,13 @@ class Broker:
         return self.folder / "logs"
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
         """The broker, from the moment it answers until the block is left: then it is shut down as an operator does (SIGTERM)."""
         self._prepare()
         libraries = class_path(*([self.jars / "zookeeper"] if self.release.zookeeper else []), self.jars / self.release.version)
         with self._zookeeper(), java(["-cp", libraries, "kafka.Kafka", str(self.config)], self.folder, "broker", "512m") as process:
             until("the broker answers", lambda: _answers(self.port, process))
-            yield
+            yield process
 
     def programs(self) -> Path:
         """A folder with kafka-dump-log.sh of this release, and the kafka-transactions.sh that fits it."""
@@ -166,33 +187,41 @@ class Broker:
             return
         self.logs.mkdir(parents=True)
         own = self._of_zookeeper() if self.release.zookeeper else self._of_kraft()
-        settings = {**_SETTINGS, **own, "log.dirs": str(self.logs), "listeners": own.get("listeners", f"PLAINTEXT://{self.bootstrap}")}
+        settings = {
+            **_SETTINGS,
+            **self.settings,
+            **own,
+            "log.dirs": str(self.logs),
+            "listeners": own.get("listeners", f"PLAINTEXT://{self.bootstrap}"),
+        }
         settings["advertised.listeners"] = f"PLAINTEXT://{self.bootstrap}"
         self.config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         if not self.release.zookeeper:
             self._format()
 
     def _of_kraft(self) -> dict[str, str]:
-        controller = f"{ADDRESS}:{self._other_port}"
         return {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "node.id": str(self.node),
+            "controller.quorum.voters": ",".join(f"{node}@{ADDRESS}:{port}" for node, port in self.voters.items()),
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{ADDRESS}:{self.voters[self.node]}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         }
 
     def _of_zookeeper(self) -> dict[str, str]:
-        return {"broker.id": "1", "zookeeper.connect": f"{ADDRESS}:{self._other_port}", "zookeeper.connection.timeout.ms": "120000"}
+        return {
+            "broker.id": str(self.node),
+            "zookeeper.connect": f"{ADDRESS}:{self.voters[self.node]}",
+            "zookeeper.connection.timeout.ms": "120000",
+        }
 
     def _format(self) -> None:
         """What kafka-storage.sh format does."""
         wanted = self.release.transaction_version
         feature = [] if wanted is None else ["--feature", f"transaction.version={wanted}"]
-        cluster = urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode().rstrip("=")  # its id is one word for every shell
         arguments = ["-cp", class_path(self.jars / self.release.version), "kafka.tools.StorageTool"]
-        with java([*arguments, "format", "-t", cluster, "-c", str(self.config), *feature], self.folder, "format") as process:
+        with java([*arguments, "format", "-t", self.cluster, "-c", str(self.config), *feature], self.folder, "format") as process:
             assert process.wait(PATIENCE_S) == 0, (self.folder / "format.out").read_text()
 
     @contextmanager
@@ -201,13 +230,19 @@ class Broker:
             yield
             return
         config = self.folder / "zookeeper.properties"
-        config.write_text(
-            f"dataDir={self.folder / 'zookeeper'}\nclientPort={self._other_port}\nclientPortAddress={ADDRESS}\nadmin.enableServer=false\n"
-        )
+        place = f"clientPort={self.voters[self.node]}\nclientPortAddress={ADDRESS}\n"
+        config.write_text(f"dataDir={self.folder / 'zookeeper'}\n{place}admin.enableServer=false\n")
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         with java(["-cp", class_path(self.jars / "zookeeper"), main, str(config)], self.folder, "zookeeper") as process:
-            until("ZooKeeper answers", lambda: _answers(self._other_port, process))
+            until("ZooKeeper answers", lambda: _answers(self.voters[self.node], process))
             yield
+
+
+def three(release: Release, folder: Path, jars: Path) -> list[Broker]:
+    """Three brokers of one cluster, each a controller too; nothing of it is started yet."""
+    voters = {node: free_port() for node in (1, 2, 3)}
+    first = Broker(release, folder / "1", jars, voters=voters, settings=_OF_THREE)
+    return [first, *(replace(first, folder=folder / str(node), node=node, port=free_port()) for node in (2, 3))]
 
 
 def _answers(port: int, process: subprocess.Popen[bytes]) -> bool:

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
@@ -79,22 +79,45 @@ class JavaClient:
         return cast(dict[str, dict[str, object]], self.ask("transactions"))
 
 
-def compile_client(jars: Path, into: Path) -> None:
-    """Compile `Lab.java`; needs a JDK."""
-    command = ["javac", "-Xlint:-removal", "-cp", class_path(jars), "-d", str(into), str(_HERE / "Lab.java")]
+def compile_clients(jars: Path, into: Path) -> None:
+    """Compile `Lab.java` and `Load.java`; needs a JDK."""
+    command = ["javac", "-Xlint:-removal", "-cp", class_path(jars), "-d", str(into), *map(str, sorted(_HERE.glob("*.java")))]
     subprocess.run(command, check=True, timeout=PATIENCE_S)
 
 
 @contextmanager
 def java_client(bootstrap: str, jars: Path, classes: Path, folder: Path) -> Iterator[JavaClient]:
     """The client, until the block is left; then it dies without a word to the broker, so that what is open stays open."""
-    options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    command = ["nice", "-n", "12", "java", *options, "-cp", os.pathsep.join([class_path(jars), str(classes)]), "Lab", bootstrap]
-    with (folder / "client.err").open("ab") as said:
+    with _spoken_with(["Lab", bootstrap], [class_path(jars), str(classes)], folder / "client.err") as (asked, answered):
+        yield JavaClient(asked, answered)
+
+
+@contextmanager
+def load(bootstrap: str, jars: Path, classes: Path, folder: Path) -> Iterator[Callable[[], dict[str, int]]]:
+    """Clients that write until they are called off (`Load.java`); the call gives what they did, how often."""
+    with _spoken_with(["Load", bootstrap, str(folder / "streams")], [class_path(jars), str(classes)], folder / "load.err") as (
+        said,
+        answered,
+    ):
+
+        def call_off() -> dict[str, int]:
+            said.write("stop\n")
+            said.flush()
+            return cast(dict[str, int], json.loads(answered.readline()))
+
+        yield call_off
+
+
+@contextmanager
+def _spoken_with(program: list[str], libraries: list[str], errors: Path) -> Iterator[tuple[IO[str], IO[str]]]:
+    """A Java program that is told line by line what to do: where to speak and where to listen. It ends when the block is left."""
+    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    command = ["nice", "-n", "12", "java", *options, "-cp", os.pathsep.join(libraries), *program]
+    with errors.open("ab") as said:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True)
     assert process.stdin and process.stdout
     try:
-        yield JavaClient(process.stdin, process.stdout)
+        yield process.stdin, process.stdout
     finally:
         with suppress(OSError):
             process.stdin.close()

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.audits import Audit, audit, collect, commands_in, differences, typed
+from tests.broker.audits import Audit, audit, collect, commands_in, differences, dumped_while_running, typed
 from tests.broker.brokers import Broker, Release
-from tests.broker.clients import JavaClient, compile_client, java_client
+from tests.broker.clients import JavaClient, compile_clients, java_client
 from tests.broker.fetched import JARS, fetch
 from tests.broker.life import HANGING, LOST_INDEX, Answers, ask, live
 
@@ -81,16 +81,6 @@ def all_at_work(brokers: list[Broker], folder: Path) -> Iterator[dict[str, JavaC
         yield clients
 
 
-def dumped_while_running(broker: Broker, client: JavaClient, folder: Path, phase: str) -> tuple[Path, Answers]:
-    """Dumps of a running broker that answers the same before and after: the cleaner may work between the two."""
-    for attempt in range(6):
-        before = ask(broker, client)
-        dumps = collect(broker, folder / f"{phase}-{broker.release.version}-{attempt}", f"{phase}-{broker.release.version}")
-        if ask(broker, client) == before:
-            return dumps, before
-    raise AssertionError("the broker does not come to rest")
-
-
 def heal(findings: list[dict[str, object]], broker: Broker) -> Typed:
     """Type what the findings of hanging transactions say, in their order."""
     seen = Typed(typed(FIND_HANGING, broker) if broker.release.describes else "", {}, [])
@@ -109,7 +99,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """The life of all brokers; minutes."""
     folder = tmp_path_factory.mktemp("lab")
     fetch()
-    compile_client(NEWEST, folder / "classes")
+    compile_clients(NEWEST, folder / "classes")
     return lives(folder)
 
 
@@ -120,7 +110,9 @@ def lives(folder: Path) -> Lab:
     with all_at_work(brokers, folder) as clients:
         for broker in brokers:
             live(broker, clients[broker.release.version])
-            hanging[broker.release.version] = dumped_while_running(broker, clients[broker.release.version], folder, "hanging")
+            hanging[broker.release.version] = dumped_while_running(
+                [broker], clients[broker.release.version], folder, f"hanging-{broker.release.version}"
+            )
         first = phase("hanging", audit([dumps for dumps, _ in hanging.values()], folder / "first"), hanging)
         done = {broker.release.version: heal(first.findings(broker.release.version, "T01"), broker) for broker in brokers}
         answers = {}
@@ -136,7 +128,9 @@ def lives(folder: Path) -> Lab:
                 index.unlink()
     with all_at_work(brokers, folder) as clients:
         for broker in brokers:
-            lost[broker.release.version] = dumped_while_running(broker, clients[broker.release.version], folder, "indexes_lost")
+            lost[broker.release.version] = dumped_while_running(
+                [broker], clients[broker.release.version], folder, f"indexes_lost-{broker.release.version}"
+            )
     second = audit([dumps for dumps, _ in (*healed.values(), *lost.values())], folder / "second")
     return Lab(first, phase("healed", second, healed), phase("indexes_lost", second, lost), done)
 

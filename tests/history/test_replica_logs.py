@@ -147,7 +147,19 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     ),
     "no index in the listing": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"index_state": "absent", "unknown_indexes": []}),
     "index in the listing, not dumped": (LOG + ELSEWHERE, [], listed(f"{SEGMENT}.txnindex"), {}, {"index_state": "not_dumped"}),
-    "empty index in the listing": (LOG, [], listed(f"{SEGMENT}.txnindex", size=0), {}, {"index_state": "absent"}),
+    "empty index in the listing": (
+        LOG, [], [*listed(f"{SEGMENT}.log"), *listed(f"{SEGMENT}.txnindex", size=0)], {}, {"index_state": "absent"},
+    ),
+    "deleted while it was dumped: the listing no longer has it, and the tool printed no entry": (
+        [*LOG, section("txnindex", is_bare=True)], [], listed("leader-epoch-checkpoint"), {}, {"unknown_indexes": [0]},
+    ),
+    "deleted before its index was dumped": (LOG, [], listed("leader-epoch-checkpoint"), {}, {"unknown_indexes": [0]}),
+    "deleted when its index had been dumped": (
+        [*LOG, section("txnindex", is_bare=False)], [], listed("leader-epoch-checkpoint"), {}, {"unknown_indexes": []},
+    ),
+    "an index without entries of a segment that is still there": (
+        [*LOG, section("txnindex", is_bare=True)], [], listed(f"{SEGMENT}.log", f"{SEGMENT}.txnindex"), {}, {"unknown_indexes": []},
+    ),
     "snapshot here, an index elsewhere": ([*LOG, section("snapshot", 23), *ELSEWHERE], [], [], {}, {"index_state": "absent"}),
     "snapshot here, no index anywhere": ([*LOG, section("snapshot", 23)], [], [], {}, {"index_state": "not_dumped"}),
     "an index elsewhere, no snapshot here": (LOG + ELSEWHERE, [], [], {}, {"index_state": "not_dumped"}),

@@ -29,8 +29,8 @@ def assert_says(finding: Finding, wanted: Mapping[str, object], told: Sequence[F
     row = finding.row()
     assert finding.evidence and all(place.dump_file != "unknown" for place in finding.evidence)
     for name, value in wanted.items():
-        if name in ("says", "remedy_says"):
-            text = finding.message if name == "says" else finding.remedy
+        if name in ("says", "cause_says", "remedy_says"):
+            text = {"says": finding.message, "cause_says": finding.cause, "remedy_says": finding.remedy}[name]
             assert re.search(str(value), text), text
         elif name == "effects":
             incident = {other.rule for other in told if other.incident_id == finding.finding_id} - {finding.rule}

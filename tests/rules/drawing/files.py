@@ -38,7 +38,7 @@ DAMAGES = {
 }
 _INDEX = (
     "span_first_offset span_last_offset producer_id marker_offset state records entry_first_offset entry_last_stable_offset ends_at_offset "
-    "ends_at_stable_offset entry_fault reason expected_stable_offset"
+    "ends_at_stable_offset ends_in_one_fetch entry_fault reason expected_stable_offset"
 )
 
 
@@ -67,6 +67,7 @@ def index_entry(place: Place, row: Row) -> Iterator[Line]:
         f"not found: a look-up ends at lastOffset {row['ends_at_offset']} (lastStableOffset {row.get('ends_at_stable_offset')})"
         if "ends_at_offset" in row
         else "",
+        "another producer begins there, and both were fetched at once" if row.get("ends_in_one_fetch") else "",
     )
     yield Line("index", place, marker, None, cells, told + rest(row, _INDEX))
 
