@@ -230,7 +230,8 @@ begin_partition() {
     case "$name" in
       *.err) ;;
       "$newest" | *.snapshot | *.txnindex) rm -f "$text" "$own/$name.err.txt" ;;
-      *) [ "$(inode "$name" "$own/.before")" = "$(inode "$name" "$own/.now")" ] || rm -f "$text" "$own/$name.err.txt" ;;
+      # The segment that grew when it was dumped has another size now, if it has lines that its text lacks.
+      *) [ "$(as_listed "$name" "$own/.before")" = "$(as_listed "$name" "$own/.now")" ] || rm -f "$text" "$own/$name.err.txt" ;;
     esac
   done
   mv "$own/.now" "$own/.before"
@@ -244,9 +245,9 @@ begin_partition() {
   done <"$own/.names"
 }
 
-# inode NAME LISTING
-inode() {
-  [ ! -e "$2" ] || awk -v name="$1" '$3 == name { print $1 }' "$2"
+# as_listed NAME LISTING: its inode and its size
+as_listed() {
+  [ ! -e "$2" ] || awk -v name="$1" '$3 == name { print $1, $2 }' "$2"
 }
 
 # name_indexes PARTITION: indexes last, so that every abort in the dumped text is in them; those of segments that were dumped

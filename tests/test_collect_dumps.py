@@ -431,6 +431,28 @@ def test_what_the_cleaner_replaced_meanwhile_is_dumped_again(log_dir: Path, tool
     assert "broker-1/orders-1/00000000000000000000.log.txt" in files(tmp_path / "out")
 
 
+def test_a_segment_that_grew_and_was_rolled_is_dumped_again_with_what_the_cleaner_replaced(
+    log_dir: Path, tool: Path, tmp_path: Path
+) -> None:
+    """Its text of the first time ends where the segment ended then."""
+    segment, newest = (log_dir / f"orders-1/{base:020}.log" for base in (0, 100))
+    shutil.copy(log_dir / "orders-0/00000000000000000000.log", newest)
+    shutil.copytree(RECORDED / "broker-1", tmp_path / "recorded")
+    for base in (100, 200):
+        shutil.copy(RECORDED / "broker-1/orders-0/00000000000000000000.log.txt", tmp_path / f"recorded/orders-1/{base:020}.log.txt")
+    tool.write_text(tool.read_text().replace(str(RECORDED / "broker-1"), str(tmp_path / "recorded")))
+    (tmp_path / "calls.hook").write_text(
+        "import shutil\n"
+        f"segment, newest, once = (pathlib.Path(name) for name in {[str(segment), str(newest), str(tmp_path / 'once')]!r})\n"
+        "if name.endswith('orders-2/00000000000000000000.log') and not once.exists():\n"
+        " once.touch(); shutil.copy(segment, str(segment) + '.swap'); pathlib.Path(str(segment) + '.swap').rename(segment)\n"
+        " newest.write_bytes(newest.read_bytes() + bytes(100)); shutil.copy(newest, newest.with_name('00000000000000000200.log'))"
+    )
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == 0, done.stderr
+    assert calls(tmp_path).count(f"--deep-iteration orders-1/{newest.name}") == 2
+
+
 def test_what_the_cleaner_replaces_every_time_is_listed_as_it_was_and_keeps_no_index(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     """Then the audit says that the index was not dumped: it may lack what the cleaner removed behind the dump of the segment."""
     segment = log_dir / "orders-1/00000000000000000000.log"

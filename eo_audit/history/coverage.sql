@@ -16,7 +16,8 @@ WITH
 
 logs AS (
     SELECT
-        replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, missing_segments, unordered_before, listed,
+        replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, missing_segments, short_ends, unordered_before,
+        listed,
         tail_intact AS log_tail_intact,
         array_max(segments.base_offset) AS newest_segment,
         array_max(filter(segments.base_offset, base -> base <= first_offset)) AS first_segment,
@@ -77,6 +78,7 @@ looked_at AS (
                 one.previous_last_offset, one.base_offset, one.last_offset, one.gap, one.disorder, one.crc_invalid, one.at,
                 format_string('%d is followed by %d', one.previous_last_offset, one.base_offset) AS missing,
                 get(filter(missing_segments, base -> base BETWEEN one.previous_last_offset + 1 AND one.base_offset - 1), 0) AS listed_base,
+                exists(short_ends, end -> end BETWEEN one.previous_last_offset + 1 AND one.base_offset - 1) AS is_behind_cut,
                 array_contains(unordered_before, one.base_offset) AS is_unordered,
                 aggregate(
                     filter(later, s -> s.last > one.previous_last_offset AND s.first < one.base_offset),
@@ -147,14 +149,16 @@ parts_of_stretches AS (
                                 missed.first AS first_offset, missed.last AS last_offset,
                                 CASE
                                     WHEN one.listed_base IS NOT NULL THEN 'segment_missing'
+                                    WHEN one.is_behind_cut THEN 'lines_missing'
                                     WHEN never_cleaned THEN 'hole'
                                     ELSE 'unexplained'
                                 END AS state,
-                                IF(
-                                    one.listed_base IS NOT NULL,
-                                    format_string('segment %d is listed, and was not dumped', one.listed_base),
-                                    one.missing
-                                ) AS reason,
+                                CASE
+                                    WHEN one.listed_base IS NOT NULL
+                                        THEN format_string('segment %d is listed, and was not dumped', one.listed_base)
+                                    WHEN one.is_behind_cut THEN 'the text ends before the last batches of its segment'
+                                    ELSE one.missing
+                                END AS reason,
                                 one.at AS at
                             )
                         ),

@@ -46,7 +46,7 @@ bounds AS (
     SELECT
         replica_log_id, state, last_offset,
         state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow', 'no_epochs') AS is_broken,
-        state IN ('hole', 'unexplained', 'segment_missing', 'not_observed', 'unordered', 'truncated') AS is_hole
+        state IN ('hole', 'unexplained', 'segment_missing', 'lines_missing', 'not_observed', 'unordered', 'truncated') AS is_hole
     FROM {coverage}
 ),
 gaps AS (

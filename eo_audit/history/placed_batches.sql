@@ -15,7 +15,8 @@ sections AS (
         -- A compacted log of which nobody knows how far the cleaner came may have been cleaned everywhere.
         IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), NULL) AS cleaned_below,
         removed_before,
-        missing_segments,
+        -- What the cleaner did not take: segments that nobody dumped, and what is behind the end of a text that was cut.
+        array_union(coalesce(missing_segments, array()), coalesce(short_ends, array())) AS missing,
         posexplode(segments) AS (section_number, segment)
     FROM {replica_logs}
 ),
@@ -26,7 +27,7 @@ read_sections AS (
         CAST(section_number AS BIGINT) AS section_number,
         sequenced,
         cleaned_below,
-        array_max(filter(missing_segments, base -> base < segment.base_offset)) AS missing_below,
+        array_max(filter(missing, base -> base < segment.base_offset)) AS missing_below,
         size(filter(removed_before, base -> base <= segment.base_offset)) AS era,
         array_contains(removed_before, segment.base_offset) AS behind_removal,
         exists(removed_before, base -> base > segment.base_offset) AS removed_behind

@@ -64,7 +64,8 @@ facts AS (
             'segment', IF(
                 is_segment,
                 struct(
-                    segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position, cut_before
+                    segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position, cut_before,
+                    NOT lacks_checksums AS has_sizes
                 ),
                 NULL
             ),
@@ -300,6 +301,21 @@ placed AS (
         ) AS missing_head_from,
         -- collect-dumps.sh, which notes its times, lists the size of a log's newest segment right before its dump: a text that shows less
         -- was cut, also where it was cut between two lines. A listing that was made by hand may be younger than the dump.
+        transform(
+            filter(
+                read,
+                s -> s.base_offset < array_max(bases) AND (
+                    NOT s.tail_intact
+                    OR coalesce(
+                        s.has_sizes AND size(dump_times) > 0 AND exists(
+                            listed_sizes, l -> l.base_offset = s.base_offset AND l.file_bytes > IF(s.end IS NULL, 0L, s.end_position)
+                        ),
+                        false
+                    )
+                )
+            ),
+            s -> coalesce(s.end, s.base_offset)
+        ) AS short_ends,
         coalesce(noted IS NOT NULL AND listed_bytes > coalesce(try_element_at(read, -1).end_position, 0L), false) AS is_short,
         -- An empty segment whose path has no offset has no base.
         array_sort(array_compact(array_union(
@@ -354,8 +370,8 @@ SELECT
     -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
     IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
     IF(hw_row IS NULL, 'leo', 'checkpoint') AS hw_source,
-    leo, tail_intact,
-    supported AND tail_intact AND missing_head_from IS NULL AND NOT exists(read, s -> NOT s.tail_intact)
+    leo, tail_intact, short_ends,
+    supported AND tail_intact AND missing_head_from IS NULL AND NOT exists(read, s -> NOT s.tail_intact) AND size(short_ends) = 0
         AND size(unordered_before) = 0 AND size(array_except(listed_logs, bases)) = 0
         AND (compacted OR NOT coalesce(jumps, false)) AS whole,
     NOT exists(read, s -> s.end IS NOT NULL AND coalesce(s.decoder, 'plain') = 'plain') AS decoded,

@@ -62,6 +62,11 @@ HOLES = {
     "no segment is listed": (listed([]), "hole", "4 is followed by 9"),
     "the segment is listed": (listed([5]), "segment_missing", "segment 5 is listed, and was not dumped"),
     "another segment is listed": (listed([12]), "hole", "4 is followed by 9"),
+    "the text before it was cut": (
+        Case(DELETED | {"missing_segments": [], "short_ends": [5]}, batch=NINE_BEHIND_FOUR),
+        "lines_missing",
+        "the text ends before the last batches of its segment",
+    ),
     "unread text right before it": (unread_before_a_hole(80), "unexplained", "unread text: ambiguous"),
     "unread text elsewhere": (unread_before_a_hole(60), "hole", "4 is followed by 9"),
 }

@@ -16,13 +16,15 @@ LOGS: dict[int, dict[int, list[tuple[int, int, int, bool]]]] = {
     4: {41: [(0, 1, 2, True), (2, 2, 1, True), (2, 3, 2, True), (5, 5, 1, True)]},
     5: {51: [(7, 7, 1, True), (8, 9, 2, False), (10, 10, 1, True)]},
     6: {61: [(0, 0, 1, True), (3, 3, 1, True)], 63: [(12, 12, 1, True), (15, 15, 1, True)]},
+    7: {71: [(0, 0, 1, True), (4, 4, 1, True)], 73: [(12, 12, 1, True), (15, 15, 1, True)]},
 }
 NOT_READ = {99: [(0, 2, 3, True)]}
-BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6, 61: 0, 63: 10}
+BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6, 61: 0, 63: 10, 71: 0, 73: 10}
 KNOWN: dict[int, dict[str, object]] = {
     3: {"compacted": True, "uncleaned_from": 20},
     5: {"is_internal": True},
     6: {"compacted": True, "missing_segments": [5]},
+    7: {"compacted": True, "short_ends": [5]},
 }
 
 
@@ -126,3 +128,7 @@ def test_deep_dumps_show_where_such_a_batch_begins(spark: SparkSession) -> None:
 
 def test_no_cleaner_took_what_stood_in_a_segment_that_was_listed_and_not_dumped(ordered: dict[int, list[dict[str, object]]]) -> None:
     assert column(ordered[6], "gap") == [None, "compacted", "hole", "compacted"]
+
+
+def test_no_cleaner_took_what_stands_behind_the_end_of_a_text_that_was_cut(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert column(ordered[7], "gap") == [None, "compacted", "hole", "compacted"]

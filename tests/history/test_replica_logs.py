@@ -164,6 +164,19 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "snapshot here, no index anywhere": ([*LOG, section("snapshot", 23)], [], [], {}, {"index_state": "not_dumped"}),
     "an index elsewhere, no snapshot here": (LOG + ELSEWHERE, [], [], {}, {"index_state": "not_dumped"}),
     "one index of two": ([section(last=9), section(base=10, last=22), section("txnindex")], [], [], {}, {"unknown_indexes": [10]}),
+    "an older segment's text shows less than its listing, which the collector made": (
+        [section(last=9, end_position=90), section(base=20, last=22, end_position=40)], [],
+        [*listed(f"{SEGMENT}.log", size=100), *listed(f"{20:020}.log", size=40), *dumped((0, 5), (20, 5))], COMPACT,
+        {"short_ends": [10], "whole": False, "tail_intact": True},
+    ),
+    "the same in a listing of another time": (
+        [section(last=9, end_position=90), section(base=20, last=22, end_position=40)], [],
+        [*listed(f"{SEGMENT}.log", size=100), *listed(f"{20:020}.log", size=40)], COMPACT, {"short_ends": []},
+    ),
+    "an older segment's text was cut": (
+        [section(last=9, end_position=90, tail_intact=False), section(base=20, last=22, end_position=40)], [], [], COMPACT,
+        {"short_ends": [10]},
+    ),
     "cleaned up to the cleaner's row": (
         LOG + OTHERS, [checkpoint("cleaner-offset", 12)], [], COMPACT,
         {"compacted": True, "uncleaned_from": 12},

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STATES = {
     "head_missing": "The beginning of the log is not in the dumps",
-    "lines_missing": "The first lines of a dump are missing",
+    "lines_missing": "Lines of a dump are missing",
     "segment_missing": "A segment that a listing shows was not dumped",
     "not_observed": "Offsets were deleted before they were ever dumped, which breaks no promise",
     "unordered": "Offsets are missing between two dumps: deleted by the broker, or lost",
