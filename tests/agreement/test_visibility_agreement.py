@@ -83,7 +83,8 @@ def _facts(logs: list[TransactionalLog]) -> dict[str, Rows]:
         listed = [f"{base:020}.log" for base in log.segments] + [f"{base:020}.txnindex" for base in log.unknown_indexes]
         facts["listed_files"] += [
             own
-            | {"section_id": log_id * 1000 + 301, "file_name": name, "folder": "orders-0", "file_bytes": 34}
+            | {"section_id": log_id * 1000 + 301, "file_name": name, "folder": "orders-0"}
+            | {"file_bytes": 34 if name.endswith(".txnindex") else 0}
             | {"dumped_at_ms": None if log.dumped_index is not None else 10_000}
             for name in listed
         ]

@@ -88,7 +88,7 @@ public final class Load {
     /** Transactions over several partitions; one that dies leaves an open transaction to its successor, or to the timeout. */
     private void transactions(String id, long seed, boolean dies) {
         Random random = new Random(seed);
-        Map<String, Integer> topics = new TreeMap<>(Map.of("orders", 6, "payments", 3, "table", 1, "short", 1));
+        Map<String, Integer> topics = new TreeMap<>(Map.of("orders", 3, "payments", 2, "table", 1, "short", 1));
         KafkaProducer<String, String> producer = null;
         while (!stopped) {
             try {
@@ -97,7 +97,7 @@ public final class Load {
                     producer.initTransactions();
                 }
                 producer.beginTransaction();
-                if (random.nextInt(20) != 0) write(producer, random, topics, 15);
+                if (random.nextInt(20) != 0) write(producer, random, topics, 8);
                 if (dies && random.nextInt(40) == 0) {
                     if (random.nextInt(3) == 0) nap(TIMEOUT_MS + 3_000);
                     producer = closed(producer, Duration.ZERO);
@@ -107,7 +107,7 @@ public final class Load {
                 boolean aborts = random.nextInt(7) == 0;
                 if (aborts) producer.abortTransaction(); else producer.commitTransaction();
                 count(aborts ? "aborted" : "committed");
-                nap(random.nextInt(120));
+                nap(random.nextInt(200));
             } catch (KafkaException thrown) {
                 count(thrown.getClass().getSimpleName());
                 producer = recovered(producer, thrown);
@@ -125,13 +125,13 @@ public final class Load {
                     closed(producer, Duration.ofSeconds(5));
                     producer = producer(null);
                 }
-                write(producer, random, new TreeMap<>(Map.of("plain", 3, "table", 1, "short", 1, "in", 4)), 10);
+                write(producer, random, new TreeMap<>(Map.of("plain", 1, "table", 1, "short", 1, "in", 2)), 6);
                 count("wrote");
             } catch (KafkaException thrown) {
                 count(thrown.getClass().getSimpleName());
                 producer = closed(producer, Duration.ofSeconds(1));
             }
-            nap(random.nextInt(60));
+            nap(random.nextInt(120));
         }
         closed(producer, Duration.ofSeconds(20));
     }
@@ -153,7 +153,7 @@ public final class Load {
                 producer.beginTransaction();
                 Map<TopicPartition, OffsetAndMetadata> read = new HashMap<>();
                 for (ConsumerRecord<String, String> one : records) {
-                    producer.send(new ProducerRecord<>("out", Math.abs(one.key().hashCode()) % 3, one.key(), one.value()));
+                    producer.send(new ProducerRecord<>("out", Math.abs(one.key().hashCode()) % 2, one.key(), one.value()));
                     read.put(new TopicPartition(one.topic(), one.partition()), new OffsetAndMetadata(one.offset() + 1));
                 }
                 producer.sendOffsetsToTransaction(read, consumer.groupMetadata());
