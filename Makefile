@@ -59,7 +59,7 @@ cluster: $(JARS) ## model clusters, healthy and with one planted fault each (SEE
 	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300)
 	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300) --faults
 
-test-broker: $(JARS) ## real brokers of three releases on loopback: the audit equals what they answer (needs a JDK; minutes)
+test-broker: $(JARS) ## real brokers on loopback, of three releases and three of a cluster: the audit equals what they answer (needs a JDK; 12 minutes)
 	@$(BIN)/python -m pytest -m broker tests/broker
 
 bundle: $(JARS) ## one archive for a machine without a network: build/eo-audit-bundle.tar with the wheel, its wheels, the jars

@@ -36,19 +36,18 @@ def is_waiting(partition: Row) -> bool:
     return behind and isinstance(blocker, Mapping) and blocker.get("coordinator_status") is not None
 
 
-def waiting_sentence(partition: Row, as_of_ms: object, *, many: bool = False) -> str:
+def waiting_sentence(partition: Row, *, many: bool = False) -> str:
     """For whom the consumers of a partition wait, for how long already, and until when at the latest.
 
     Args:
         partition: a row of verdict.json that `is_waiting`.
-        as_of_ms: the audit's now.
         many: whether there are several clusters.
     """
     blocker = partition["blocker"]
     assert isinstance(blocker, Mapping)
     where = f"{place(partition)}{_cluster(partition, many=many)}"
     wait = f"{where}: read_committed consumers wait at offset {digits(partition.get('lso'))} for {writer(blocker)}"
-    return f"{wait}{_open_for(blocker)}{_ends(blocker, as_of_ms)}."
+    return f"{wait}{_open_for(blocker)}{_ends(blocker)}."
 
 
 def _open_for(blocker: Row) -> str:
@@ -59,7 +58,7 @@ def _open_for(blocker: Row) -> str:
     return f", open for {spent(seconds * 1_000, timeout)}" if isinstance(timeout, int) else f", open for {duration(seconds * 1_000)}"
 
 
-def _ends(blocker: Row, as_of_ms: object) -> str:
+def _ends(blocker: Row) -> str:
     """When the coordinator ends it, as far as that is known."""
     frees, status = blocker.get("frees_at_ms"), str(blocker.get("coordinator_status"))
     # Behind PrepareX the decision stands, and a timeout can change it no more (`TransactionMetadata`): nothing is left but to wait.
@@ -72,7 +71,7 @@ def _ends(blocker: Row, as_of_ms: object) -> str:
     if not isinstance(frees, int):
         # The entry that began it is in no dump.
         return f"; the coordinator aborts it at the latest {duration(timeout)} after it began" if isinstance(timeout, int) else ""
-    now = as_of_ms if isinstance(as_of_ms, int) else None
+    now = _now(blocker)
     # A coordinator looks for timeouts every 10 s (60 s up to 2.4; transaction.abort.timed.out.transaction.cleanup.interval.ms): this one
     # was not at work.
     if now is not None and frees < now:
@@ -80,7 +79,13 @@ def _ends(blocker: Row, as_of_ms: object) -> str:
     return f"; the coordinator aborts it at {moment(frees, now)} at the latest"
 
 
-def held_back(partition: Row, as_of_ms: object) -> str:
+def _now(blocker: Row) -> int | None:
+    """The now of the cluster that was dumped, if its dumps tell."""
+    now = blocker.get("as_of_ms")
+    return now if isinstance(now, int) else None
+
+
+def held_back(partition: Row) -> str:
     """What lies between the LSO and the high watermark of a partition, and until when: for one line of a table."""
     blocker, held = partition.get("blocker"), partition.get("held_back_records")
     many = isinstance(held, int) and held != 1
@@ -88,18 +93,17 @@ def held_back(partition: Row, as_of_ms: object) -> str:
     if not isinstance(blocker, Mapping):
         return f"{wait}; a transaction that ended above the high watermark"
     frees = blocker.get("frees_at_ms")
-    now = as_of_ms if isinstance(as_of_ms, int) else None
+    now = _now(blocker)
     until = f", until {moment(frees, now)} at the latest" if isinstance(frees, int) and (now is None or frees >= now) else ""
     return f"{wait} behind {writer(blocker)}{until}"
 
 
-def stuck_sentence(partition: Row, findings: Sequence[Row], *, as_of_ms: object = None, many: bool = False) -> str:
+def stuck_sentence(partition: Row, findings: Sequence[Row], *, many: bool = False) -> str:
     """What a stuck partition means for its consumers: since when, behind whom, and whether time will free them.
 
     Args:
         partition: a row of verdict.json.
         findings: finding rows.
-        as_of_ms: the audit's now.
         many: whether there are several clusters.
     """
     blocker = partition.get("blocker")
@@ -112,7 +116,7 @@ def stuck_sentence(partition: Row, findings: Sequence[Row], *, as_of_ms: object 
     if hanging:
         ending = "; nothing will free them without an abort"
     elif told.get("coordinator_status"):
-        ending = _open_for(told) + (_ends(told, as_of_ms) or ending)
+        ending = _open_for(told) + (_ends(told) or ending)
     where = f"{place(partition)}{_cluster(partition, many=many)}"
     stuck_at = digits(partition.get("lso"))
     return f"{where}: read_committed consumers are stuck at offset {stuck_at}{since} behind {writer(told)}{ending}."
@@ -162,8 +166,7 @@ def headline(
         waiting: rows of its `partitions` that wait for a transaction which the coordinator will end, the longest first.
         many: whether there are several clusters.
     """
-    now = verdict.get("as_of_ms")
-    waits = waiting_sentence(waiting[0], now, many=many) + _more(len(waiting), "waits", "wait") if waiting else ""
+    waits = waiting_sentence(waiting[0], many=many) + _more(len(waiting), "waits", "wait") if waiting else ""
     if verdict["verdict"] == "unknown":
         why = f" {why_unknown.rstrip('.')}." if why_unknown else ""
         return f"{waits} These dumps do not show whether delivery was exactly once.{why}".strip()
@@ -171,7 +174,7 @@ def headline(
         return _passed(verdict, findings, waits)
     # What holds consumers back is told before what was lost: it goes on costing until somebody acts.
     if stuck:
-        return stuck_sentence(stuck[0], findings, as_of_ms=now, many=many) + _more(len(stuck), "is stuck", "are stuck")
+        return stuck_sentence(stuck[0], findings, many=many) + _more(len(stuck), "is stuck", "are stuck")
     return _failed(verdict, findings, waits, many=many)
 
 

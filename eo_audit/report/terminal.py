@@ -186,7 +186,7 @@ def _held_back_rows(content: Content, *, many: bool) -> Iterator[Cells]:
             # The first replica speaks for all that say the same.
             rows.setdefault((partition["cluster"], partition["topic"], partition["partition"], lso, hw), partition)
     for (_, _, _, lso, hw), partition in list(rows.items())[:MOST_ROWS]:
-        held = held_back(partition, content.verdict.get("as_of_ms"))
+        held = held_back(partition)
         yield "held back", _cell(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {visible(held)}"
     if len(rows) > MOST_ROWS:
         yield "", "", "", f"and {len(rows) - MOST_ROWS} more partitions: verdict.json, partitions"

@@ -54,8 +54,7 @@ def _log(log: Row, results: Results) -> Iterator[RenderableType]:
     if told is not None and told.get("lso_unknown_why"):
         yield Text(visible(told["lso_unknown_why"]))
     if told is not None and told["blocker"] and told["lso"] != told["hw"]:
-        as_of_ms = results.verdict.get("as_of_ms")
-        waits = waiting_sentence(told, as_of_ms) if is_waiting(told) else stuck_sentence(told, results.findings, as_of_ms=as_of_ms)
+        waits = waiting_sentence(told) if is_waiting(told) else stuck_sentence(told, results.findings)
         yield Text(visible(waits), "yellow")
     yield from _open(log, results)
     yield from _ended(log, results)

@@ -120,7 +120,8 @@ def blocker(log: "Log", context: "Context") -> dict[str, object] | None:
     """What holds the last stable offset of a log back, as verdict.json says it; None where nothing does, or where a replica of a newer
     leader epoch stands beside it: then nobody waits here.
 
-    `held_back_seconds` is how long it has been open as far as a coordinator or a broker tells, else null.
+    `held_back_seconds` is how long it has been open as far as a coordinator or a broker tells, else null; `as_of_ms` is the now of its own
+    cluster, where several are audited at once.
     """
     row = log.numbers
     producer = row.maybe("blocker_producer_id")
@@ -140,6 +141,7 @@ def blocker(log: "Log", context: "Context") -> dict[str, object] | None:
         "held_back_records": row.maybe("held_back_committed_records"),
         "held_back_seconds": None if old.at_least_ms is None else old.at_least_ms // 1_000,
         "frees_at_ms": frees_at_ms(last, context.cluster(log.cluster)),
+        "as_of_ms": context.now(log.cluster),
     }
 
 

@@ -12,6 +12,7 @@ from eo_audit.report.terminal import console, show_result, watched
 from eo_audit.words import visible
 
 COMMAND = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP abort --topic orders --partition 0 --start-offset 6 --and-more-and-more"
+NOW = 1795238715265  # 2026-11-21 05:25:15 UTC
 EVIL = "late\x1b[2J\r\n\x9b31mwriter\u202e\u2028"
 
 
@@ -34,7 +35,7 @@ def partition(number: int, **changed: object) -> dict[str, object]:
 
 def verdict(**changed: object) -> dict[str, object]:
     row: dict[str, object] = {
-        "verdict": "fail", "exit_code": 1, "as_of_ms": 1795238715265, "as_of_source": "manifest", "rules": {}, "partitions": [partition(0)],
+        "verdict": "fail", "exit_code": 1, "as_of_ms": NOW, "as_of_source": "manifest", "rules": {}, "partitions": [partition(0)],
         "inputs": [{"path": "/dumps", "digest": "", "bytes": 23895, "unread_bytes": 0}], "transactions": [],
     }  # fmt: skip
     return row | changed
@@ -137,7 +138,7 @@ def test_what_blocks_comes_before_what_only_breaks_the_coordinators_log() -> Non
 
 WAITS = {
     "producer_id": 0, "first_offset": 0, "transactional_id": "settlement-7f3a", "producer_epoch": 0, "coordinator_status": "Ongoing",
-    "timeout_ms": 3_600_000, "held_back_records": 8, "held_back_seconds": 2_400, "frees_at_ms": 1795239925265,
+    "timeout_ms": 3_600_000, "held_back_records": 8, "held_back_seconds": 2_400, "frees_at_ms": 1795239925265, "as_of_ms": NOW,
 }  # fmt: skip
 
 
@@ -201,6 +202,13 @@ def test_a_wait_is_named_beside_any_verdict(told: dict[str, object], others: lis
 
 def test_a_wait_within_the_policy_is_a_plain_pass() -> None:
     assert printed(waiting(held_back=None), open_one()).split()[:2] == ["PASS", "payments-0:"]
+
+
+def test_each_cluster_waits_by_its_own_clock() -> None:
+    """Of several clusters the newest one's now is the audit's: by it the transaction of an older dump would be overdue."""
+    text = " ".join(printed(waiting(as_of_ms=NOW + 86_400_000)).split())
+    assert "should have aborted" not in text
+    assert text.count("05:45:25 UTC") >= 2
 
 
 def test_a_transaction_of_another_day_one_that_never_times_out_and_one_whose_start_is_unknown() -> None:

@@ -36,7 +36,7 @@ NUMBERS = {
 
 UNNAMED: dict[str, object] = {
     "producer_id": 1, "first_offset": 6, "transactional_id": None, "producer_epoch": None, "coordinator_status": None, "timeout_ms": None,
-    "held_back_records": 3, "held_back_seconds": None, "frees_at_ms": None,
+    "held_back_records": 3, "held_back_seconds": None, "frees_at_ms": None, "as_of_ms": 99,
 }  # fmt: skip
 
 
@@ -402,6 +402,7 @@ def test_who_holds_consumers_back_and_until_when() -> None:
     assert waits(found) == {
         "producer_id": 0, "first_offset": 0, "transactional_id": "settlement-7f3a", "producer_epoch": 0, "coordinator_status": "Ongoing",
         "timeout_ms": 3_600_000, "held_back_records": 8, "held_back_seconds": 2_400, "frees_at_ms": NOW + 20 * MINUTE + 10_000,
+        "as_of_ms": NOW,
     }  # fmt: skip
     assert str(found["headline"]).startswith(
         "payments-0: read_committed consumers wait at offset 0 for settlement-7f3a (producer 0), open for 40 of 60 min; "
