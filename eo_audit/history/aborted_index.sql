@@ -89,7 +89,12 @@ told AS (
 known AS (
     SELECT /*+ BROADCAST(log), BROADCAST(ends), BROADCAST(fetched) */
         told.*,
-        IF(told.ends_at_offset IS NULL, NULL, coalesce(fetched.ends_in_one_fetch, false)) AS ends_in_one_fetch,
+        -- What begins behind the end of the dump, nobody sees.
+        IF(
+            told.ends_at_offset IS NULL,
+            NULL,
+            coalesce(fetched.ends_in_one_fetch, told.ends_at_its_own AND told.ends_at_stable_offset >= log.leo)
+        ) AS ends_in_one_fetch,
         log.leo, log.unjudged_from, log.first_offset, log.holes, log.uncleaned_from,
         coalesce(log.log_start, log.first_offset) AS log_start,
         exists(

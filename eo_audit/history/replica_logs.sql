@@ -11,8 +11,9 @@
 --    offset. For `__transaction_state` a high watermark or recovery point beyond the end says that the dump stops before the log does:
 --    nothing else shows a cut between two records, and what an id lacks there must not be held against it. In other logs it may be a lost
 --    marker (T05).
--- 3. Cleaning: a row of the cleaner's checkpoint; a cleaner that is off; other checkpoints of the broker without such a row mean "never",
---    unless batches have lost records (a log copied from a leader that cleans); else the topic's cleanup.policy; else lost records.
+-- 3. Cleaning: a row of the cleaner's checkpoint, of this replica or another one, the highest; a cleaner that is off; other checkpoints of
+--    the broker without such a row mean "never", unless batches have lost records (a log copied from a leader that cleans); else the topic's
+--    cleanup.policy; else lost records.
 -- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
 --    index of the broker were dumped. One of which the dump shows a part is not known, and neither is one without entries whose segment the
 --    listing no longer shows: of an index that was deleted before its dump the tool prints as much (`TransactionIndex`).
@@ -162,7 +163,9 @@ gathered AS (
 ),
 of_cluster AS (
     SELECT
-        *,
+        * EXCEPT (cleaner_row),
+        -- A follower copies what its leader has left of the log: the cleaner was as far as that of any replica.
+        max(cleaner_row) OVER (PARTITION BY cluster, topic, partition) AS cleaner_row,
         array_contains(collect_set(IF(has_checkpoints, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))
             AS broker_has_checkpoints,
         array_contains(collect_set(IF(size(indexes) > 0, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))

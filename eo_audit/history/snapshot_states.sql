@@ -5,7 +5,8 @@
 -- 2. A batch or marker of another epoch empties the remembered batches: then none is printed, or -1.
 -- 3. Nothing is said behind holes, of compacted logs (the snapshot outlives the batches it speaks of), and of what lies below the first
 --    offset dumped. A producer that is missing may have expired (producer.id.expiration.ms, by its own timestamps); up to 2.3 it went with
---    the head of the log. So it is missed only where the version is known and its time was not over when the dump was made.
+--    the head of the log. So it is missed only where the version is known and its time was not over when the dump was made, by a
+--    twenty-fourth of that time, ten minutes at most.
 --
 -- rows                                   producer_history
 -- producer_snapshots, section_status, replica_logs, visibility, clusters: the tables
@@ -16,11 +17,13 @@ logs AS (
         seen.replica_log_id, seen.cluster, seen.leo, seen.first_offset, seen.unjudged_from, seen.holes, seen.compacted,
         coalesce(seen.log_start, seen.first_offset) AS log_start,
         logs.snapshot_section_id,
-        -- What is older than as_of_ms less this may have expired; null: nobody knows.
+        -- What is older than this may have expired; null: nobody knows. A running broker took its snapshots and forgot its producers until
+        -- they were dumped: as_of_ms is when the collection began, and nothing notes when it was over.
         IF(
             TRY_CAST(split_part(clusters.kafka_version, '.', 1) AS INT) * 100
                 + TRY_CAST(split_part(clusters.kafka_version, '.', 2) AS INT) >= 204,
-            clusters.as_of_ms - clusters.producer_id_expiration_ms,
+            greatest(clusters.as_of_ms, max(greatest(logs.dumped_at_ms, logs.newest_broker_clock_ms)) OVER (PARTITION BY seen.cluster))
+                - clusters.producer_id_expiration_ms + least(600000L, clusters.producer_id_expiration_ms DIV 24),
             NULL
         ) AS expired_before_ms
     FROM {visibility} seen

@@ -181,6 +181,14 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         LOG + OTHERS, [checkpoint("cleaner-offset", 12)], [], COMPACT,
         {"compacted": True, "uncleaned_from": 12},
     ),
+    "copied from a leader whose cleaner was farther": (
+        LOG + OTHERS, [checkpoint("cleaner-offset", 12), checkpoint("cleaner-offset", 18) | {"broker": 2, "replica_log_id": 2}], [], COMPACT,
+        {"compacted": True, "uncleaned_from": 18},
+    ),
+    "copied from a leader that cleans, and never cleaned here": (
+        LOG + OTHERS, [checkpoint("cleaner-offset", 18) | {"broker": 2, "replica_log_id": 2}], [], {},
+        {"compacted": True, "uncleaned_from": 18},
+    ),
     "compact, but never cleaned": (
         LOG + OTHERS, [], [], COMPACT,
         {"compacted": False, "uncleaned_from": 0, "cleanup_policy": "compact"},
@@ -279,7 +287,9 @@ def logs(spark: SparkSession) -> dict[str, Row]:
         own = {"cluster": str(case), "broker": 1, "topic": "orders", "partition": 0, "replica_log_id": 1}
         tables["section_status"] += [own | row | _ids(row, case) for row in sections]
         tables["section_status"].append(read | {"kind": "unknown", "is_read": True})
-        tables["checkpoints"] += [own | row | read | {"replica_log_id": _log(1, case)} for row in checkpoints]
+        tables["checkpoints"] += [
+            own | row | read | {"replica_log_id": _log(int(str(row.get("replica_log_id", 1))), case)} for row in checkpoints
+        ]
         tables["listed_files"] += [own | row | read | {"replica_log_id": _log(1, case)} for row in listing]
         tables["manifest_entries"] += [read | {"name": name, "value": value} for name, value in manifest.items()]
     found = replica_logs(*(table(spark, name, rows) for name, rows in tables.items())).collect()

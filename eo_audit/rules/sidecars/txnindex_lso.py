@@ -19,6 +19,7 @@ from eo_audit.rules.writers import ASKS, id_of, named
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
+    from eo_audit.rules.row import Row
 
 RULE = Rule(
     code="S04",
@@ -54,8 +55,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     hidden = [row for row in rows if row.maybe("ends_at_offset") is not None]
     if hidden:
         # What no broker writes speaks first.
-        row = min(hidden, key=lambda row: (row.maybe("ends_in_one_fetch") is True, row.number("marker_offset")))
-        of_follower = row.maybe("ends_in_one_fetch") is True
+        row = min(hidden, key=lambda row: (_is_of_follower(row, case, context), row.number("marker_offset")))
+        of_follower = _is_of_follower(row, case, context)
         message = (
             f"The aborted index has an entry of {named(case, context)} for offsets {row.maybe('entry_first_offset')} to "
             f"{row.maybe('marker_offset')}, but an entry before it, of the ABORT at offset {row.maybe('ends_at_offset')}, has "
@@ -80,6 +81,14 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         if ahead or (expected is not None and said < expected):
             return _wrong(case, context, row.number("marker_offset"), said=said, expected=None if ahead else expected)
     return None
+
+
+def _is_of_follower(row: "Row", case: Case, context: "Context") -> bool:
+    """Whether a follower writes such an entry: it names what the log shows, or what a log that went on may hold."""
+    log = case.log
+    has_ended = log is not None and log.ends_here and log.cluster in context.stopped
+    named = row.number("ends_at_stable_offset")
+    return row.flag("ends_in_one_fetch") and not (log is not None and has_ended and named >= (log.numbers.maybe("leo") or 0))
 
 
 def _wrong(case: Case, context: "Context", marker: int, *, said: int, expected: int | None) -> Explanation:
