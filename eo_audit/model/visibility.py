@@ -109,8 +109,8 @@ def is_of_one_fetch(log: IndexedLog, missed: IndexEntry, ends_at: IndexEntry) ->
     return missed.producer_id == ends_at.producer_id and (is_unseen or bool(named - {missed.producer_id}))
 
 
-def _stable(entry: IndexEntry) -> tuple[int, int]:
-    return entry.last_stable_offset, entry.last_offset
+def _stable(entry: IndexEntry) -> tuple[int, int, int]:
+    return entry.last_stable_offset, entry.last_offset, entry.producer_id
 
 
 def keep_committed(batches: Iterable[Batch], aborted: Iterable[IndexEntry]) -> list[Batch]:

@@ -182,7 +182,7 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         {"compacted": True, "uncleaned_from": 12},
     ),
     "copied from a leader whose cleaner was farther": (
-        LOG + OTHERS, [checkpoint("cleaner-offset", 12), checkpoint("cleaner-offset", 18) | {"broker": 2, "replica_log_id": 2}], [], COMPACT,
+        LOG + OTHERS, [checkpoint("cleaner-offset", 12), checkpoint("cleaner-offset", 18) | {"broker": 2, "replica_log_id": 2}], [], {},
         {"compacted": True, "uncleaned_from": 18},
     ),
     "copied from a leader that cleans, and never cleaned here": (
