@@ -38,15 +38,6 @@ entry_columns AS (
         highest.last_stable_offset > first_offset AND highest.producer_id = producer_id AS ends_at_its_own
     FROM entries
 ),
--- What a follower writes of batches that it fetched at once (`model.visibility.is_of_one_fetch`).
-fetched AS (
-    SELECT /*+ BROADCAST(hidden) */ DISTINCT hidden.replica_log_id, hidden.producer_id, hidden.marker_offset, true AS ends_in_one_fetch
-    FROM {spans} beside
-    JOIN (SELECT * FROM entry_columns WHERE ends_at_its_own) hidden
-        ON beside.replica_log_id = hidden.replica_log_id
-        AND beside.first_offset = hidden.ends_at_stable_offset
-        AND beside.producer_id <> hidden.producer_id
-),
 newest_entries AS (
     SELECT replica_log_id, max(last_offset) AS newest_entry FROM entries GROUP BY replica_log_id
 ),
@@ -86,14 +77,30 @@ told AS (
     FULL JOIN entry_columns USING (replica_log_id, producer_id, marker_offset)
     WHERE entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)
 ),
+-- Where transactions begin: behind an offset disorder two may at one offset.
+begun AS (
+    SELECT replica_log_id, first_offset, min(producer_id) AS lowest_producer, max(producer_id) AS highest_producer
+    FROM {spans}
+    GROUP BY replica_log_id, first_offset
+),
+-- Whether the look-up ends at what a follower writes of batches that it fetched at once (`model.visibility.is_of_one_fetch`). Few rows look
+-- for anything there: a broadcast would cost a job.
+told_of_fetches AS (
+    SELECT /*+ MERGE(begun) */
+        told.*,
+        coalesce(begun.lowest_producer <> told.producer_id OR begun.highest_producer <> told.producer_id, false) AS begins_beside
+    FROM told
+    LEFT JOIN begun
+        ON begun.replica_log_id = told.replica_log_id AND begun.first_offset = IF(told.ends_at_its_own, told.ends_at_stable_offset, NULL)
+),
 known AS (
-    SELECT /*+ BROADCAST(log), BROADCAST(ends), BROADCAST(fetched) */
+    SELECT /*+ BROADCAST(log), BROADCAST(ends) */
         told.*,
         -- What begins behind the end of the dump, nobody sees.
         IF(
             told.ends_at_offset IS NULL,
             NULL,
-            coalesce(fetched.ends_in_one_fetch, told.ends_at_its_own AND told.ends_at_stable_offset >= log.leo)
+            told.begins_beside OR (told.ends_at_its_own AND told.ends_at_stable_offset >= log.leo)
         ) AS ends_in_one_fetch,
         log.leo, log.unjudged_from, log.first_offset, log.holes, log.uncleaned_from,
         coalesce(log.log_start, log.first_offset) AS log_start,
@@ -108,13 +115,9 @@ known AS (
         -- Nobody knows whether the cleaner works here, and the data that the ABORT ended is not in the log.
         log.uncleaned_from IS NULL AND told.marker_type = 'ABORT' AND told.span_first_offset IS NULL AND told.entry_at IS NOT NULL
             AS may_be_cleaned
-    FROM told
+    FROM told_of_fetches told
     JOIN {visibility} log ON log.replica_log_id = told.replica_log_id
     LEFT JOIN newest_entries ends ON ends.replica_log_id = told.replica_log_id
-    LEFT JOIN fetched
-        ON fetched.replica_log_id = told.replica_log_id
-        AND fetched.producer_id = told.producer_id
-        AND fetched.marker_offset = told.marker_offset
 ),
 -- Why nothing can be said, were entry and marker not the same; null where it can.
 reasoned AS (
