@@ -28,7 +28,10 @@ def listed_sizes(world: World, plan: "Plan", listed: State, dumped: State) -> di
     if not plan.times:
         return sizes
     still, newest = sizes_of(world, plan, dumped), f"/{dumped.bases[-1]:020d}.log" if dumped.bases else ""
-    return {path: size if newest and path.endswith(newest) else still[path] for path, size in sizes.items() if path in still}
+    # It dumps what it has listed: where a segment was rolled before the dump, the listing is of the moment behind that.
+    rolled = [f"{base:020d}" for base in dumped.bases if base > max(listed.bases, default=-1)]
+    late = {path: size for path, size in still.items() if path.rpartition("/")[2].partition(".")[0] in rolled}
+    return late | {path: size if newest and path.endswith(newest) else still[path] for path, size in sizes.items() if path in still}
 
 
 def sizes_of(world: World, plan: "Plan", state: State) -> dict[str, int]:
