@@ -64,8 +64,8 @@ public final class Lab {
         switch (w[0]) {
             case "topic": {
                 Map<String, String> settings = new HashMap<>();
-                for (int i = 3; i < w.length; i++) settings.put(w[i].split("=")[0], w[i].split("=")[1]);
-                admin.createTopics(List.of(new NewTopic(w[1], Optional.of(Integer.parseInt(w[2])), Optional.empty()).configs(settings))).all().get();
+                for (int i = 4; i < w.length; i++) settings.put(w[i].split("=")[0], w[i].split("=")[1]);
+                admin.createTopics(List.of(new NewTopic(w[1], Integer.parseInt(w[2]), Short.parseShort(w[3])).configs(settings))).all().get();
                 return "{}";
             }
             case "init": // a new client with this transactional id, whoever has it now

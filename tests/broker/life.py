@@ -58,7 +58,7 @@ class Answers:
 def live(broker: Broker, client: JavaClient) -> None:
     """Commits, aborts, fencing, a timeout, retention, compaction, a second client library, and transactions that hang."""
     for topic, (partitions, settings) in _TOPICS.items():
-        client.ask("topic", topic, partitions, *settings)
+        client.ask("topic", topic, partitions, 1, *settings)
     client.init("app")
     client.commit("app", ("orders", 0, 3), ("orders", 1, 2))
     client.abort("app", ("orders", 0, 2), ("orders", 2, 1))

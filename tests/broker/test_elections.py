@@ -90,7 +90,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     bootstrap = ",".join(broker.bootstrap for broker in cluster.brokers)
     with cluster.running(), java_client(bootstrap, jars, folder / "classes", folder) as client:
         for topic, (partitions, settings) in TOPICS.items():
-            client.ask("topic", topic, partitions, *settings)
+            client.ask("topic", topic, partitions, len(cluster.brokers), *settings)
         with load(bootstrap, jars, folder / "classes", folder) as call_off:
             time.sleep(10)
             for number, (node, killed, away_s) in enumerate(RESTARTS):
