@@ -377,13 +377,18 @@ def test_what_retention_takes_away_meanwhile_is_neither_a_failure_nor_listed(rol
     assert collected == expected
 
 
-def test_a_segment_whose_index_was_deleted_before_it_could_be_dumped_is_gone_as_a_whole(log_dir: Path, tool: Path, tmp_path: Path) -> None:
-    """Else its aborts would stand in the log, and an index that "does not exist" would lack them."""
+def rolled_with_index(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """orders-1 gets a second segment with an index; of the segment there is a text."""
     for suffix in ("log", "txnindex"):
         shutil.copy(log_dir / "orders-0/00000000000000000000.log", log_dir / f"orders-1/00000000000000000100.{suffix}")
     shutil.copytree(RECORDED / "broker-1", tmp_path / "recorded")
     shutil.copy(RECORDED / "broker-1/orders-0/00000000000000000000.log.txt", tmp_path / f"recorded/{SECOND}.log.txt")
     tool.write_text(tool.read_text().replace(str(RECORDED / "broker-1"), str(tmp_path / "recorded")))
+
+
+def test_a_segment_whose_index_was_deleted_before_it_could_be_dumped_is_gone_as_a_whole(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Else its aborts would stand in the log, and an index that "does not exist" would lack them."""
+    rolled_with_index(log_dir, tool, tmp_path)
     (tmp_path / "calls.hook").write_text(
         "if name.endswith('orders-2/00000000000000000000.log'):\n"
         f" for suffix in ('log', 'txnindex'): (path.parent.parent / ({SECOND!r} + '.' + suffix)).unlink(missing_ok=True)"
@@ -398,11 +403,7 @@ def test_a_segment_whose_index_was_deleted_before_it_could_be_dumped_is_gone_as_
 @pytest.mark.parametrize("packed", [False, True])
 def test_an_index_that_is_gone_when_the_tool_opens_it_is_not_an_empty_one(log_dir: Path, tool: Path, tmp_path: Path, packed: bool) -> None:
     """The tool prints no entry of an index that is not there (`TransactionIndex`), and ends well."""
-    for suffix in ("log", "txnindex"):
-        shutil.copy(log_dir / "orders-0/00000000000000000000.log", log_dir / f"orders-1/00000000000000000100.{suffix}")
-    shutil.copytree(RECORDED / "broker-1", tmp_path / "recorded")
-    shutil.copy(RECORDED / "broker-1/orders-0/00000000000000000000.log.txt", tmp_path / f"recorded/{SECOND}.log.txt")
-    tool.write_text(tool.read_text().replace(str(RECORDED / "broker-1"), str(tmp_path / "recorded")))
+    rolled_with_index(log_dir, tool, tmp_path)
     (tmp_path / "calls.hook").write_text(
         "if name.endswith('.txnindex'):\n"
         f" for suffix in ('log', 'txnindex'): (path.parent.parent / ({SECOND!r} + '.' + suffix)).unlink(missing_ok=True)"

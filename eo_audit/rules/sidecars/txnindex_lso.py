@@ -86,9 +86,9 @@ def explain(case: Case, context: "Context") -> Explanation | None:
 def _is_of_follower(row: "Row", case: Case, context: "Context") -> bool:
     """Whether a follower writes such an entry: it names what the log shows, or what a log that went on may hold."""
     log = case.log
-    has_ended = log is not None and log.ends_here and log.cluster in context.stopped
-    named = row.number("ends_at_stable_offset")
-    return row.flag("ends_in_one_fetch") and not (log is not None and has_ended and named >= (log.numbers.maybe("leo") or 0))
+    is_behind_the_end = log is not None and row.number("ends_at_stable_offset") >= log.numbers.number("leo")
+    went_on = log is None or not (log.ends_here and log.cluster in context.stopped)
+    return row.flag("ends_in_one_fetch") and (went_on or not is_behind_the_end)
 
 
 def _wrong(case: Case, context: "Context", marker: int, *, said: int, expected: int | None) -> Explanation:
