@@ -70,7 +70,7 @@ owners AS (
         ends_instance(match) AS by_marker,
         size(candidates) AS listing,
         IF(end_is_told, NULL, closer.type) AS untold_end,
-        span.hole_at AS hole_at
+        coalesce(span.hole_at, removed_at) AS hole_at
     FROM owned
 ),
 

@@ -7,7 +7,8 @@
 -- where the text before the batch was not understood: the offsets may stand there. Where a listing shows the segment, only the dump lacks
 -- it. Offsets that stand later in the log are out of order, and not missing. What the broker deleted between two dumps was `not_observed`,
 -- and is no hole: what an older dump showed below it stays as it was seen then. Where nothing says which of two dumps is newer, what is
--- missing between them may have been deleted so, or be lost: it is `unordered`, and nothing is concluded across it.
+-- missing between them may have been deleted so, or be lost: it is `unordered`, and nothing is concluded across it. What is missing before
+-- a newest segment that holds no batch yet is told in the same way.
 --
 -- ordered                              what `in_log_order` returns
 -- section_status, replica_logs         the tables
@@ -17,7 +18,13 @@ WITH
 logs AS (
     SELECT
         replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, missing_segments, short_ends, unordered_before,
-        listed,
+        listed, empty_newest,
+        gap_before(
+            empty_newest.newest_below, empty_newest.base_offset, empty_newest.base_offset, false,
+            IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), NULL),
+            array_max(array_union(coalesce(missing_segments, array()), coalesce(short_ends, array()))),
+            array_contains(removed_before, empty_newest.base_offset)
+        ) AS gap_before_empty,
         tail_intact AS log_tail_intact,
         array_max(segments.base_offset) AS newest_segment,
         array_max(filter(segments.base_offset, base -> base <= first_offset)) AS first_segment,
@@ -28,7 +35,7 @@ logs AS (
 ),
 
 -- One row per stretch without a hole, judged or not: `hole_at` is the newest hole so far, so it names the stretch; what lies behind the
--- first break is a stretch of its own.
+-- first break is a stretch of its own. So is an empty newest segment, without offsets.
 batches AS (
     SELECT
         *,
@@ -57,6 +64,15 @@ stretches AS (
         )) AS odd
     FROM batches
     GROUP BY replica_log_id, hole_at, judged
+    UNION ALL
+    SELECT
+        replica_log_id, NULL, true, NULL, NULL, NULL, NULL, NULL, 0L, NULL, 0L, NULL, NULL, NULL,
+        array(struct(
+            empty_newest.newest_below, empty_newest.base_offset, empty_newest.base_offset - 1, gap_before_empty, false, false,
+            struct(empty_newest.section_id, empty_newest.byte_offset, empty_newest.length)
+        ))
+    FROM logs
+    WHERE gap_before_empty IN ('hole', 'removed')
 ),
 placed AS (
     SELECT /*+ BROADCAST(log) */
@@ -115,12 +131,16 @@ parts_of_stretches AS (
     SELECT
         replica_log_id, cluster, broker, topic, partition,
         concat(
-            array(struct(
-                first AS first_offset, last AS last_offset,
-                IF(judged, 'covered', 'not_judged') AS state,
-                IF(judged, NULL, 'behind a bad checksum or an offset disorder') AS reason,
-                at
-            )),
+            IF(
+                first IS NULL,
+                array(),
+                array(struct(
+                    first AS first_offset, last AS last_offset,
+                    IF(judged, 'covered', 'not_judged') AS state,
+                    IF(judged, NULL, 'behind a bad checksum or an offset disorder') AS reason,
+                    at
+                ))
+            ),
             IF(
                 cleaned > 0,
                 array(struct(

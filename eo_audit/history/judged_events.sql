@@ -67,7 +67,7 @@ events AS (
 logs AS (
     SELECT
         logs.replica_log_id, logs.cluster, struct(logs.topic, logs.partition) AS log, logs.first_offset,
-        logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms, coalesce(logs.clean_end, false) AS clean_end,
+        logs.removed_before, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms, coalesce(logs.clean_end, false) AS clean_end,
         clusters.skew_ms, clusters.as_of_ms, clusters.max_transaction_timeout_ms
     FROM {replica_logs} logs
     JOIN {clusters} clusters ON clusters.cluster = logs.cluster
@@ -86,7 +86,9 @@ doubts AS (
 located AS (
     SELECT /*+ BROADCAST(logs, farthest, leaders, clocks, doubts) */
         events.*,
-        logs.* EXCEPT (replica_log_id),
+        logs.* EXCEPT (replica_log_id, removed_before),
+        -- What no marker ended before the broker deleted segments between two dumps: its marker may have stood in those.
+        IF(kind = 1 AND place = {open_end}, get(filter(removed_before, base -> base > span.span_id), 0), NULL) AS removed_at,
         reach.* EXCEPT (cluster, producer_id),
         farthest.farthest_ms, leaders.leader_epoch, doubts.doubted_at,
         clocks.newest_pairs, clocks.newest_offset_ms, clocks.spread_ms, clocks.newest_leader_epoch, clocks.newest_coordinator_epoch,
@@ -110,13 +112,16 @@ clocked AS (
         -- that the clocks lie far apart.
         coalesce(newest_leader_epoch = leader_epoch, newest_offset_ms IS NOT NULL AND leader_epoch IS NULL)
             AND coalesce(newest_coordinator_epoch = known_until_epoch, true)
-            AND (newest_pairs > 1 OR abs(newest_offset_ms) <= skew_ms) AS is_clocked
+            AND (newest_pairs > 1 OR abs(newest_offset_ms) <= skew_ms) AS is_clocked,
+        -- Whatever is in doubt, it is not for these clocks.
+        coalesce(abs(newest_offset_ms) <= skew_ms AND spread_ms <= skew_ms, false) AS is_in_step
     FROM located
 ),
 measured AS (
     -- One shuffle for all windows below.
     SELECT /*+ REPARTITION(replica_log_id, producer_id) */
-        *,
+        * EXCEPT (place),
+        coalesce(removed_at, place) AS place,
         IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms,
         IF(is_clocked, spread_ms + {rounding_ms}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms,
         -- Pairs that waited for seconds tell no distance: it may be that of either bound.
@@ -306,8 +311,9 @@ explained AS (
     SELECT
         *,
         CASE
-            WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL AND NOT is_young)) THEN 'clocks_apart'
-            WHEN is_ambiguous AND marker IS NULL AND closer IS NULL THEN 'live_tail'
+            WHEN is_ambiguous AND (known_from_ms IS NULL OR NOT is_in_step)
+                AND (NOT all_legal OR (marker IS NULL AND closer IS NULL AND NOT is_young)) THEN 'clocks_apart'
+            WHEN is_ambiguous AND marker IS NULL AND closer IS NULL AND (is_young OR known_from_ms IS NULL) THEN 'live_tail'
             WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted')
             WHEN known THEN NULL
             WHEN coalesce(has_story, false) AND NOT has_begun AND NOT begins THEN 'coordinator_compacted'
@@ -404,7 +410,7 @@ roles AS (
 )
 
 SELECT
-    cluster, replica_log_id, coordinator_log_id, producer_id, place, marker, span, began_after_ms, sealed_ms,
+    cluster, replica_log_id, coordinator_log_id, producer_id, place, removed_at, marker, span, began_after_ms, sealed_ms,
     log, first_offset, broker, dumped_at_ms, noted_at, newest_broker_clock_ms, clean_end, skew_ms, as_of_ms, max_transaction_timeout_ms,
     has_story, known_from_ms, known_from_epoch, known_from_offset, known_until_epoch, coordinator_latest_ms, known_until_ms,
     coordinator_broker, coordinator_dumped_at_ms, coordinator_noted_at, stopped_with,

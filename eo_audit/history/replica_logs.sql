@@ -66,7 +66,7 @@ facts AS (
                 is_segment,
                 struct(
                     segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position, cut_before,
-                    NOT lacks_checksums AS has_sizes
+                    NOT lacks_checksums AS has_sizes, struct(section_id, byte_offset, header_length AS length) AS header
                 ),
                 NULL
             ),
@@ -374,6 +374,14 @@ SELECT
     IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
     IF(hw_row IS NULL, 'leo', 'checkpoint') AS hw_source,
     leo, tail_intact, short_ends,
+    IF(
+        try_element_at(read, -1).end IS NULL AND array_max(transform(read, s -> s.end)) < try_element_at(read, -1).base_offset,
+        struct(
+            array_max(transform(read, s -> s.end)) - 1 AS newest_below, try_element_at(read, -1).base_offset AS base_offset,
+            try_element_at(read, -1).header.section_id, try_element_at(read, -1).header.byte_offset, try_element_at(read, -1).header.length
+        ),
+        NULL
+    ) AS empty_newest,
     supported AND tail_intact AND missing_head_from IS NULL AND NOT exists(read, s -> NOT s.tail_intact) AND size(short_ends) = 0
         AND size(unordered_before) = 0 AND size(array_except(listed_logs, bases)) = 0
         AND (compacted OR NOT coalesce(jumps, false)) AS whole,

@@ -1,9 +1,9 @@
 -- Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped.
 --
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
--- dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either: the cleaner merges
--- segments. Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has
--- checkpoints in each of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`,
+-- dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either, nor is its index: the
+-- cleaner merges segments. Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker
+-- has checkpoints in each of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`,
 -- `-delete` and `-stray` directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not
 -- understood, or that was cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
 --
@@ -66,6 +66,12 @@ extents AS (
         max(position + size_bytes) AS end_position,
         min(position) AS first_position,
         min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from,
+        -- Offsets are missing, and not a byte: the cleaner wrote the segment anew.
+        coalesce(
+            min(position) = 0 AND sum(size_bytes) = max(position + size_bytes)
+                AND sum(last_offset - base_offset + 1) < max(last_offset) - min(base_offset) + 1,
+            false
+        ) AS rewritten,
         bool_or(magic >= 2 AND crc IS NULL) AS lacks_checksums,
         -- A batch without a producer has no epoch either: there it is not missed.
         bool_or(producer_id >= 0 AND producer_epoch IS NULL) AS lacks_epochs
@@ -85,6 +91,19 @@ sections AS (
     JOIN files file ON file.dump_file_id = section.dump_file_id
     LEFT JOIN extents extent ON extent.section_id = section.section_id
 ),
+-- The segments of a log that one dump holds: what comes next, and whether the cleaner was there.
+beside_dumped AS (
+    SELECT
+        *,
+        lead(segment_base_offset) OVER (
+            PARTITION BY cluster, broker, replica_log_id, kind, dump_set ORDER BY segment_base_offset, section_id
+        ) AS next_base,
+        kind = 'log' AND (
+            topic IN ('__transaction_state', '__consumer_offsets')
+            OR coalesce(bool_or(cleaned OR rewritten) OVER (PARTITION BY cluster, broker, replica_log_id, kind, dump_set), false)
+        ) AS is_cleaned
+    FROM sections
+),
 -- Sections of which one per file on the broker is read, and what decides between two of them: the greatest rank wins.
 candidates AS (
     SELECT
@@ -100,33 +119,41 @@ candidates AS (
                 IF(path RLIKE 'dumped-at[.]txt', string(section_id), regexp_extract(path, '[^/]*\\z', 0))
             ) AS file,
             segment_base_offset AS base,
-            last_offset,
+            -- Up to here it holds what older dumps have in segments of their own. All of a log that is cleaned, whatever is left of it.
+            greatest(last_offset + 1, IF(is_cleaned, next_base, NULL)) AS covered_up_to,
             digest,
             section_id
         ) AS candidate
-    FROM sections
+    FROM beside_dumped
+),
+beside_segments AS (
+    SELECT
+        *,
+        collect_list(IF(kind = 'log', candidate, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS segments
+    FROM candidates
 ),
 beside_rivals AS (
-    SELECT *, collect_list(candidate) OVER (PARTITION BY cluster, broker, replica_log_id, kind, competes) AS rivals
-    FROM candidates
+    SELECT *, collect_list(candidate) OVER (PARTITION BY cluster, broker, replica_log_id, competes, kind) AS rivals
+    FROM beside_segments
 ),
 judged AS (
     SELECT
         *,
         IF(
             competes,
-            array_max(filter(
-                rivals,
-                rival -> (
-                    rival.file = candidate.file
-                    AND rival.rank > candidate.rank
-                    AND (is_of_log OR rival.rank.dumped_at_ms > candidate.rank.dumped_at_ms OR rival.digest = digest)
-                ) OR coalesce(
-                    kind = 'log'
-                    AND rival.rank.dumped_at_ms > candidate.rank.dumped_at_ms
-                    AND rival.base < candidate.base
-                    AND rival.last_offset >= candidate.base,
-                    false
+            array_max(concat(
+                filter(
+                    rivals,
+                    rival -> rival.file = candidate.file
+                        AND rival.rank > candidate.rank
+                        AND (is_of_log OR rival.rank.dumped_at_ms > candidate.rank.dumped_at_ms OR rival.digest = digest)
+                ),
+                filter(
+                    segments,
+                    newer -> kind IN ('log', 'txnindex')
+                        AND newer.rank.dumped_at_ms > candidate.rank.dumped_at_ms
+                        AND newer.base < candidate.base
+                        AND newer.covered_up_to > candidate.base
                 )
             )),
             NULL

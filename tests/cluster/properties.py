@@ -84,7 +84,7 @@ def _result(case: Case, truth: Truth | None, said: Said, world: World, plan: Pla
     transactions = len(world.transactions)
     undecided = _undecided(case.shape, said, world)
     if truth is None:
-        wrong = tuple(_healthy(case.shape, said, undecided, gone_since_listed(world, plan)))
+        wrong = (*_healthy(case.shape, said, undecided, gone_since_listed(world, plan)), *_blamed_clocks(case.shape, said))
         return Result(case, wrong, transactions, open=case.shape.is_complete and bool(undecided))
     missed = [rules for rules in truth.demands if not _is_found(truth, rules, said)]
     apart = (where for _, why, where in said.unknowns if why == "clocks_apart" and any(case.shape.has(feature) for feature in HEADLESS))
@@ -100,6 +100,13 @@ def _undecided(shape: Shape, said: Said, world: World) -> frozenset[str]:
     coordinators = any(world.clock_moved(log) for log in world.coordinator_logs)
     moved = [f" {log.topic}-{log.partition} " for log in world.marked_logs if coordinators or world.clock_moved(log)]
     return frozenset(where for _, why, where in said.unknowns if why == "clocks_apart" and any(name in f" {where} " for name in moved))
+
+
+def _blamed_clocks(shape: Shape, said: Said) -> Iterable[str]:
+    """What is put to clocks where all of them went together, whatever was missing besides."""
+    if any(shape.has(feature) for feature in ("clocks", "drift", "jumps")):
+        return ()
+    return (f"unknown by clocks that never differed: {place} ({code})" for code, why, place in said.unknowns if why == "clocks_apart")
 
 
 def make(case: Case, folder: Path) -> tuple[Truth | None, World, Plan] | None:

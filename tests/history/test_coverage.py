@@ -47,6 +47,11 @@ def unread_before_a_hole(ends_at: int) -> Case:
     return Case(DELETED, batch=NINE_BEHIND_FOUR, unread={"byte_offset": ends_at - 30, "length": 30, "reason": "ambiguous"})
 
 
+def empty_behind_four(**log: object) -> Case:
+    newest = {"newest_below": 4, "base_offset": 9, "section_id": 1, "byte_offset": 0, "length": 40}
+    return Case(DELETED | {"empty_newest": newest} | log)
+
+
 def unread_at_the_end(reason: str, at: int) -> Case:
     section = {**TEN, "end_reason": "eof", "tail_intact": True}
     unread = {"byte_offset": at, "length": 30, "reason": reason}
@@ -69,6 +74,12 @@ HOLES = {
     ),
     "unread text right before it": (unread_before_a_hole(80), "unexplained", "unread text: ambiguous"),
     "unread text elsewhere": (unread_before_a_hole(60), "hole", "4 is followed by 9"),
+    "the newest segment is empty": (empty_behind_four(), "hole", "4 is followed by 9"),
+    "the newest segment is empty, in a cleaned log": (
+        empty_behind_four(compacted=True, uncleaned_from=5),
+        "unexplained",
+        "4 is followed by 9",
+    ),
 }
 DOUBTFUL_ENDS = {
     "ambiguous text behind it": (unread_at_the_end("ambiguous", 100), 1),

@@ -10,7 +10,14 @@ MONDAY, TUESDAY = 1_000, 2_000
 
 
 def file(number: int, path: str, *, dumped_at_ms: int | None = None, digest: str | None = None) -> dict[str, object]:
-    return {"dump_file_id": number, "path": path, "dumped_at_ms": dumped_at_ms, "digest": digest or f"digest {number}"}
+    dump_set = path.rpartition("/")[0]
+    return {
+        "dump_file_id": number,
+        "path": path,
+        "dumped_at_ms": dumped_at_ms,
+        "digest": digest or f"digest {number}",
+        "dump_set": dump_set,
+    }
 
 
 def section(number: int, *, base: int = 0, **more: object) -> dict[str, object]:
@@ -68,6 +75,21 @@ CASES = {
         [file(1, "mon/0.txt", dumped_at_ms=MONDAY), file(2, "mon/50.txt", dumped_at_ms=MONDAY), file(3, "tue/0.txt", dumped_at_ms=TUESDAY)],
         [section(1), section(2, base=50), section(3)],
         {1: (3, "newer_dump"), 2: (3, "newer_dump")},
+    ),
+    "the index of a segment that the cleaner merged since": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(3, "tue/0.txt", dumped_at_ms=TUESDAY)],
+        [section(1, base=50, kind="txnindex"), section(2, base=90, kind="txnindex"), section(3)],
+        {1: (3, "newer_dump")},
+    ),
+    "segments of a cleaned log of which nothing is left": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (3, 4)],
+        [section(number, base=base, topic="__transaction_state") for number, base in ((1, 90), (2, 200), (3, 0), (4, 150))],
+        {1: (3, "newer_dump")},
+    ),
+    "segments that a dump lacks, and the cleaner does not work": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (3, 4)],
+        [section(1, base=90), section(2, base=200), section(3), section(4, base=150)],
+        {},
     ),
     "two log directories have a checkpoint each": (
         [file(1, "d1/replication-offset-checkpoint"), file(2, "d2/replication-offset-checkpoint")],

@@ -28,7 +28,8 @@ BROUGHT = replace(LACKS, at_ms=WEDNESDAY + 60_000, without={LOG: (0, 18, 44)})
 class Case:
     """Dumps of some nights, and what is known of the log after all of them.
 
-    `order_needs`: nothing says which night came last, and what is said to tell; `in_folders`: they are folders of one input.
+    `order_needs`: nothing says which night came last, and what is said to tell; `in_folders`: they are folders of one input; `is_empty`:
+    nothing is left of the log.
     """
 
     nights: tuple[Night, ...]
@@ -37,6 +38,7 @@ class Case:
     rules: tuple[str, ...] = ()
     order_needs: str | None = None
     in_folders: bool = False
+    is_empty: bool = False
 
 
 def silent(night: Night) -> Night:
@@ -52,6 +54,11 @@ CASES = {
     "the same, with listings": Case((with_listing(MON), with_listing(WED)), 18, ("not_observed",)),
     "no time, a listing above": Case((silent(MON), with_listing(silent(WED))), 18, ("not_observed",)),
     "no time, a log start above": Case((silent(MON), replace(silent(WED), log_start={LOG: 18})), 18, ("not_observed",)),
+    # Retention took all, and nothing was written since: the newest segment is empty.
+    "all was deleted": Case((MON, replace(WED, bases={LOG: (74,)})), 74, ("not_observed",), is_empty=True),
+    "all was deleted, and nobody says when": Case(
+        (silent(MON), replace(silent(WED), bases={LOG: (74,)})), None, ("unordered",), order_needs="listing.txt", is_empty=True
+    ),
     "no night was missed": Case((MON, replace(WED, bases={LOG: (4, 12, 18, 44)})), 4),
     "the head is still there": Case((MON, replace(WED, bases={LOG: (0, 4, 12, 18, 44)})), 0),
     "two nights were missed": Case(
@@ -145,6 +152,9 @@ def test_what_is_known_of_a_log_after_some_nights(results: Results, how: str, na
     assert not failing
     assert (seen["lso"], seen["coverage"]) == ((None, "partial") if case.order_needs else (74, "full"))
     ranges = results.rows("visible_ranges", **of_log)
+    if case.is_empty:
+        assert not ranges
+        return
     # Without an LSO nobody knows what read_committed consumers get.
     views = {"read_uncommitted", "truth_committed"} | (set() if case.order_needs else {"read_committed"})
     assert {row["view"] for row in ranges} == views
