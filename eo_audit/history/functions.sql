@@ -75,10 +75,10 @@ CASE
         )
 END;
 
--- What lies between an earlier row at an offset and this one.
-CREATE OR REPLACE TEMPORARY FUNCTION seen_since(earlier_offset BIGINT, hole_at BIGINT, cleaned_at BIGINT) RETURNS STRING RETURN
+-- What lies between an earlier row at an offset and this one. era: how often the broker deleted segments between two dumps before it.
+CREATE OR REPLACE TEMPORARY FUNCTION seen_since(earlier_offset BIGINT, hole_at BIGINT, cleaned_at BIGINT, era INT) RETURNS STRING RETURN
 CASE
-    WHEN earlier_offset IS NULL THEN 'not_observed'
+    WHEN earlier_offset IS NULL THEN IF(era > 0, 'removed', 'not_observed')
     WHEN hole_at > earlier_offset THEN 'hole'
     WHEN cleaned_at > earlier_offset THEN 'compacted'
     ELSE 'observed'

@@ -58,7 +58,7 @@ markers AS (
             rows.in_open_transaction AS closes,
             rows.previous_epoch AS data_epoch,
             rows.partition_leader_epoch AS leader_epoch,
-            rows.predecessor = 'hole' OR holes.hole_at IS NOT NULL AS after_hole,
+            rows.predecessor IN ('hole', 'removed') OR holes.hole_at IS NOT NULL AS after_hole,
             rows.span_id AS opened_at
         ) AS marker
     FROM {rows} rows

@@ -52,8 +52,8 @@ reached AS (
 compared AS (
     SELECT
         *,
-        IF(actor >= 0, seen_since(previous.base_offset, facts.hole_at, facts.cleaned_at), NULL) AS predecessor,
-        seen_since(IF(front IS NULL, entered_at, front.offset), facts.hole_at, facts.cleaned_at) AS since_front,
+        IF(actor >= 0, seen_since(previous.base_offset, facts.hole_at, facts.cleaned_at, facts.era), NULL) AS predecessor,
+        seen_since(IF(front IS NULL, entered_at, front.offset), facts.hole_at, facts.cleaned_at, facts.era) AS since_front,
         CASE
             WHEN sequences IS NULL THEN NULL
             WHEN front IS NOT NULL THEN pmod(front.last + 1, 2147483648L)

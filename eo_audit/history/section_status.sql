@@ -2,7 +2,8 @@
 --
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
 -- dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either, nor is its index: the
--- cleaner merges segments. Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker
+-- cleaner merges segments. Of two dumps of a log that is cleaned, of which nobody knows when they were made, the one counts that ends last:
+-- what the cleaner has left at two times is no log together. Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker
 -- has checkpoints in each of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`,
 -- `-delete` and `-stray` directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not
 -- understood, or that was cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
@@ -91,18 +92,40 @@ sections AS (
     JOIN files file ON file.dump_file_id = section.dump_file_id
     LEFT JOIN extents extent ON extent.section_id = section.section_id
 ),
--- The segments of a log that one dump holds: what comes next, and whether the cleaner was there.
+-- The segments of a log that one dump holds: where they end, what comes next, and whether the cleaner was there.
 beside_dumped AS (
     SELECT
         *,
         lead(segment_base_offset) OVER (
-            PARTITION BY cluster, broker, replica_log_id, kind, dump_set ORDER BY segment_base_offset, section_id
+            PARTITION BY cluster, broker, replica_log_id, dump_set, kind ORDER BY segment_base_offset, section_id
         ) AS next_base,
-        kind = 'log' AND (
+        max(IF(kind = 'log', last_offset, NULL)) OVER of_dump AS dumped_up_to,
+        replica_log_id IS NOT NULL AND (
             topic IN ('__transaction_state', '__consumer_offsets')
-            OR coalesce(bool_or(cleaned OR rewritten) OVER (PARTITION BY cluster, broker, replica_log_id, kind, dump_set), false)
+            OR coalesce(bool_or(kind = 'log' AND (cleaned OR rewritten)) OVER of_dump, false)
         ) AS is_cleaned
     FROM sections
+    WINDOW of_dump AS (PARTITION BY cluster, broker, replica_log_id, dump_set)
+),
+-- Two dumps of a log that is cleaned, where times do not tell which is newer: no log can be put together of both, and the one counts that
+-- ends last.
+ordered AS (
+    SELECT
+        *,
+        IF(
+            is_of_two,
+            struct(coalesce(dumped_up_to, -1L) AS up_to, dump_set AS tie),
+            struct(coalesce(dumped_at_ms, -1L) AS up_to, '' AS tie)
+        ) AS newness
+    FROM (
+        SELECT
+            *,
+            bool_or(is_cleaned) OVER of_log AND NOT bool_and(dumped_at_ms IS NOT NULL) OVER of_log
+                AND size(collect_set(IF(kind = 'log', struct(segment_base_offset, digest), NULL)) OVER of_log)
+                    > size(collect_set(IF(kind = 'log', segment_base_offset, NULL)) OVER of_log) AS is_of_two
+        FROM beside_dumped
+        WINDOW of_log AS (PARTITION BY cluster, broker, replica_log_id)
+    )
 ),
 -- Sections of which one per file on the broker is read, and what decides between two of them: the greatest rank wins.
 candidates AS (
@@ -111,7 +134,7 @@ candidates AS (
         (is_of_log AND replica_log_id IS NOT NULL AND coalesce(dir_kind, 'normal') = 'normal') OR is_of_broker AS competes,
         struct(
             struct(
-                supported, coalesce(deep, false) AS deep, coalesce(dumped_at_ms, -1L) AS dumped_at_ms, length, path, -byte_offset AS place
+                supported, coalesce(deep, false) AS deep, newness, length, path, -byte_offset AS place
             ) AS rank,
             IF(
                 is_of_log,
@@ -120,11 +143,11 @@ candidates AS (
             ) AS file,
             segment_base_offset AS base,
             -- Up to here it holds what older dumps have in segments of their own. All of a log that is cleaned, whatever is left of it.
-            greatest(last_offset + 1, IF(is_cleaned, next_base, NULL)) AS covered_up_to,
+            greatest(last_offset + 1, IF(kind = 'log' AND is_cleaned, next_base, NULL)) AS covered_up_to,
             digest,
             section_id
         ) AS candidate
-    FROM beside_dumped
+    FROM ordered
 ),
 beside_segments AS (
     SELECT
@@ -141,21 +164,20 @@ judged AS (
         *,
         IF(
             competes,
-            array_max(concat(
-                filter(
+            coalesce(
+                array_max(filter(
                     rivals,
                     rival -> rival.file = candidate.file
                         AND rival.rank > candidate.rank
-                        AND (is_of_log OR rival.rank.dumped_at_ms > candidate.rank.dumped_at_ms OR rival.digest = digest)
-                ),
-                filter(
+                        AND (is_of_log OR rival.rank.newness > candidate.rank.newness OR rival.digest = digest)
+                )),
+                array_max(filter(
                     segments,
                     newer -> kind IN ('log', 'txnindex')
-                        AND newer.rank.dumped_at_ms > candidate.rank.dumped_at_ms
-                        AND newer.base < candidate.base
-                        AND newer.covered_up_to > candidate.base
-                )
-            )),
+                        AND newer.rank.newness > candidate.rank.newness
+                        AND (is_of_two OR (newer.base < candidate.base AND newer.covered_up_to > candidate.base))
+                ))
+            ),
             NULL
         ) AS better
     FROM beside_rivals
@@ -214,7 +236,7 @@ SELECT
         WHEN better.digest = digest THEN 'same_text'
         WHEN better.rank.supported AND NOT candidate.rank.supported THEN 'supported_dialect'
         WHEN better.rank.deep AND NOT candidate.rank.deep THEN 'deep_beats_shallow'
-        WHEN better.rank.dumped_at_ms > candidate.rank.dumped_at_ms THEN 'newer_dump'
+        WHEN better.rank.newness > candidate.rank.newness THEN 'newer_dump'
         ELSE 'longer_dump'
     END AS supersession_reason,
     is_chosen AND NOT is_in_part AS is_read,

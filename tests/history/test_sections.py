@@ -83,12 +83,20 @@ CASES = {
     ),
     "segments of a cleaned log of which nothing is left": (
         [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (3, 4)],
-        [section(number, base=base, topic="__transaction_state") for number, base in ((1, 90), (2, 200), (3, 0), (4, 150))],
+        [section(number, base=base, topic="__transaction_state") for number, base in ((1, 90), (2, 300), (3, 0), (4, 150))],
         {1: (3, "newer_dump")},
+    ),
+    "two dumps of a cleaned log, and nobody says when": (
+        [file(n, f"mon/{n}.txt") for n in (1, 2)] + [file(n, f"other/{n}.txt") for n in (3, 4)],
+        [
+            section(number, base=base, length=length, topic="__transaction_state")
+            for number, base, length in ((1, 0, 900), (2, 90, 100), (3, 0, 100), (4, 150, 100))
+        ],
+        {1: (3, "newer_dump"), 2: (4, "newer_dump")},
     ),
     "segments that a dump lacks, and the cleaner does not work": (
         [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (3, 4)],
-        [section(1, base=90), section(2, base=200), section(3), section(4, base=150)],
+        [section(1, base=90), section(2, base=300), section(3), section(4, base=150)],
         {},
     ),
     "two log directories have a checkpoint each": (
@@ -127,8 +135,8 @@ def status(spark: SparkSession) -> dict[str, list[Row]]:
             ids = {name: 100 * case + int(str(row[name])) for name in ("section_id", "dump_file_id")}
             log = None if row["replica_log_id"] is None else 100 * case + int(str(row["replica_log_id"]))
             sections.append(row | own | ids | {"replica_log_id": log})
-            if row["kind"] == "log" and row["segment_base_offset"] == 0:
-                batches.append(batch(ids["section_id"], 0, 80))
+            if row["kind"] == "log" and row["segment_base_offset"] in (0, 150):
+                batches.append(batch(ids["section_id"], int(str(row["segment_base_offset"])), int(str(row["segment_base_offset"])) + 80))
     tables = (("dump_sections", sections), ("dump_files", files), ("batches", batches))
     found: dict[str, list[Row]] = {name: [] for name in CASES}
     for row in section_status(*(table(spark, name, rows) for name, rows in tables)).collect():
