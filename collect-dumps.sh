@@ -294,7 +294,9 @@ torn() {
 # keep_partition PARTITION: puts it in its place, with its rows of the listing (what stood there before *and* after) and its dump times
 keep_partition() {
   own=$texts/$1
-  [ ! -f "$(cat "$at/$1")/leader-epoch-checkpoint" ] || cp "$(cat "$at/$1")/leader-epoch-checkpoint" "$own/"
+  for name in leader-epoch-checkpoint partition.metadata; do
+    [ ! -f "$(cat "$at/$1")/$name" ] || cp "$(cat "$at/$1")/$name" "$own/"
+  done
   # Of the segment that still grows the size from before the dump: its text must show as much.
   awk '
     NR == FNR { before[$3] = $2; if ($3 ~ /^[0-9]+\.log$/ && $3 > newest) newest = $3; next }

@@ -17,6 +17,7 @@ UNREAD_BECAUSE = (
 )
 SECTION_KINDS = (
     *("log", "snapshot", "txnindex", "index", "timeindex", "checkpoint", "manifest", "listing", "tool_messages", "broker_answers"),
+    "partition_metadata",
     *("console_records", "unknown"),
 )
 _PRINTED = frozenset({"log", "snapshot", "txnindex", "index", "timeindex"})

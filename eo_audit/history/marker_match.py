@@ -16,6 +16,7 @@ from eo_audit.history.clock_offsets import NEVER_MS
 from eo_audit.history.doubtful_markers import aligned
 from eo_audit.history.text import run
 from eo_audit.model.alignment import DRIFT, ROUNDING_MS
+from eo_audit.model.marker_prices import FAR_MS
 
 
 def match_markers(
@@ -54,6 +55,7 @@ def match_markers(
         reach=reach,
         replica_logs=replica_logs,
         clusters=clusters,
+        far_ms=FAR_MS,
         rounding_ms=ROUNDING_MS,
         drift=DRIFT,
         never_ms=NEVER_MS,

@@ -6,6 +6,7 @@
 -- instances               transaction_instances
 -- reach                   what `reach.reach` returns
 -- replica_logs, clusters: the tables
+-- far_ms                  how far a clock may be off of which nothing is known (eo_audit.model.marker_prices)
 -- rounding_ms, drift      how far two times may differ that one clock wrote (eo_audit.model.marker_clocks)
 WITH
 
@@ -70,13 +71,24 @@ events AS (
     SELECT * FROM expected UNION ALL SELECT * FROM markers
 ),
 
+listed_from AS (
+    SELECT cluster, topic, partition, min(own.decided_at_ms) AS first_decided_ms FROM listed GROUP BY ALL
+),
 logs AS (
-    SELECT /*+ BROADCAST(clusters) */
+    SELECT /*+ BROADCAST(clusters), MERGE(listed_from) */
         logs.replica_log_id, logs.cluster, clusters.skew_ms,
+        -- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began.
+        IF(
+            logs.first_offset = 0 AND NOT logs.compacted AND logs.oldest_batch_ms - listed_from.first_decided_ms > {far_ms},
+            logs.oldest_batch_ms - {far_ms},
+            NULL
+        ) AS begun_anew_at_ms,
         logs.first_offset, logs.compacted, logs.uncleaned_from,
         logs.clean_end, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms
     FROM {replica_logs} logs
     JOIN {clusters} clusters ON clusters.cluster = logs.cluster
+    LEFT JOIN listed_from
+        ON listed_from.cluster = logs.cluster AND listed_from.topic = logs.topic AND listed_from.partition = logs.partition
 ),
 still_open AS (
     SELECT replica_log_id, producer_id, min(span_id) AS open_from, min_by(first_epoch, span_id) AS open_epoch
@@ -94,7 +106,7 @@ told AS (
         IF(logs.compacted, coalesce(logs.uncleaned_from, 4611686018427387904L), 0L) AS cleaned_below, -- beyond every offset
         reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch,
         unended.open_from, unended.open_epoch,
-        reach.known_from_ms, logs.first_offset, logs.compacted,
+        reach.known_from_ms, logs.first_offset, logs.compacted, logs.begun_anew_at_ms,
         stopped_together(logs.clean_end, logs.broker, reach.stopped_with) AS stopped_together,
         coalesce(logs.clean_end AND reach.stopped_with IS NOT NULL, false) AS both_stopped,
         dumped_first(
@@ -105,18 +117,19 @@ told AS (
     JOIN logs ON logs.replica_log_id = events.replica_log_id
     LEFT JOIN {reach} reach ON reach.cluster = logs.cluster AND reach.producer_id = events.producer_id
     LEFT JOIN still_open unended ON unended.replica_log_id = events.replica_log_id AND unended.producer_id = events.producer_id
+    WHERE NOT coalesce(events.own.decided_at_ms < logs.begun_anew_at_ms, false)
 ),
 -- Which ends of the two sequences the dumps may lack (`model.alignment.Producer`). Which of two logs was dumped last is told by one
 -- broker's own clock, or does not matter: both logs had ended.
 ends AS (
     -- One shuffle: all windows below are partitioned by these two columns and more.
     SELECT /*+ REPARTITION(replica_log_id, producer_id) */
-        * EXCEPT (known_from_ms, first_offset, compacted, stopped_together, dumped_first),
+        * EXCEPT (known_from_ms, first_offset, compacted, begun_anew_at_ms, stopped_together, dumped_first),
         -- `__transaction_state` is compacted: of each id only the newest entries are sure to be left, of older markers the decisions are
         -- gone.
         known_from_ms IS NOT NULL AS older_markers,
         -- Retention and the cleaner take markers from the head of the data log whose decisions are still there.
-        first_offset > 0 OR compacted AS older_decided,
+        first_offset > 0 OR compacted OR begun_anew_at_ms IS NOT NULL AS older_decided,
         NOT (stopped_together OR dumped_first = 'log') AS newer_markers,
         NOT (stopped_together OR dumped_first = 'coordinator') AS newer_decided
     FROM told

@@ -61,6 +61,7 @@ facts AS (
         cluster, broker, replica_log_id, topic, partition,
         named_struct(
             'is_log', was_dumped AND superseded_by IS NULL,
+            'topic_id', topic_id,
             'dumped', IF(was_dumped, struct(dumped_at_ms, dump_set, segment_base_offset AS base_offset), NULL),
             'segment', IF(
                 is_segment,
@@ -80,6 +81,7 @@ facts AS (
             'newest_broker_clock', IF(
                 is_segment AND newest_broker_clock_ms IS NOT NULL, struct(segment_base_offset, newest_broker_clock_ms AS at_ms), NULL
             ),
+            'oldest_batch_ms', IF(is_segment, oldest_batch_ms, NULL),
             'shows_cleaning', is_segment AND shows_cleaning,
             'first_leader_epoch', IF(is_segment, first_leader_epoch, NULL),
             'last_leader_epoch', IF(is_segment, last_leader_epoch, NULL)
@@ -136,8 +138,10 @@ gathered AS (
         collect_set(section.bare_index) AS bare_indexes,
         collect_set(section.index_in_part) AS indexes_in_part,
         max(section.snapshot) AS snapshot,
+        max(section.topic_id) AS topic_id,
         coalesce(bool_or(section.has_checkpoints), false) AS has_checkpoints,
         max(section.newest_broker_clock).at_ms AS newest_broker_clock_ms,
+        min(section.oldest_batch_ms) AS oldest_batch_ms,
         coalesce(bool_or(section.shows_cleaning), false) AS shows_cleaning,
         max(IF(checkpoint.kind = 'log-start-offset', checkpoint.offset, NULL)) AS start_row,
         max(IF(checkpoint.kind = 'replication-offset', checkpoint.offset, NULL)) AS hw_row,
@@ -368,7 +372,7 @@ closed AS (
 )
 
 SELECT
-    replica_log_id, cluster, broker, topic, partition, is_internal, supported, segments, first_offset, removed_before, unordered_before,
+    replica_log_id, cluster, broker, topic, partition, topic_id, is_internal, supported, segments, first_offset, removed_before, unordered_before,
     listed, first_leader_epoch, last_leader_epoch, is_empty, missing_head_from, missing_segments, log_start, log_start_source,
     -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
     IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
@@ -395,7 +399,7 @@ SELECT
     coalesce(
         cleaner_row, IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL)
     ) AS uncleaned_from,
-    newest_broker_clock_ms,
+    newest_broker_clock_ms, oldest_batch_ms,
     noted.dumped_at_ms AS dumped_at_ms,
     IF(noted IS NULL, NULL, struct(noted.section_id, noted.byte_offset)) AS noted_at,
     has_clean_end OR (

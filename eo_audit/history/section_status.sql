@@ -3,10 +3,11 @@
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
 -- dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either, nor is its index: the
 -- cleaner merges segments. Of two dumps of a log that is cleaned, of which nobody knows when they were made, the one counts that ends last:
--- what the cleaner has left at two times is no log together. Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker
--- has checkpoints in each of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`,
--- `-delete` and `-stray` directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not
--- understood, or that was cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
+-- what the cleaner has left at two times is no log together. Nothing is read of a topic that was deleted and created anew since.
+-- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
+-- of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray`
+-- directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not understood, or that was
+-- cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
 --
 -- dump_sections, dump_files   the tables
 -- dump_sightings              the table; a file is of the newest dump in which its text was met
@@ -61,6 +62,7 @@ extents AS (
         max(last_offset) AS last_offset,
         max(IF(is_intact, led, NULL)).at_ms AS newest_batch_ms,
         max(IF(is_intact AND is_of_broker, led, NULL)).at_ms AS newest_broker_batch_ms,
+        min(IF(is_intact, max_timestamp_ms, NULL)) AS oldest_batch_ms,
         bool_or(is_intact AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL)) AS cleaned,
         min(IF(is_intact AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS first_leader_epoch,
         max(IF(is_intact AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS last_leader_epoch,
@@ -100,6 +102,7 @@ beside_dumped AS (
             PARTITION BY cluster, broker, replica_log_id, dump_set, kind ORDER BY segment_base_offset, section_id
         ) AS next_base,
         max(IF(kind = 'log', last_offset, NULL)) OVER of_dump AS dumped_up_to,
+        min(dumped_at_ms) OVER of_dump AS dump_began_ms,
         replica_log_id IS NOT NULL AND (
             topic IN ('__transaction_state', '__consumer_offsets')
             OR coalesce(bool_or(kind = 'log' AND (cleaned OR rewritten)) OVER of_dump, false)
@@ -122,10 +125,21 @@ ordered AS (
             *,
             bool_or(is_cleaned) OVER of_log AND NOT bool_and(dumped_at_ms IS NOT NULL) OVER of_log
                 AND size(collect_set(IF(kind = 'log', struct(segment_base_offset, digest), NULL)) OVER of_log)
-                    > size(collect_set(IF(kind = 'log', segment_base_offset, NULL)) OVER of_log) AS is_of_two
+                    > size(collect_set(IF(kind = 'log', segment_base_offset, NULL)) OVER of_log) AS is_of_two,
+            (max(IF(topic_id IS NOT NULL, struct(dumped_at_ms, topic_id), NULL)) OVER of_log).topic_id AS newest_topic_id
         FROM beside_dumped
         WINDOW of_log AS (PARTITION BY cluster, broker, replica_log_id)
     )
+),
+-- What was dumped before a topic was deleted and created anew is of another log of the same name.
+of_lives AS (
+    SELECT
+        *,
+        coalesce(
+            dump_began_ms <= max(IF(topic_id <> newest_topic_id, dumped_at_ms, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id),
+            false
+        ) AS is_of_earlier_life
+    FROM ordered
 ),
 -- Sections of which one per file on the broker is read, and what decides between two of them: the greatest rank wins.
 candidates AS (
@@ -147,7 +161,7 @@ candidates AS (
             digest,
             section_id
         ) AS candidate
-    FROM ordered
+    FROM of_lives
 ),
 beside_segments AS (
     SELECT
@@ -173,9 +187,12 @@ judged AS (
                 )),
                 array_max(filter(
                     segments,
-                    newer -> kind IN ('log', 'txnindex')
-                        AND newer.rank.newness > candidate.rank.newness
-                        AND (is_of_two OR (newer.base < candidate.base AND newer.covered_up_to > candidate.base))
+                    newer -> newer.rank.newness > candidate.rank.newness
+                        AND (
+                            (is_of_log AND is_of_earlier_life)
+                            OR (kind IN ('log', 'txnindex') AND is_of_two)
+                            OR (kind IN ('log', 'txnindex') AND newer.base < candidate.base AND newer.covered_up_to > candidate.base)
+                        )
                 ))
             ),
             NULL
@@ -230,10 +247,12 @@ SELECT
     coalesce(octet_length(dumped_path) + 9L, 0L) AS header_length,
     path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder,
     end_reason, supported,
+    newest_topic_id AS topic_id,
     better.section_id AS superseded_by,
     CASE
         WHEN better IS NULL THEN NULL
         WHEN better.digest = digest THEN 'same_text'
+        WHEN is_of_earlier_life THEN 'created_anew'
         WHEN better.rank.supported AND NOT candidate.rank.supported THEN 'supported_dialect'
         WHEN better.rank.deep AND NOT candidate.rank.deep THEN 'deep_beats_shallow'
         WHEN better.rank.newness > candidate.rank.newness THEN 'newer_dump'
@@ -246,6 +265,7 @@ SELECT
     first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, incomplete_from,
     -- Up to 2.1 a batch that the cleaner emptied leaves no line, so the first one of a text may stand behind such.
     IF(first_position > 0 AND NOT lacks_checksums, first_offset, NULL) AS cut_before,
+    oldest_batch_ms,
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
     coalesce(cleaned, false) AS shows_cleaning,
     coalesce(lacks_checksums, false) AS lacks_checksums,

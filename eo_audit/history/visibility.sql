@@ -254,7 +254,7 @@ held_back AS (
 )
 
 SELECT /*+ BROADCAST(held), BROADCAST(clusters) */
-    stable.replica_log_id, stable.cluster, stable.broker, stable.topic, stable.partition,
+    stable.replica_log_id, stable.cluster, stable.broker, stable.topic, stable.partition, stable.topic_id,
     stable.log_start, stable.log_start_source, stable.hw, stable.hw_source, stable.leo, stable.last_leader_epoch,
     stable.lso,
     stable.lso_if_hw_is_leo,

@@ -16,6 +16,7 @@ from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
 MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
+MOST_CLEANED = 1.0  # and for as many stretches of them as there may be: it goes over all of a log, again and again
 MISSING_TOO = 0.01  # and that of the next one neither: a stretch of a log is lost as one
 MISSING_ALONE = 0.4  # the same, where one leader wrote on both sides, and nothing of its log is missing: each was lost for itself
 CONTRADICTION = 1.0  # a marker of the other type
@@ -276,9 +277,14 @@ def _offset(one: Witness) -> int:
 def missing(count: int, producer: Producer, behind: int | None, *, after_hole: bool = False, alone: bool = False) -> float:
     """What it costs that so many transactions in a row lack their markers, behind an offset: of the marker before, or of their data.
     `alone`: no stretch of the log can have been lost there."""
-    cleaned = (behind or 0) < producer.cleaned_below
+    cleaned = may_be_cleaned(producer, behind)
     first = UNSEEN if after_hole else MISSING_CLEANED if cleaned else MISSING
     return first + (MISSING_ALONE if alone and not cleaned and not after_hole else MISSING_TOO) * (count - 1) if count else 0.0
+
+
+def may_be_cleaned(producer: Producer, behind: int | None) -> bool:
+    """Whether the cleaner may have removed a marker that stood behind an offset."""
+    return (behind or 0) < producer.cleaned_below
 
 
 def price_of(marker: Marker, one: Decided) -> float | None:

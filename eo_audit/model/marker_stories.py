@@ -38,6 +38,7 @@ from eo_audit.model.marker_prices import (
     LOST_AND_NEWER,
     MISSING,
     MOST_APART,
+    MOST_CLEANED,
     MOST_LOOSE,
     MOST_LOST_AND_NEWER,
     NOTHING,
@@ -61,6 +62,7 @@ from eo_audit.model.marker_prices import (
     is_after,
     is_before,
     looks_younger,
+    may_be_cleaned,
     may_be_newer,
     missing,
     price_of,
@@ -141,7 +143,9 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     ]
     # The marker that open data lacks would stand behind that data.
     owned = producer.open_from is not None and any(_may_own(producer.decided[at], producer.open_epoch) for at in lacking)
-    price = missing(lost := len(lacking), producer, producer.open_from if owned else story.last_offset)
+    behind = producer.open_from if owned else story.last_offset
+    price = missing(lost := len(lacking), producer, behind)
+    price = min(price, MOST_CLEANED - story.cleaned) if may_be_cleaned(producer, behind) else price
     price += UNSEEN * min(left - lost, 1)
     nothing = 0.0
     if story.last is None and producer.decided:
@@ -196,25 +200,34 @@ def _continued(
     for at in _next(story, marker, producer, cap):
         price = price_of(marker, producer.decided[at])
         if price is not None:
-            free = story.told is None and producer.older_decided  # the log may begin behind them
-            # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
-            passed = story.last is None and story.told is not None
-            lost = range(story.following, at)
-            if free:
-                lacking = [i for i in lost if not clock.is_older(producer.decided[i]) or is_before(marker, producer.decided[i])]
-                price += missing(len(lacking), producer, None) + UNSEEN * min(at - len(lacking), 1)
-            else:
-                lacking = [] if marker.after_hole else list(lost)
-                # A leader that comes later cuts the log where its own began (KIP-101).
-                alone = last is not None and last.leader_epoch == marker.leader_epoch
-                behind = story.last_offset
-                price += MISSING * at if passed else missing(len(lost), producer, behind, after_hole=marker.after_hole, alone=alone)
+            lacking, paid, cleaned = _left_out(story, marker, producer, clock, at)
+            price += paid
             if lacking:
                 by_tool = _by_hand_too(story, producer.decided[lacking[0]]) if by_hand else 0.0
                 price += by_tool + STANDS_IN * stand_ins(story, marker, lacking, producer)
             if cap is None or story.cost - given_back(story) + price <= cap:
-                without = story._replace(lost=(*story.lost, *lacking)) if lacking else story
+                without = story._replace(lost=(*story.lost, *lacking), cleaned=story.cleaned + cleaned) if lacking or cleaned else story
                 yield from _matched(without, price, marker, producer, at, clock, skew_ms)
+
+
+def _left_out(story: Story, marker: Marker, producer: Producer, clock: Clock, at: int) -> tuple[list[int], float, float]:
+    """The transactions that lack their marker before one that has it, what that costs, and how much of it for what the cleaner took."""
+    lost = range(story.following, at)
+    if story.told is None and producer.older_decided:  # the log may begin behind them
+        lacking = [i for i in lost if not clock.is_older(producer.decided[i]) or is_before(marker, producer.decided[i])]
+        paid, behind, ends = missing(len(lacking), producer, None), None, UNSEEN * min(at - len(lacking), 1)
+    elif story.last is None and story.told is not None:
+        # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
+        return ([] if marker.after_hole else list(lost)), MISSING * at, 0.0
+    else:
+        lacking, behind, ends = [] if marker.after_hole else list(lost), story.last_offset, 0.0
+        # A leader that comes later cuts the log where its own began (KIP-101).
+        alone = story.last is not None and story.last.leader_epoch == marker.leader_epoch
+        paid = missing(len(lost), producer, behind, after_hole=marker.after_hole, alone=alone)
+    if not may_be_cleaned(producer, behind):
+        return lacking, paid + ends, 0.0
+    paid = min(paid, MOST_CLEANED - story.cleaned)
+    return lacking, paid + ends, paid
 
 
 def _begins_behind(marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> bool:
@@ -285,7 +298,7 @@ def _matched(
     known = story.cost + price + sent
 
     def told_with(cost: float, distance: Distance) -> Story:
-        kept = story.steps, story.strained, story.by_time, story.by_leaders, story.lost
+        kept = story.steps, story.strained, story.by_time, story.by_leaders, story.lost, story.cleaned
         return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, *kept)
 
     if before is None or story.last is None:

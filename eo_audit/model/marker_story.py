@@ -25,7 +25,7 @@ class Told(NamedTuple):
 class Story(NamedTuple):
     """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
     is what the first pair cost, `by_leaders` what was paid for other leaders' clocks; `lost`: the transactions that lack their marker;
-    `beside`: what of the price is for stories of other producers."""
+    `cleaned`: what was paid for those that the cleaner may have removed; `beside`: what of the price is for stories of other producers."""
 
     cost: float
     faults: float
@@ -39,6 +39,7 @@ class Story(NamedTuple):
     by_time: float = 0.0
     by_leaders: float = 0.0
     lost: tuple[int, ...] = ()
+    cleaned: float = 0.0
     beside: float = 0.0
 
     def matches(self) -> list[Match]:

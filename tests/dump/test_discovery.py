@@ -262,7 +262,7 @@ def test_a_brokers_own_folder_is_one_sentence(tmp_path: Path) -> None:
         tmp_path / "kafka-logs", own | {"orders-0/partition.metadata": b"version: 0\n", "replication-offset-checkpoint": b"0\n0\n"}
     )
     found = look_through([broker])
-    assert [file.path for file in found.files] == ["replication-offset-checkpoint"]
+    assert [file.path for file in found.files] == ["orders-0/partition.metadata", "replication-offset-checkpoint"]
     (problem,) = found.problems
     assert problem.path == str(broker)
     assert problem.text.startswith(

@@ -104,9 +104,20 @@ SMALL_FILES = {
     "leader-epoch": b"0\n2\n0 0\n3 17\n",
     "listing": b"12 orders-0/00000000000000000000.log\r\n10 orders-0/leader-epoch-checkpoint\r\n",
     "dump_times": b"1795234711701 orders-0/00000000000000000000.log\n1795234711702 orders-1/00000000000000000000.log\n",
+    "partition_metadata": b"version: 0\ntopic_id: dNvC-0ZzTqW5ER_sg9Fl2Q\n",
     "manifest": b'# by hand\ncluster: "c"\ntopics: {"orders": {"cleanup.policy": "compact"}}\n\ndumped_at: 2026-11-21T05:31:00Z\n',
     "tool_messages": b'Picked up JAVA_TOOL_OPTIONS: -D\nException in thread "main" a.b.Error: x\n\tat a.b(c:1)\n\tat a.c(c:2)\nwhat?\n',
 }
+
+
+def test_the_id_of_a_topic_is_its_sections() -> None:
+    facts = read(SMALL_FILES["partition_metadata"], "partition_metadata", "broker-1/orders-0/partition.metadata")
+    assert {name: facts.section[name] for name in ("topic", "partition", "topic_id")} == {
+        "topic": "orders",
+        "partition": 0,
+        "topic_id": "dNvC-0ZzTqW5ER_sg9Fl2Q",
+    }
+    assert "topic_id" not in read(b"version: 1\ntopic: x\n", "partition_metadata").section
 
 
 @pytest.mark.parametrize("kind", SMALL_FILES)

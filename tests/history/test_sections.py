@@ -35,6 +35,10 @@ def section(number: int, *, base: int = 0, **more: object) -> dict[str, object]:
     } | more
 
 
+def metadata(number: int, topic_id: str) -> dict[str, object]:
+    return section(number, kind="partition_metadata", segment_base_offset=None, dialect=None, deep=None, topic_id=topic_id)
+
+
 def batch(section_id: int, base: int, last: int, **more: object) -> dict[str, object]:
     offsets = {"base_offset": base, "last_offset": last, "count": last - base + 1}
     return {"section_id": section_id, "magic": 2, "crc_valid": True} | offsets | more
@@ -93,6 +97,16 @@ CASES = {
             for number, base, length in ((1, 0, 900), (2, 90, 100), (3, 0, 100), (4, 150, 100))
         ],
         {1: (3, "newer_dump"), 2: (4, "newer_dump")},
+    ),
+    "a topic that was created anew": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2, 3)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (4, 5)],
+        [section(1), section(2, base=300), metadata(3, "first"), section(4), metadata(5, "second")],
+        {1: (4, "created_anew"), 2: (4, "created_anew")},
+    ),
+    "the same topic on two days": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2, 3)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (4, 5)],
+        [section(1), section(2, base=300), metadata(3, "first"), section(4), metadata(5, "first")],
+        {1: (4, "newer_dump")},
     ),
     "segments that a dump lacks, and the cleaner does not work": (
         [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (3, 4)],

@@ -17,7 +17,7 @@ from eo_audit.dump.files.identity import Identity, ManifestHint, PathFacts, iden
 from eo_audit.dump.files.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
 from eo_audit.dump.files.recognised import printed_by
-from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, dump_times, rolled_segments
+from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, PARTITION_METADATA, dump_times, rolled_segments
 from eo_audit.dump.files.unpacked import beginning
 from eo_audit.dump.files.walk import check_file, outside, walk
 from eo_audit.dump.lines.printed import text
@@ -32,9 +32,10 @@ _CHECKPOINT = re.compile(f"({'|'.join(CHECKPOINT_KINDS)})-checkpoint")
 _MANIFEST = re.compile(r"manifest\.ya?ml(\.gz)?")
 _LISTING = re.compile(r"(.*[._-])?listing\.txt(\.gz)?")
 _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
+_PARTITION_METADATA = re.compile(r"partition\.metadata(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 # Hidden files, what people write beside dumps, what brokers keep beside logs.
-_NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|partition\.metadata|quorum-state")
+_NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|quorum-state")
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,8 @@ def _kind(name: str, head: bytes) -> str:
         return "manifest" if _MANIFEST.fullmatch(name) else "listing"
     if _DUMP_TIMES.fullmatch(name):
         return DUMP_TIMES
+    if _PARTITION_METADATA.fullmatch(name):
+        return PARTITION_METADATA
     if name == UNFINISHED:
         raise NotADump("says that the collection did not finish: the same collect-dumps.sh command goes on where it stopped")
     if b"\0" in head:

@@ -25,11 +25,14 @@ LEADER_EPOCH = "leader-epoch"
 CHECKPOINT_KINDS = (*BROKER_WIDE, LEADER_EPOCH)
 DUMP_TIMES = "dump_times"
 ANSWERS = "broker_answers"
-SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", DUMP_TIMES, "tool_messages", ANSWERS)
+PARTITION_METADATA = "partition_metadata"
+SIDECAR_KINDS = (*CHECKPOINT_KINDS, "manifest", "listing", DUMP_TIMES, "tool_messages", ANSWERS, PARTITION_METADATA)
 
 # `OffsetCheckpointFile`: topic, partition, offset. `LeaderEpochCheckpointFile`: leader epoch, its first offset.
 _OFFSET_ROW = re.compile(rb"(?P<topic>[\w.-]{1,249}) (?P<partition>\d{1,10}) (?P<offset>-?\d{1,19})")
 _EPOCH_ROW = re.compile(rb"(?P<leader_epoch>-?\d{1,10}) (?P<offset>-?\d{1,19})")
+# `PartitionMetadataFile`: the id of the topic (KIP-516), which another topic of the same name does not have.
+_TOPIC_ID = re.compile(rb"topic_id: (?P<id>[\w-]{22})")
 _LISTED_ROW = re.compile(rb"(?P<number>\d{1,19})[ \t]+(?P<path>\S.*)")
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+\Z")
 
@@ -104,7 +107,7 @@ def _end(row: Row) -> int:
 def _whose(file: SidecarFile) -> Identity:
     """A leader-epoch checkpoint and the messages beside a segment speak of one partition, the other files of a whole broker."""
     # `leader-epoch-checkpoint` lies in the partition's folder, the other checkpoints in the log directory (LogManager).
-    if file.kind in (LEADER_EPOCH, "tool_messages"):
+    if file.kind in (LEADER_EPOCH, PARTITION_METADATA, "tool_messages"):
         return file.identity
     # Which broker answered `describe-producers` is not printed, nor of which partition: the folder of the file may say that.
     if file.kind == ANSWERS:
@@ -135,6 +138,8 @@ def read_sidecar(content: bytes, file: SidecarFile) -> SidecarFacts:
         _read_messages(content, facts)
     elif file.kind == ANSWERS:
         _read_answers(content, facts)
+    elif file.kind == PARTITION_METADATA:
+        _read_partition_metadata(content, facts)
     else:
         _read_checkpoint(content, facts)
     return facts
@@ -185,6 +190,18 @@ def _checkpoint(facts: SidecarFacts, topic: str | None, partition: int | None, o
     log = None if topic is None or partition is None else replica_log_id(whose.cluster, whose.broker, topic, partition)
     names: Row = {"checkpoint_kind": facts.file.kind, "cluster": whose.cluster, "broker": whose.broker}
     return names | {"topic": topic, "partition": partition, "replica_log_id": log, "offset": offset}
+
+
+def _read_partition_metadata(content: bytes, facts: SidecarFacts) -> None:
+    """`version: 0`, `topic_id: ...`: whose partition it is, as the other names of its section, so no fact of its own."""
+    for index, line in enumerate(_lines(content)):
+        found = _TOPIC_ID.fullmatch(line.text) if line.whole else None
+        if found is not None and index == 1:
+            facts.section["topic_id"] = text(found["id"])
+        if (found is not None and index == 1) or (index == 0 and line.text == b"version: 0" and line.whole):
+            facts.own("preamble", line)
+        else:
+            facts.unread(line, "unknown_line" if line.whole else "truncated_record")
 
 
 def _read_listing(content: bytes, facts: SidecarFacts) -> None:

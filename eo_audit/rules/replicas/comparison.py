@@ -12,18 +12,23 @@ FOUND = "other_log settled outvoted"
 
 _DIFFERENCES = """
 WITH known AS (
-    SELECT replica_log_id, cluster, topic, partition, leo, coalesce(last_leader_epoch, -1) AS epoch,
+    SELECT replica_log_id, cluster, topic, partition, topic_id, leo, coalesce(last_leader_epoch, -1) AS epoch,
         IF(compacted, uncleaned_from, 0L) AS uncleaned,
         IF(hw_source = 'checkpoint', hw, NULL) AS noted_hw
     FROM {visibility}
+), named AS (
+    -- A topic that was created anew between the dumps of two brokers is two. What has no id is compared all the same.
+    SELECT * EXCEPT (topic_id),
+        coalesce(topic_id, max(topic_id) OVER (PARTITION BY cluster, topic, partition), '') AS topic_id
+    FROM known
 ), logs AS (
     -- Null where nobody knows how far a cleaner came, or which offsets were replicated.
     SELECT * EXCEPT (uncleaned, noted_hw),
         count(1) OVER replicas AS dumped,
         IF(count(uncleaned) OVER replicas = count(1) OVER replicas, max(uncleaned) OVER replicas, NULL) AS comparable_from,
         IF(count(noted_hw) OVER replicas = count(1) OVER replicas, min(noted_hw) OVER replicas, NULL) AS least_hw
-    FROM known
-    WINDOW replicas AS (PARTITION BY cluster, topic, partition)
+    FROM named
+    WINDOW replicas AS (PARTITION BY cluster, topic, partition, topic_id)
 ), batches AS (
     -- The checksum covers all of a batch but its base offset and leader epoch (`DefaultRecordBatch`), which followers copy as they are.
     SELECT /*+ BROADCAST(logs) */ history.*, logs.* EXCEPT (replica_log_id), struct(last_offset, crc, partition_leader_epoch) AS content
@@ -31,18 +36,18 @@ WITH known AS (
     JOIN logs ON logs.replica_log_id = history.replica_log_id AND dumped > 1 AND base_offset >= comparable_from
     WHERE judged
 ), versions AS (
-    SELECT cluster, topic, partition, base_offset, content, count(1) AS holders, min(least_hw) AS least_hw,
+    SELECT cluster, topic, partition, topic_id, base_offset, content, count(1) AS holders, min(least_hw) AS least_hw,
         max(struct(epoch, leo, replica_log_id)) AS place
     FROM batches
-    GROUP BY cluster, topic, partition, base_offset, content
+    GROUP BY cluster, topic, partition, topic_id, base_offset, content
 ), offsets AS (
     -- KIP-101: where replicas differ the log of the newest leader epoch counts; of those, what most of them hold.
-    SELECT cluster, topic, partition, base_offset, count(1) AS versions, sum(holders) AS holders, min(least_hw) AS least_hw,
+    SELECT cluster, topic, partition, topic_id, base_offset, count(1) AS versions, sum(holders) AS holders, min(least_hw) AS least_hw,
         max(struct(place.epoch, holders, place.leo, place.replica_log_id, content)) AS counts
     FROM versions
-    GROUP BY cluster, topic, partition, base_offset
+    GROUP BY cluster, topic, partition, topic_id, base_offset
 ), differing AS (
-    SELECT *, max(IF(versions = 1 AND holders > 1, base_offset, NULL)) OVER (PARTITION BY cluster, topic, partition) AS agreed_at
+    SELECT *, max(IF(versions = 1 AND holders > 1, base_offset, NULL)) OVER (PARTITION BY cluster, topic, partition, topic_id) AS agreed_at
     FROM offsets
 )
 SELECT /*+ BROADCAST(differing) */ batches.*, 'R01' AS rule,
@@ -52,7 +57,7 @@ SELECT /*+ BROADCAST(differing) */ batches.*, 'R01' AS rule,
 FROM batches
 JOIN differing
     ON differing.cluster = batches.cluster AND differing.topic = batches.topic AND differing.partition = batches.partition
-    AND differing.base_offset = batches.base_offset AND versions > 1
+    AND differing.topic_id = batches.topic_id AND differing.base_offset = batches.base_offset AND versions > 1
 WHERE batches.content <> counts.content
 """
 

@@ -5,7 +5,8 @@ Proves: What a consumer gets at these offsets depends on the broker it asks: rec
 Bad history: Broker 1 has one batch at offsets 2 to 4, broker 2 another one, and both say that it was replicated.
 
 Legal look-alike: The end of a dead leader's log, above the high watermark, which it cuts off when it comes back; a follower that lags;
-replicas of a compacted topic, each cleaned alone; other segment boundaries.
+replicas of a compacted topic, each cleaned alone; other segment boundaries; a topic that was deleted and created anew between the dumps of
+two brokers, where partition.metadata was dumped as well.
 """
 
 from typing import TYPE_CHECKING
@@ -30,7 +31,8 @@ RULE = Rule(
     found=FOUND,
     cause=(
         "an unclean leader election (unclean.leader.election.enable, or min.insync.replicas below 2 when the last replica in sync died), "
-        "KAFKA-18723 (a follower appended batches of a newer leader), or a disk fault"
+        "KAFKA-18723 (a follower appended batches of a newer leader), or a disk fault; without partition.metadata of both replicas also "
+        "a topic that was created anew between their dumps"
     ),
     remedy=(
         "Keep both logs first: copy this replica's directory, for nothing else has its records. List what only it holds at these offsets "
