@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clocks:
-    """How far clocks lie apart in each cluster, which clusters had stopped, and when each log was dumped."""
+    """How far clocks lie apart in each cluster, which clusters and logs had stopped, and when each log was dumped."""
 
     farthest_ms: Mapping[str, int]
     stopped: frozenset[str]
+    clean_ends: frozenset[int]
     dumped_at_ms: Mapping[int, int]
 
 
@@ -32,4 +33,7 @@ def clocks(read: "Callable[[str], pa.Table]") -> Clocks:
         farthest[row["cluster"]] = max(farthest[row["cluster"]], apart)
     logs = read("replica_logs").to_pylist()
     stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
-    return Clocks(farthest, stopped, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None})
+    clean_ends = frozenset(row["replica_log_id"] for row in logs if row["clean_end"])
+    return Clocks(
+        farthest, stopped, clean_ends, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None}
+    )

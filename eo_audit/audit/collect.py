@@ -259,6 +259,7 @@ def _context(
         open_spans=asked.open_spans(),
         farthest_ms=told.farthest_ms,
         stopped=told.stopped,
+        clean_ends=told.clean_ends,
         dumped_at_ms=told.dumped_at_ms,
         fates=fates,
         data_of=_data_of(histories["instance_partitions"], asked.instances("data_of"), logs),

@@ -96,6 +96,7 @@ class Context:
         open_spans: what is open at the end of a log (rows of transaction_spans), by (replica log, producer id).
         farthest_ms: how far apart the brokers' clocks lie, as matched markers tell, by cluster.
         stopped: clusters of which a log shows that its broker had been stopped when it was dumped.
+        clean_ends: logs that show it of their own broker.
         dumped_at_ms: when the dump of a log began, by its own broker's clock, by log id.
         fates: whether anybody will end what is open (rows of open_transactions), by (replica log, producer id).
         unmarked: partitions that still lack a marker, by instance id.
@@ -115,6 +116,7 @@ class Context:
     fates: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     farthest_ms: Mapping[str, int] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
+    clean_ends: frozenset[int] = frozenset()
     dumped_at_ms: Mapping[int, int] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     data_of: Mapping[str, Mapping[tuple[str, int], int | None]] = field(default_factory=dict)

@@ -104,7 +104,7 @@ SMALL_FILES = {
     "leader-epoch": b"0\n2\n0 0\n3 17\n",
     "listing": b"12 orders-0/00000000000000000000.log\r\n10 orders-0/leader-epoch-checkpoint\r\n",
     "dump_times": b"1795234711701 orders-0/00000000000000000000.log\n1795234711702 orders-1/00000000000000000000.log\n",
-    "partition_metadata": b"version: 0\ntopic_id: dNvC-0ZzTqW5ER_sg9Fl2Q\n",
+    "partition_metadata": b"version: 0\ntopic_id: dNvC-0ZzTqW5ER_sg9Fl2Q",
     "manifest": b'# by hand\ncluster: "c"\ntopics: {"orders": {"cleanup.policy": "compact"}}\n\ndumped_at: 2026-11-21T05:31:00Z\n',
     "tool_messages": b'Picked up JAVA_TOOL_OPTIONS: -D\nException in thread "main" a.b.Error: x\n\tat a.b(c:1)\n\tat a.c(c:2)\nwhat?\n',
 }

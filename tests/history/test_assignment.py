@@ -73,6 +73,13 @@ MANY = "0 Empty e0\n" + "\n".join(
 )
 MANY_MARKERS = "\n".join(f"{n * 2} data e0 @{at}\n{n * 2 + 1} COMMIT e0 @{at + 522}" for n, at in enumerate(range(1_000, 1_500, 50)))
 
+ANEW = """90000 Ongoing e0 [A]
+    90020 PrepareCommit e0 [A]
+    90025 CompleteCommit e0
+    90100 Ongoing e0 [A]
+    90120 PrepareAbort e0 [A]
+    90125 CompleteAbort e0"""
+
 # An abort is proposed (T01) for what nobody will end, so that is said only where both logs are known up to one moment.
 LEFT_OPEN = "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @600"
 FATES = [
@@ -320,6 +327,13 @@ STORIES = [
         first_offset=8,
     ),
     Story(
+        "a topic that was deleted and created anew",
+        f"{MANY}\n{ANEW}",
+        "0 data e0 @90000\n1 COMMIT e0 @90021\n2 data e0 @90100\n3 ABORT e0 @90121",
+        {0: (11, *GENUINE), 1: "closing", 2: (12, *GENUINE), 3: "closing"},
+        {1: ("below_start", "unknown"), 11: ("covered", "closing"), 12: ("covered", "closing")},
+    ),
+    Story(
         "an old client timestamp after the head of the log was deleted",
         ABORT_THEN_COMMIT,
         "7 data e0 @110\n8 COMMIT e0 @255",
@@ -499,6 +513,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
     logs = [
         {"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, "clean_end": story.stopped}
         | {"is_empty": not story.log, "first_leader_epoch": story.begun_in, **places}
+        | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": False}
         for n, story in enumerate(STORIES)
     ]
     coordinators = [

@@ -401,3 +401,16 @@ def test_a_pair_that_the_epochs_of_another_producer_deny_is_not_believed() -> No
     told = {name: [match.decided for match in one.matches] for name, one in align({1: first, 2: other}, skew_ms=2_000).items()}
     assert told == {1: [None] * 3, 2: [None] * 2}
     assert [match.decided for match in align({1: first}, skew_ms=2_000)[1].matches] == [None, 0, 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_that_the_cleaner_takes_of_a_long_log_costs_no_more_than_a_clock_that_was_set(seed: int) -> None:
+    """Markers of a sixth of 700 transactions are left, most of them young, and a neighbour's first one: so the log begins before them all."""
+    rng = random.Random(seed)
+    kinds = "".join(rng.choice("CCCCCA") for _ in range(700))
+    left = sorted({*rng.sample(range(550, 700), 110), *rng.sample(range(550), 8)})
+    ends = {"older_decided": True, "newer_markers": True, "newer_decided": True, "cleaned_below": 10_000}
+    cleaned = Producer([marker(at, kinds[at]) for at in left], decided(kinds), **ends)  # type: ignore[arg-type]
+    beside = Producer([marker(0, "C")], decided("C"), **ends)  # type: ignore[arg-type]
+    matches = align({1: cleaned, 2: beside}, skew_ms=2_000)[1].matches
+    assert [match.decided for match in matches] == left

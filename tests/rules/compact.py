@@ -138,8 +138,8 @@ class Tables:
         self._add(
             "visibility", {"is_internal": topic.startswith("__"), **where, **numbers, "blocker_section_id": section, "blocker_length": LINE}
         )
-        if "dumped_at_ms" in own:
-            self._add("replica_logs", {**where, "dumped_at_ms": own["dumped_at_ms"]})
+        if own.keys() & {"dumped_at_ms", "clean_end"}:
+            self._add("replica_logs", {**where, **own})
 
 
 def _fate(span: Rows, rows: Mapping[str, list[Rows]], cluster: Rows) -> Rows:

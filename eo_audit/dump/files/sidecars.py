@@ -195,7 +195,8 @@ def _checkpoint(facts: SidecarFacts, topic: str | None, partition: int | None, o
 def _read_partition_metadata(content: bytes, facts: SidecarFacts) -> None:
     """`version: 0`, `topic_id: ...`: whose partition it is, as the other names of its section, so no fact of its own."""
     for index, line in enumerate(_lines(content)):
-        found = _TOPIC_ID.fullmatch(line.text) if line.whole else None
+        # `PartitionMetadata.encode` ends its last line with nothing: the length of an id says that it is whole.
+        found = _TOPIC_ID.fullmatch(line.text)
         if found is not None and index == 1:
             facts.section["topic_id"] = text(found["id"])
         if (found is not None and index == 1) or (index == 0 and line.text == b"version: 0" and line.whole):

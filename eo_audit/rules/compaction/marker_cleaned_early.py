@@ -90,7 +90,7 @@ def _lost_below(row: "Row", log: "Log", context: "Context", checkpoint: int) -> 
     if any(hole.number("last_offset") > row.number("first_offset") for hole in holes):
         return False
     # The log of a stopped broker is as old as its checkpoint; else only the coordinator can say that nothing was about to end it.
-    return log.cluster in context.stopped or context.hangs(log, producer)
+    return log.log_id in context.clean_ends or context.hangs(log, producer)
 
 
 def _one_end(row: "Row") -> str:
