@@ -64,6 +64,7 @@ from eo_audit.model.marker_prices import (
     looks_younger,
     may_be_cleaned,
     may_be_newer,
+    may_own,
     missing,
     price_of,
 )
@@ -142,7 +143,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         if not producer.newer_decided or not clock.is_younger(one) or (last is not None and is_after(last, one)) or is_beyond(one)
     ]
     # The marker that open data lacks would stand behind that data.
-    owned = producer.open_from is not None and any(_may_own(producer.decided[at], producer.open_epoch) for at in lacking)
+    owned = producer.open_from is not None and any(may_own(producer.decided[at], producer.open_epoch) for at in lacking)
     behind = producer.open_from if owned else story.last_offset
     price = missing(lost := len(lacking), producer, behind)
     price = min(price, MOST_CLEANED - story.cleaned) if may_be_cleaned(producer, behind) else price
@@ -158,7 +159,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         price += FROM_BEFORE if clock.is_heard else FROM_BEFORE_BY_CLOCK
     if last is not None and _is_by_hand(last) and rest and not may_be_older(story, last, producer, clock):
         price += _by_hand_too(story, rest[0])
-    if producer.open_from is not None and not any(_may_own(one, producer.open_epoch) for one in rest):
+    if producer.open_from is not None and not any(may_own(one, producer.open_epoch) for one in rest):
         newer = producer.newer_markers and producer.open_from >= clock.told_up_to and not is_told_of(story, producer, clock)
         price += LATE_OR_NEWER if newer else LATE
     apart = min(APART * apart_at_ends(story, left), MOST_APART) + min(LOST_AND_NEWER * lost_and_newer(story), MOST_LOST_AND_NEWER)
@@ -176,11 +177,6 @@ def _by_hand_too(story: Story, lost: Decided) -> float:
     """What it costs that an operator ended a transaction that the coordinator aborts besides, whose marker is in no dump."""
     passed_over = story.told is not None and story.told[1].decided is None
     return BY_HAND_TOO if passed_over and lost.decision == "ABORT" else 0.0
-
-
-def _may_own(one: Decided, epoch: int | None) -> bool:
-    """Whether data of an epoch may be a transaction's: its marker has that epoch, or one or two more (fenced: KAFKA-19367)."""
-    return None in (epoch, one.epoch) or 0 <= one.epoch - epoch <= 2  # type: ignore[operator]
 
 
 def _continued(

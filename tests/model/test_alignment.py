@@ -405,7 +405,7 @@ def test_a_pair_that_the_epochs_of_another_producer_deny_is_not_believed() -> No
 
 @pytest.mark.parametrize("seed", range(4))
 def test_all_that_the_cleaner_takes_of_a_long_log_costs_no_more_than_a_clock_that_was_set(seed: int) -> None:
-    """Markers of a sixth of 700 transactions are left, most of them young, and a neighbour's first one: so the log begins before them all."""
+    """Of 700 markers a sixth is left, most of them young, and a neighbour's first one: so the log begins before them all."""
     rng = random.Random(seed)
     kinds = "".join(rng.choice("CCCCCA") for _ in range(700))
     left = sorted({*rng.sample(range(550, 700), 110), *rng.sample(range(550), 8)})
