@@ -287,11 +287,6 @@ def may_be_cleaned(producer: Producer, behind: int | None) -> bool:
     return (behind or 0) < producer.cleaned_below
 
 
-def may_own(one: Decided, epoch: int | None) -> bool:
-    """Whether data of an epoch may be a transaction's: its marker has that epoch, or one or two more (fenced: KAFKA-19367)."""
-    return None in (epoch, one.epoch) or 0 <= one.epoch - epoch <= 2  # type: ignore[operator]
-
-
 def price_of(marker: Marker, one: Decided) -> float | None:
     """What it costs to believe that a marker ended a transaction; None where the epochs rule it out."""
     if one.epoch is not None and marker.epoch != one.epoch:

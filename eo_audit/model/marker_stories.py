@@ -64,7 +64,6 @@ from eo_audit.model.marker_prices import (
     looks_younger,
     may_be_cleaned,
     may_be_newer,
-    may_own,
     missing,
     price_of,
 )
@@ -79,6 +78,7 @@ from eo_audit.model.marker_story import (
     led_by_others,
     lost_and_newer,
     may_be_older,
+    may_own,
     price_of_newer,
     stand_ins,
     step_of_leaders,
@@ -220,10 +220,8 @@ def _left_out(story: Story, marker: Marker, producer: Producer, clock: Clock, at
         # A leader that comes later cuts the log where its own began (KIP-101).
         alone = story.last is not None and story.last.leader_epoch == marker.leader_epoch
         paid = missing(len(lost), producer, behind, after_hole=marker.after_hole, alone=alone)
-    if not may_be_cleaned(producer, behind):
-        return lacking, paid + ends, 0.0
-    paid = min(paid, MOST_CLEANED - story.cleaned)
-    return lacking, paid + ends, paid
+    cleaned = min(paid, MOST_CLEANED - story.cleaned) if may_be_cleaned(producer, behind) else None
+    return lacking, ends + (paid if cleaned is None else cleaned), cleaned or 0.0
 
 
 def _begins_behind(marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> bool:

@@ -103,6 +103,11 @@ def lost_and_newer(story: Story) -> int:
     return max(0, min(len(story.lost), newer) - 1)
 
 
+def may_own(one: Decided, epoch: int | None) -> bool:
+    """Whether data of an epoch may be a transaction's: its marker has that epoch, or one or two more (fenced: KAFKA-19367)."""
+    return None in (epoch, one.epoch) or 0 <= one.epoch - epoch <= 2  # type: ignore[operator]
+
+
 def stand_ins(story: Story, marker: Marker, lacking: Sequence[int], producer: Producer) -> int:
     """How many markers that are nobody's stand between the last pair and a marker, each with the type and epoch of a transaction that lacks
     its own there, in their order."""
