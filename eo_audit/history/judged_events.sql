@@ -311,9 +311,9 @@ explained AS (
     SELECT
         *,
         CASE
-            WHEN is_ambiguous AND (known_from_ms IS NULL OR NOT is_in_step)
-                AND (NOT all_legal OR (marker IS NULL AND closer IS NULL AND NOT is_young)) THEN 'clocks_apart'
-            WHEN is_ambiguous AND marker IS NULL AND closer IS NULL AND (is_young OR known_from_ms IS NULL) THEN 'live_tail'
+            WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL AND NOT is_young))
+                THEN IF(known_from_ms IS NOT NULL AND is_in_step, 'head_in_doubt', 'clocks_apart')
+            WHEN is_ambiguous AND marker IS NULL AND closer IS NULL THEN 'live_tail'
             WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted')
             WHEN known THEN NULL
             WHEN coalesce(has_story, false) AND NOT has_begun AND NOT begins THEN 'coordinator_compacted'

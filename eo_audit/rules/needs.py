@@ -141,7 +141,7 @@ def _end(log: "Log", context: "Context") -> str | None:
 def _coordinator(log: "Log", context: "Context") -> str | None:
     if not context.cluster(log.cluster).flag("coordinator_complete"):
         return "no_coordinator"
-    return "clocks_apart" if "clocks_apart" in log.unmatched else _untold_fate(log, context)
+    return _matched(log, context) or _untold_fate(log, context)
 
 
 def _untold_fate(log: "Log", context: "Context") -> str | None:
@@ -156,7 +156,7 @@ def _fates(log: "Log", context: "Context") -> str | None:
 
 
 def _matched(log: "Log", _context: "Context") -> str | None:
-    return "clocks_apart" if "clocks_apart" in log.unmatched else None
+    return next((why for why in _IN_DOUBT if why in log.unmatched), None)
 
 
 def _assigned(log: "Log", context: "Context") -> str | None:
@@ -219,8 +219,9 @@ COORDINATOR_TOPIC = "__transaction_state"
 UNREAD = "unread text: "  # how it begins to say that text stands there which was not understood
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
 LISTING = "listing.txt"  # where the table coverage asks for one
-# The reasons of the table `unmatched`, the gravest first.
-_WHY_UNTOLD = ("clocks_apart", "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
+# The reasons of the table `unmatched`, the gravest first: markers that can be told in more than one way, then the others.
+_IN_DOUBT = ("clocks_apart", "head_in_doubt")
+_WHY_UNTOLD = (*_IN_DOUBT, "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
 # Rules name what they need (`Rule.needs`); each is asked of one log, and the first that is not met is the reason.
 _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "supported": _supported,

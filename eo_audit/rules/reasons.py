@@ -89,6 +89,11 @@ REASONS: Mapping[str, Reason] = {
         "Dump the whole logs, of __transaction_state too, from their beginnings and after the brokers have stopped, and set the clocks "
         "(NTP).",
     ),
+    "head_in_doubt": Reason(
+        "the coordinator log no longer holds its older entries (it is compacted), and the markers of {places} fit what is left in more "
+        "than one way",
+        "Only an older dump of __transaction_state would show which are whose.",
+    ),
     "other_coordinator": Reason(
         "{places} hold transactions of producers that the dumped __transaction_state never knew: it was created anew, or is another "
         "cluster's",

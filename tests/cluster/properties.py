@@ -32,6 +32,7 @@ from tests.cluster.truth import NoPlace, Scene, Truth
 # them is true.
 STORMY = ("fences", "timeouts")
 # Features that take the beginning of a log away, of the data or of the coordinator (a producer id that is used up is cleaned out of it).
+IN_DOUBT = ("clocks_apart", "head_in_doubt")
 HEADLESS = ("cleaned_coordinator", "exhaustion", "cleaned_data", "retention", "delete_records")
 
 
@@ -87,7 +88,7 @@ def _result(case: Case, truth: Truth | None, said: Said, world: World, plan: Pla
         wrong = (*_healthy(case.shape, said, undecided, gone_since_listed(world, plan)), *_blamed_clocks(case.shape, said))
         return Result(case, wrong, transactions, open=case.shape.is_complete and bool(undecided))
     missed = [rules for rules in truth.demands if not _is_found(truth, rules, said)]
-    apart = (where for _, why, where in said.unknowns if why == "clocks_apart" and any(case.shape.has(feature) for feature in HEADLESS))
+    apart = (where for _, why, where in said.unknowns if why in IN_DOUBT and any(case.shape.has(feature) for feature in HEADLESS))
     may_be = not case.shape.is_complete or any(_is_in(truth, place) for place in (*undecided, *apart))
     is_open = may_be and bool(missed) and all(_is_unknown(truth, rules, said) for rules in missed)
     return Result(case, tuple(_planted(truth, said, [] if is_open else missed)), transactions, truth, is_open)
@@ -99,7 +100,7 @@ def _undecided(shape: Shape, said: Said, world: World) -> frozenset[str]:
         return frozenset()
     coordinators = any(world.clock_moved(log) for log in world.coordinator_logs)
     moved = [f" {log.topic}-{log.partition} " for log in world.marked_logs if coordinators or world.clock_moved(log)]
-    return frozenset(where for _, why, where in said.unknowns if why == "clocks_apart" and any(name in f" {where} " for name in moved))
+    return frozenset(where for _, why, where in said.unknowns if why in IN_DOUBT and any(name in f" {where} " for name in moved))
 
 
 def _blamed_clocks(shape: Shape, said: Said) -> Iterable[str]:
@@ -151,7 +152,7 @@ def _healthy(shape: Shape, said: Said, undecided: frozenset[str], gone: frozense
     yield from (told(finding) for finding in said.above_info if not (is_stormy and finding.rule == "I05"))
     if shape.is_complete:
         whys = {(why, place): [code for code, w, p in said.unknowns if (w, p) == (why, place)] for _, why, place in said.unknowns}
-        excused = {(why, place) for why, place in whys if why == "clocks_apart" and place in undecided}
+        excused = {(why, place) for why, place in whys if why in IN_DOUBT and place in undecided}
         excused |= {(why, at) for why, at in whys if why == "missing_segments" and any(f" {name} " in f" {at} " for name in gone)}
         minded = {key: codes for key, codes in whys.items() if key not in excused}
         yield from (f"unknown {why}: {place} ({' '.join(codes)})" for (why, place), codes in minded.items())

@@ -189,6 +189,7 @@ def test_what_is_not_covered_is_unknown(log: Log, complete: bool, code: str, why
     ("why", "said", "run"),
     [
         ("clocks_apart", "clocks lie so far apart", "unknown"),
+        ("head_in_doubt", "no longer holds its older entries", "unknown"),
         ("dumped_apart", "dumped at different times", "unknown"),
         ("other_coordinator", "never knew", "unknown"),
         ("live_tail", "younger than the dump of __transaction_state", "pass"),

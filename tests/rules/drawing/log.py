@@ -39,6 +39,7 @@ FATES = {"running": "the coordinator still holds it", "decided": "the coordinato
 UNTOLD = {
     "live_tail": "it is younger than the dump of the coordinator's log",
     "clocks_apart": "the clocks tell its markers in two ways",
+    "head_in_doubt": "what is left of the coordinator's log tells its markers in two ways",
     "dumped_apart": "the dump of the coordinator's log does not tell of it",
 }
 # What is drawn by where it stands, follows from other columns, or is said by `_of_batch`.
