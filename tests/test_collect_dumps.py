@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from eo_audit.dump.files.discovery import discover
+
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "tests/data/corpus/dumps/hanging_txn_k39"
 EMPTY = ("__transaction_state-0", "__transaction_state-2")
@@ -469,6 +471,15 @@ def test_what_the_cleaner_replaces_every_time_is_listed_as_it_was_and_keeps_no_i
     collected = files(tmp_path / "out/broker-1")
     assert "orders-1/00000000000000000000.log.txt" in collected and "orders-1/00000000000000000000.txnindex.txt" not in collected
     assert "34 orders-1/00000000000000000000.txnindex" in collected["listing.txt"].decode().splitlines()
+
+
+def test_the_id_of_a_topic_is_copied(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    said = b"version: 0\ntopic_id: dNvC-0ZzTqW5ER_sg9Fl2Q"
+    (log_dir / "orders-0/partition.metadata").write_bytes(said)
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "orders-0")
+    assert done.returncode == 0, done.stderr
+    (found,) = (file for file in discover([tmp_path / "out"]) if file.kind_hint == "partition_metadata")
+    assert (found.path, found.absolute.read_bytes()) == ("broker-1/orders-0/partition.metadata", said)
 
 
 def test_a_segment_that_rolls_meanwhile_is_not_listed(log_dir: Path, tool: Path, tmp_path: Path) -> None:
