@@ -72,14 +72,19 @@ events AS (
 ),
 
 listed_from AS (
-    SELECT cluster, topic, partition, min(own.decided_at_ms) AS first_decided_ms FROM listed GROUP BY ALL
+    SELECT cluster, topic, partition, min(own.decided_at_ms) AS first_decided_ms, max(own.decided_at_ms) AS last_decided_ms
+    FROM listed
+    GROUP BY ALL
 ),
 logs AS (
     SELECT /*+ BROADCAST(clusters), MERGE(listed_from) */
         logs.replica_log_id, logs.cluster, clusters.skew_ms,
-        -- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began.
+        -- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began. A leader
+        -- whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
         IF(
-            logs.first_offset = 0 AND NOT logs.compacted AND logs.oldest_batch_ms - listed_from.first_decided_ms > {far_ms},
+            logs.first_offset = 0 AND NOT logs.compacted
+                AND logs.oldest_batch_ms - listed_from.first_decided_ms > {far_ms}
+                AND logs.newest_broker_clock_ms <= listed_from.last_decided_ms + clusters.skew_ms,
             logs.oldest_batch_ms - {far_ms},
             NULL
         ) AS begun_anew_at_ms,

@@ -38,7 +38,6 @@ from eo_audit.model.marker_prices import (
     LOST_AND_NEWER,
     MISSING,
     MOST_APART,
-    MOST_CLEANED,
     MOST_LOOSE,
     MOST_LOST_AND_NEWER,
     NOTHING,
@@ -62,7 +61,6 @@ from eo_audit.model.marker_prices import (
     is_after,
     is_before,
     looks_younger,
-    may_be_cleaned,
     may_be_newer,
     missing,
     price_of,
@@ -70,6 +68,7 @@ from eo_audit.model.marker_prices import (
 from eo_audit.model.marker_story import (
     Story,
     apart_at_ends,
+    bounded,
     denied_up_to,
     evenly_told,
     given_back,
@@ -145,8 +144,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     # The marker that open data lacks would stand behind that data.
     owned = producer.open_from is not None and any(may_own(producer.decided[at], producer.open_epoch) for at in lacking)
     behind = producer.open_from if owned else story.last_offset
-    price = missing(lost := len(lacking), producer, behind)
-    price = min(price, MOST_CLEANED - story.cleaned) if may_be_cleaned(producer, behind) else price
+    price, _ = bounded(story, producer, behind, missing(lost := len(lacking), producer, behind))
     price += UNSEEN * min(left - lost, 1)
     nothing = 0.0
     if story.last is None and producer.decided:
@@ -220,8 +218,8 @@ def _left_out(story: Story, marker: Marker, producer: Producer, clock: Clock, at
         # A leader that comes later cuts the log where its own began (KIP-101).
         alone = story.last is not None and story.last.leader_epoch == marker.leader_epoch
         paid = missing(len(lost), producer, behind, after_hole=marker.after_hole, alone=alone)
-    cleaned = min(paid, MOST_CLEANED - story.cleaned) if may_be_cleaned(producer, behind) else None
-    return lacking, ends + (paid if cleaned is None else cleaned), cleaned or 0.0
+    paid, cleaned = bounded(story, producer, behind, paid)
+    return lacking, ends + paid, cleaned
 
 
 def _begins_behind(marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> bool:

@@ -7,7 +7,19 @@ from math import inf
 from typing import NamedTuple
 
 from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, gap, leaders_of, of_two_clocks
-from eo_audit.model.marker_prices import STEP, STEP_BACK, STEP_OF_LEADERS, UNSEEN, Clock, Match, Producer, Step, is_after
+from eo_audit.model.marker_prices import (
+    MOST_CLEANED,
+    STEP,
+    STEP_BACK,
+    STEP_OF_LEADERS,
+    UNSEEN,
+    Clock,
+    Match,
+    Producer,
+    Step,
+    is_after,
+    may_be_cleaned,
+)
 
 
 class Told(NamedTuple):
@@ -106,6 +118,15 @@ def lost_and_newer(story: Story) -> int:
 def may_own(one: Decided, epoch: int | None) -> bool:
     """Whether data of an epoch may be a transaction's: its marker has that epoch, or one or two more (fenced: KAFKA-19367)."""
     return None in (epoch, one.epoch) or 0 <= one.epoch - epoch <= 2  # type: ignore[operator]
+
+
+def bounded(story: Story, producer: Producer, behind: int | None, price: float) -> tuple[float, float]:
+    """What is paid for missing markers behind an offset, and how much of it for what the cleaner may have removed: of that no story pays
+    more than MOST_CLEANED."""
+    if not may_be_cleaned(producer, behind):
+        return price, 0.0
+    paid = min(price, MOST_CLEANED - story.cleaned)
+    return paid, paid
 
 
 def stand_ins(story: Story, marker: Marker, lacking: Sequence[int], producer: Producer) -> int:

@@ -150,9 +150,9 @@ def _untold_fate(log: "Log", context: "Context") -> str | None:
 
 
 def _fates(log: "Log", context: "Context") -> str | None:
-    """Only of a log that is cleaned, and of brokers that ran when it was dumped, does it matter who will end what is open."""
+    """Only of a log that is cleaned, and of a broker that ran when it was dumped, does it matter who will end what is open."""
     is_cleaned = log.numbers.flag("compacted") and log.numbers.maybe("uncleaned_from") is not None
-    return _untold_fate(log, context) if is_cleaned and log.cluster not in context.stopped else None
+    return _untold_fate(log, context) if is_cleaned and log.log_id not in context.clean_ends else None
 
 
 def _matched(log: "Log", _context: "Context") -> str | None:

@@ -334,6 +334,15 @@ STORIES = [
         {1: ("below_start", "unknown"), 11: ("covered", "closing"), 12: ("covered", "closing")},
     ),
     Story(
+        "a leader whose clock is five minutes ahead",
+        MANY,
+        "\n".join(
+            f"{n * 2} data e0 @{300_000 + at} append\n{n * 2 + 1} COMMIT e0 @{300_022 + at}" for n, at in enumerate(range(1_000, 1_500, 50))
+        ),
+        {offset: (offset // 2 + 1, *GENUINE) if offset % 2 == 0 else "closing" for offset in range(20)},
+        dict.fromkeys(range(1, 11), ("covered", "closing")),
+    ),
+    Story(
         "an old client timestamp after the head of the log was deleted",
         ABORT_THEN_COMMIT,
         "7 data e0 @110\n8 COMMIT e0 @255",
@@ -514,6 +523,11 @@ def replica_logs(spark: SparkSession) -> DataFrame:
         {"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, "clean_end": story.stopped}
         | {"is_empty": not story.log, "first_leader_epoch": story.begun_in, **places}
         | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": False}
+        | {
+            "newest_broker_clock_ms": max(
+                (row["max_timestamp_ms"] for row in log_rows(n, story) if row["row_kind"] == "marker"), default=None
+            )
+        }
         for n, story in enumerate(STORIES)
     ]
     coordinators = [

@@ -77,7 +77,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     for row in rows:
         said, expected = row.number("entry_last_stable_offset"), row.maybe("expected_stable_offset")
         # Above what a log holds that has ended: whatever is aborted there next will not be found.
-        ahead = log is not None and leo is not None and said > leo and log.ends_here and log.cluster in context.stopped
+        ahead = log is not None and leo is not None and said > leo and log.ends_here and log.log_id in context.clean_ends
         if ahead or (expected is not None and said < expected):
             return _wrong(case, context, row.number("marker_offset"), said=said, expected=None if ahead else expected)
     return None
@@ -87,7 +87,7 @@ def _is_of_follower(row: "Row", case: Case, context: "Context") -> bool:
     """Whether a follower writes such an entry: it names what the log shows, or what a log that went on may hold."""
     log = case.log
     is_behind_the_end = log is not None and row.number("ends_at_stable_offset") >= log.numbers.number("leo")
-    went_on = log is None or not (log.ends_here and log.cluster in context.stopped)
+    went_on = log is None or not (log.ends_here and log.log_id in context.clean_ends)
     return row.flag("ends_in_one_fetch") and (went_on or not is_behind_the_end)
 
 
