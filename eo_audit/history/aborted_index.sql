@@ -77,10 +77,14 @@ told AS (
     FULL JOIN entry_columns USING (replica_log_id, producer_id, marker_offset)
     WHERE entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)
 ),
--- Where transactions begin: behind an offset disorder two may at one offset.
+-- Where transactions begin: behind an offset disorder two may at one offset. Before 2.8 a marker that closes nothing begins one.
 begun AS (
     SELECT replica_log_id, first_offset, min(producer_id) AS lowest_producer, max(producer_id) AS highest_producer
-    FROM {spans}
+    FROM (
+        SELECT replica_log_id, first_offset, producer_id FROM {spans}
+        UNION ALL
+        SELECT replica_log_id, base_offset, producer_id FROM {rows} WHERE row_kind = 'marker' AND span_id IS NULL
+    )
     GROUP BY replica_log_id, first_offset
 ),
 -- Whether the look-up ends at what a follower writes of batches that it fetched at once (`model.visibility.is_of_one_fetch`). Few rows look

@@ -37,6 +37,7 @@ class _Row(TypedDict):
     place: int
     skew_ms: int
     of_tv2: bool
+    is_kraft: bool
     coordinator_log_id: int | None
     open_from: int | None
     open_epoch: int | None
@@ -94,6 +95,7 @@ def aligned(paired: DataFrame) -> DataFrame:
         "open_epoch",
         "coordinator_log_id",
         "of_tv2",
+        "is_kraft",
         *_ENDS,
         *(f"coalesce(own, partner).{name} AS {name}" for name in _DECIDED),
     ]
@@ -168,6 +170,7 @@ def _producer(rows: list[_Row]) -> Producer:
         running=running,
         told_until_ms=ends["known_until_ms"],
         told_until_epoch=ends["known_until_epoch"],
+        of_election=not ends["is_kraft"],
     )
 
 
@@ -216,4 +219,5 @@ def _decided(row: _Row) -> Decided | None:
         decided_at=row["decided_at_offset"],
         completed_at=row["complete_offset"],
         data_epoch=row["data_epoch"],
+        of_election=not row["is_kraft"],
     )

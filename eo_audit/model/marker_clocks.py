@@ -13,7 +13,8 @@ LONG_MS = 60_000  # a marker that nothing bounds from above comes within so long
 class Decided:
     """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed.
     `epoch` is that of its markers, `data_epoch` that of its data; `decided_at` and `completed_at` are the offsets of those entries in the
-    coordinator's log, None where they are not in it."""
+    coordinator's log, None where they are not in it; `of_election`: the coordinator sends markers under the leader epoch of its election,
+    which may be older than that of its entries."""
 
     place: int
     epoch: int | None
@@ -25,6 +26,7 @@ class Decided:
     decided_at: int | None = None
     completed_at: int | None = None
     data_epoch: int | None = None
+    of_election: bool = False
 
 
 @dataclass(frozen=True)

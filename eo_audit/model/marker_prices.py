@@ -66,7 +66,7 @@ class Producer:
     `cleaned_below`: the cleaner may have removed markers below this offset; `open_from`: from this offset on data (of `open_epoch`) is
     open, and no transaction is running; `coordinator` names the log whose leader's clock wrote the decisions; `running`: a transaction
     that lists the partition is not decided; `told_until_ms`: all that was decided before this time is told, by the clock of the coordinator
-    leader of `told_until_epoch`.
+    leader of `told_until_epoch`; `of_election` as of its transactions.
     """
 
     markers: Sequence[Marker]
@@ -83,6 +83,7 @@ class Producer:
     running: bool = False
     told_until_ms: int | None = None
     told_until_epoch: int | None = None
+    of_election: bool = False
 
     @property
     def anchored(self) -> bool:
@@ -298,7 +299,8 @@ def foreign(marker: Marker, one: Decided) -> float:
     """What it costs that the coordinator epoch of a marker is that of no leader from the decision to the completion."""
     if marker.coordinator_epoch is None:
         return 0.0
-    early = one.first_leader_epoch is not None and marker.coordinator_epoch < one.first_leader_epoch
+    # ZooKeeper's controller raises a leader's epoch when a follower dies, too: no coordinator hears of it (`ReplicaManager.makeLeaders`).
+    early = not one.of_election and one.first_leader_epoch is not None and marker.coordinator_epoch < one.first_leader_epoch
     late = one.last_leader_epoch is not None and marker.coordinator_epoch > one.last_leader_epoch
     return FOREIGN_COORDINATOR if early or late else 0.0
 
@@ -316,7 +318,8 @@ def is_before(marker: Marker, one: Decided) -> bool:
 def may_be_newer(marker: Marker, producer: Producer, clock: Clock) -> bool:
     """Whether the coordinator's log may end before the decision of a marker: a partition is added (AddPartitionsToTxn) before its data, and
     what a coordinator leader decided stands before all that later ones wrote."""
-    if None not in (marker.coordinator_epoch, producer.told_until_epoch) and marker.coordinator_epoch < producer.told_until_epoch:  # type: ignore[operator]
+    known = not producer.of_election and None not in (marker.coordinator_epoch, producer.told_until_epoch)
+    if known and marker.coordinator_epoch < producer.told_until_epoch:  # type: ignore[operator]
         return False
     added = None if producer.running else marker.opened_at
     return (marker.offset if added is None else added) >= clock.surely_told_up_to

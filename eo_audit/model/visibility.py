@@ -99,11 +99,13 @@ def is_of_one_fetch(log: IndexedLog, missed: IndexEntry, ends_at: IndexEntry) ->
     A follower appends all that it fetched at once: what begins in any of these batches is open before the first of their markers is noted
     (`UnifiedLog.append`), and `ProducerStateManager.lastStableOffset` passes over all transactions of the producer that ends, not only over
     the one that ends. So an entry may name the beginning of another producer's next transaction, above a later one of its own producer.
-    What begins at the end of the log or behind it may be that.
+    What begins at the end of the log or behind it may be that. Before 2.8 a marker that closes nothing begins a transaction, and ends it
+    (`ProducerAppendInfo.appendEndTxnMarker`).
     """
     opened = replay(log.batches)
-    ended = {(txn.producer_id, txn.first_offset) for txn in opened.ended if txn.first_offset < txn.marker_offset}
-    starts = ended | {(txn.producer_id, txn.first_offset) for txn in opened.open.values()}
+    starts = {(txn.producer_id, txn.first_offset) for txn in opened.ended} | {
+        (txn.producer_id, txn.first_offset) for txn in opened.open.values()
+    }
     named = {producer for producer, first in starts if first == ends_at.last_stable_offset}
     is_unseen = ends_at.last_stable_offset >= log.end_offset
     return missed.producer_id == ends_at.producer_id and (is_unseen or bool(named - {missed.producer_id}))

@@ -1,7 +1,7 @@
 """Brokers: who leads what when, and the logs as sequences of writes that have no offsets yet."""
 
 import bisect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.cluster.clock import BEGIN_MS, Clock, broker_clocks
 from tests.cluster.shape import Shape
@@ -24,17 +24,28 @@ class Term:
 
 @dataclass(frozen=True)
 class Leadership:
-    """Who led one partition, in order."""
+    """Who led one partition, in order; `raised`: when the leader epoch went up without an election."""
 
     terms: tuple[Term, ...]
+    raised: tuple[int, ...] = ()
 
     def term(self, at: int) -> Term:
-        """The term at a true time."""
-        return self.terms[max(bisect.bisect_right([term.at for term in self.terms], at) - 1, 0)]
+        """The term at a true time, with the leader epoch of that time."""
+        return self._since(self._begun(at), at)
+
+    def elected(self, at: int) -> Term:
+        """The term at a true time, with the leader epoch of its election."""
+        return self._since(found := self._begun(at), found.at)
 
     def change_between(self, first: int, last: int) -> Term | None:
-        """The first term that begins behind one true time and not behind another."""
-        return next((term for term in self.terms if first < term.at <= last), None)
+        """The first term that begins behind one true time and not behind another, with the leader epoch of its election."""
+        return next((self._since(term, term.at) for term in self.terms if first < term.at <= last), None)
+
+    def _begun(self, at: int) -> Term:
+        return self.terms[max(bisect.bisect_right([term.at for term in self.terms], at) - 1, 0)]
+
+    def _since(self, term: Term, at: int) -> Term:
+        return replace(term, epoch=term.epoch + bisect.bisect_right(self.raised, at)) if self.raised else term
 
 
 @dataclass(frozen=True)
@@ -189,4 +200,16 @@ def _leadership(shape: Shape, place: Place, length_ms: int, changes: bool) -> Le
         for at in sorted(rng.randrange(BEGIN_MS, BEGIN_MS + length_ms) for _ in range(rng.choice((1, 1, 2)))):
             others = [broker for broker in range(1, shape.brokers + 1) if broker != terms[-1].broker]
             terms.append(Term(at, rng.choice(others), terms[-1].epoch + rng.choice((1, 1, 2))))
-    return Leadership(tuple(terms))
+    elected = Leadership(tuple(terms))
+    return replace(elected, raised=tuple(at for at, broker in _followers_lost(shape, length_ms) if elected.term(at).broker != broker))
+
+
+def _followers_lost(shape: Shape, length_ms: int) -> list[tuple[int, int]]:
+    """When a broker fell out of the replicas that are in sync, and which one: where it does not lead, the epoch is raised all the same
+    (`PartitionStateMachine`, `KafkaController.removeReplicasFromIsr`)."""
+    rng = shape.stream("followers")
+    if not shape.has("raised_epochs") or shape.release != "3.9" or shape.brokers == 1:
+        return []
+    return sorted(
+        (rng.randrange(BEGIN_MS, BEGIN_MS + length_ms), rng.randrange(1, shape.brokers + 1)) for _ in range(rng.choice((1, 2, 4)))
+    )

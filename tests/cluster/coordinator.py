@@ -110,9 +110,8 @@ class Coordinated:
 
     def available(self, at: int) -> int:
         """The first time from then on at which a coordinator has loaded the partition."""
-        term = self.log.leadership.term(at)
-        loaded = term.at + 150
-        return max(at, loaded) if term is not self.log.leadership.terms[0] else at
+        began = self.log.leadership.elected(at).at
+        return max(at, began + 150) if began != self.log.leadership.terms[0].at else at
 
     def empty(self, at: int) -> int:
         """InitProducerId with nothing open."""
@@ -184,7 +183,7 @@ class Coordinated:
 
     def _mark(self, at: int, transaction: Transaction) -> tuple[int, int | None]:
         """Markers to all partitions; a new coordinator sends them all again. Returns when all had them, and the time of the reload."""
-        term = self.log.leadership.term(at)
+        term = self.log.leadership.elected(at)
         planned = [(at + self._delay(place), place) for place in transaction.partitions]
         done = max(when for when, _ in planned) + self.rng.randrange(1, 4)
         change = self.log.leadership.change_between(at, done)

@@ -39,6 +39,7 @@ FEATURES: Final[dict[str, float]] = {
     "leaders_only": 0.3,  # of stopped brokers only one copy of each coordinator log was dumped
     "rolling_stop": 0.3,  # a broker that led nothing any more was stopped before the others, and its copies were dumped
     "group_offsets": 0.3,  # applications commit the offsets of their input in their transactions
+    "raised_epochs": 0.3,  # of 3.9 with ZooKeeper: a follower that dies raises the leader epoch, no coordinator hears of it
     "coordinator_cut": 0.05,  # the text of the coordinator's logs ends between two records, and no other file says so
 }
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Match, Producer, Witness, align, bounds_of
-from eo_audit.model.marker_prices import STEP, STEP_OF_LEADERS, UNSEEN, may_be_newer, missing
+from eo_audit.model.marker_prices import FOREIGN_COORDINATOR, STEP, STEP_OF_LEADERS, UNSEEN, may_be_newer, missing
 from eo_audit.model.marker_stories import stories_of
 from eo_audit.model.marker_story import Story, lost_and_newer
 
@@ -169,6 +169,17 @@ def test_what_a_coordinator_decided_stands_before_all_that_later_ones_wrote(epoc
     # The coordinator's log goes on under leader epoch 4.
     last = replace(marker(2, "C"), coordinator_epoch=epoch)
     assert may_be_newer(last, Producer([last], [], told_until_epoch=4), Clock()) is said
+
+
+@pytest.mark.parametrize(("of_election", "price"), [(True, 0.0), (False, 5 * FOREIGN_COORDINATOR)])
+def test_a_zookeeper_cluster_raises_leader_epochs_without_an_election(of_election: bool, price: float) -> None:
+    # The coordinator was elected under leader epoch 1, and a follower that died raised it to 3 (seen with three brokers of 2.3.1).
+    decisions = [replace(one, first_leader_epoch=3, last_leader_epoch=3, of_election=of_election) for one in decided("CCACC")]
+    markers = [replace(marker(at, kind), coordinator_epoch=1) for at, kind in enumerate("CCACC")]
+    cheapest = stories_of(Producer(markers, decisions, newer_markers=False, of_election=of_election), Clock(), 2_000)[0]
+    assert [match.decided for match in cheapest.matches()] == [0, 1, 2, 3, 4]
+    assert cheapest.faults == pytest.approx(price)
+    assert may_be_newer(markers[-1], Producer([markers[-1]], [], told_until_epoch=3, of_election=of_election), Clock()) is of_election
 
 
 @pytest.mark.parametrize(("told_until_ms", "epoch", "may_be"), [(500, 3, False), (300, 3, True), (500, 4, True), (None, None, True)])

@@ -6,7 +6,17 @@ import pytest
 
 from eo_audit.model.batches import ABORT, COMMIT, Batch
 from eo_audit.model.lso import replay
-from eo_audit.model.visibility import IndexedLog, IndexEntry, fetch, index_of, look_up, read_committed, read_uncommitted
+from eo_audit.model.visibility import (
+    IndexedLog,
+    IndexEntry,
+    fetch,
+    index_of,
+    is_of_one_fetch,
+    look_up,
+    look_up_ends_before,
+    read_committed,
+    read_uncommitted,
+)
 
 
 def data(base: int, producer: int, last: int | None = None) -> Batch:
@@ -85,3 +95,12 @@ def test_a_consumer_starts_at_the_log_start_and_stops_at_its_bound() -> None:
     log = IndexedLog([data(0, -1, 2), data(3, -1, 5), data(6, 1), commit(7, 1), data(8, 2)], [0, 6], {})
     assert [b.base_offset for b in read_committed(log, log_start=4, lso=8)] == [3, 6]
     assert [b.base_offset for b in read_uncommitted(log, log_start=4, hw=9)] == [3, 6, 8]
+
+
+@pytest.mark.parametrize(("beside", "said"), [(2, True), (1001, False)])
+def test_before_2_8_a_marker_that_closes_nothing_begins_a_transaction(beside: int, said: bool) -> None:
+    """As a follower of 2.3.1 wrote it, that had fetched all three markers at once: the last one's own beginning bounds the first one."""
+    first, second, last = (IndexEntry(1001, 466, 466, 468), IndexEntry(1001, 467, 467, 468), IndexEntry(beside, 468, 468, 469))
+    log = IndexedLog([abort(466, 1001), abort(467, 1001), abort(468, beside)], [466], {466: [first, second, last]})
+    assert look_up_ends_before(log) == {second: first}
+    assert is_of_one_fetch(log, second, first) is said
