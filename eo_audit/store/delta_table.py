@@ -162,7 +162,7 @@ class Table:
             done = DeltaTable(self.folder).delete(f"{column} IN ({told})", post_commithook_properties=_NO_HOOKS)
             return int(done["num_deleted_rows"])
 
-    def sweep(self, kept: Collection[int], *, grace_ms: int = GRACE_MS) -> int:
+    def sweep(self, kept: Collection[int], *, newest: Newest | None = None, grace_ms: int = GRACE_MS) -> int:
         """Remove what nobody needs: data files that no kept version names, and the log below the oldest kept version.
 
         What a version lost less than `grace_ms` ago stays, for readers of that version. The caller holds the lock; the newest
@@ -170,17 +170,17 @@ class Table:
 
         Args:
             kept: versions that readers may open.
+            newest: the newest version, if the caller has asked for it since the last commit.
             grace_ms: how long a reader of another version may take.
 
         Returns:
             Bytes that were freed.
         """
         with self._told():
-            table, since_ms = DeltaTable(self.folder), time.time_ns() // 1_000_000 - grace_ms
-            newest = int(table.version())
-            oldest = self._before(min([*kept, newest]), since_ms)
-            at_oldest = self._listed(table) if oldest == newest else self.files(oldest)
-            needed = self._needed({*kept, newest}, oldest, newest, at_oldest, since_ms=since_ms)
+            now, since_ms = newest or self.newest(), time.time_ns() // 1_000_000 - grace_ms
+            oldest = self._before(min([*kept, now.version]), since_ms)
+            at_oldest = now.files if oldest == now.version else self.files(oldest)
+            needed = self._needed({*kept, now.version}, oldest, now.version, at_oldest, since_ms=since_ms)
             freed = sum(_removed(path) for path in self._data_files() if path.relative_to(self.folder).as_posix() not in needed)
             for folder in self.folder.iterdir():  # Spark writes into folders of its own
                 if folder.is_dir() and folder.name.startswith("part-") and not any(folder.iterdir()):
