@@ -71,6 +71,12 @@ flags() {
   esac
 }
 
+# folder_of PARTITION: sets $folder, where its files lie; without a process, as this is asked some times for each file
+folder_of() {
+  folder=''
+  IFS= read -r folder <"$at/$1" || : # the file has no line end
+}
+
 gently() {
   if $idle_disk; then ionice -c 3 nice -n 19 "$@"; else nice -n 19 "$@"; fi
 }
@@ -100,7 +106,7 @@ keep_said() {
       [ -d "$texts/${about%/*}" ] || about=$1
       before=${line%%"$nonce"*}
       case "$line" in
-        *"$nonce"*) printf '%s%s%s\n' "${before%"$work/"}" "$(cat "$at/${about%/*}")" "${line#*"$nonce/${about%/*}"}" ;;
+        *"$nonce"*) folder_of "${about%/*}" && printf '%s%s%s\n' "${before%"$work/"}" "$folder" "${line#*"$nonce/${about%/*}"}" ;;
         *) printf '%s\n' "$line" ;;
       esac >>"$texts/$about.err.txt"
     done
@@ -108,12 +114,13 @@ keep_said() {
 
 # failed_on PARTITION/FILE: the tool ended there. A file that retention or the cleaner took away meanwhile is no failure.
 failed_on() {
-  if grep -q 'NoSuchFileException\|FileNotFoundException' "$work/said" || [ ! -e "$(cat "$at/${1%/*}")/${1##*/}" ]; then
+  folder_of "${1%/*}"
+  if grep -q 'NoSuchFileException\|FileNotFoundException' "$work/said" || [ ! -e "$folder/${1##*/}" ]; then
     rm -f "$texts/$1.txt" "$texts/$1.txt.gz" "$texts/$1.err.txt"
     return
   fi
   echo "$1" >>"$work/failed"
-  echo "  the dump tool failed on $(cat "$at/${1%/*}")/${1##*/}: see $into/$1.err.txt" >&2
+  echo "  the dump tool failed on $folder/${1##*/}: see $into/$1.err.txt" >&2
 }
 
 # call FLAGS...: one Java process for the files in $work/call (PARTITION/FILE a line), a text for each. The tool is given the files below a
@@ -121,7 +128,7 @@ failed_on() {
 call() {
   nonce=dump-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
   mkdir "$work/$nonce"
-  sed 's|/.*||' "$work/call" | sort -u | while IFS= read -r name; do ln -s "$(cat "$at/$name")" "$work/$nonce/$name"; done
+  sed 's|/.*||' "$work/call" | sort -u | while IFS= read -r name; do folder_of "$name" && ln -s "$folder" "$work/$nonce/$name"; done
   rm -f "$work/broken" "$work"/part.*
   {
     (cd "$work" && gently "$tool" "$@" --files "$(sed "s|^|$nonce/|" call | paste -s -d, -)" 2>said </dev/null) || echo failed >"$work/broken"
@@ -131,7 +138,8 @@ call() {
     IFS= read -r line <"$part" || :
     case "$line" in "Dumping $nonce/"*) ;; *) continue ;; esac # what a Java machine says before it begins
     last=${line#"Dumping $nonce/"}
-    { printf 'Dumping %s/%s\n' "$(cat "$at/${last%/*}")" "${last##*/}" && tail -n +2 "$part"; } | text_of "$texts/$last.txt" ||
+    folder_of "${last%/*}"
+    { printf 'Dumping %s/%s\n' "$folder" "${last##*/}" && tail -n +2 "$part"; } | text_of "$texts/$last.txt" ||
       stop "cannot write to $into"
     rm -f "$part"
   done
@@ -157,7 +165,8 @@ call() {
 
 # call_one PARTITION/FILE FLAGS...: the same for one file, whose text needs no cutting
 call_one() {
-  name=$1 source=$(cat "$at/${1%/*}")/${1##*/} nonce='no such name'
+  folder_of "${1%/*}"
+  name=$1 source=$folder/${1##*/} nonce='no such name'
   shift
   rm -f "$work/broken"
   { gently "$tool" "$@" --files "$source" 2>"$work/said" </dev/null || echo failed >"$work/broken"; } | text_of "$texts/$name.txt" ||
@@ -208,21 +217,24 @@ list_files() {
       >>"$into/listing.txt"
 }
 
-# files_in FOLDER: "<inode> <bytes> <name>" of each file
+# files_in FOLDER: "<inode> <bytes> <name>" of each file, by name, as ls sorts
 files_in() {
   # shellcheck disable=SC2012 # Kafka's names hold no blanks, and find has no portable way to print an inode
-  ls -lni "$1" 2>/dev/null | awk '$2 ~ /^-/ { print $1, $6, $NF }' | sort -k 3 || :
+  ls -lni "$1" 2>/dev/null | awk '$2 ~ /^-/ { print $1, $6, $NF }' || :
 }
 
 # begin_partition PARTITION: what stands there now; what an interrupted run dumped of it, and is still the same, is kept
 begin_partition() {
-  folder=$(cat "$at/$1") own=$texts/$1
+  folder_of "$1"
+  own=$texts/$1
   mkdir -p "$own"
   now=$(date +%s)000 # before the listing: what was appended until now lies in the files listed
   files_in "$folder" >"$own/.now"
-  sed -n "s|^$1/||p" "$work/failed" | while IFS= read -r bad; do rm -f "$own/$bad.txt" "$own/$bad.txt.gz" "$own/$bad.err.txt"; done
-  sed "\\|^$1/|d" "$work/failed" >"$work/rest"
-  mv "$work/rest" "$work/failed"
+  if [ -s "$work/failed" ]; then
+    sed -n "s|^$1/||p" "$work/failed" | while IFS= read -r bad; do rm -f "$own/$bad.txt" "$own/$bad.txt.gz" "$own/$bad.err.txt"; done
+    sed "\\|^$1/|d" "$work/failed" >"$work/rest"
+    mv "$work/rest" "$work/failed"
+  fi
   newest=$(awk '$3 ~ /^[0-9]+\.log$/ { name = $3 } END { print name }' "$own/.now")
   for text in "$own"/*.txt "$own"/*.txt.gz; do
     [ -e "$text" ] || continue
@@ -236,8 +248,7 @@ begin_partition() {
   done
   mv "$own/.now" "$own/.before"
   # Snapshots first: one that is taken while the log is read would lie beyond the end of what was read.
-  awk '$3 ~ /^[0-9]+\.snapshot$/ { print $2, $3 }' "$own/.before" >"$own/.names"
-  awk '$3 ~ /^[0-9]+\.log$/ { print $2, $3 }' "$own/.before" >>"$own/.names"
+  awk '$3 ~ /^[0-9]+\.snapshot$/ { print $2, $3 } $3 ~ /^[0-9]+\.log$/ { log_[++logs] = $2 " " $3 } END { for (i = 1; i <= logs; i++) print log_[i] }' "$own/.before" >"$own/.names"
   while read -r bytes name; do
     was_dumped "$1/$name" && continue
     echo "$bytes $1/$name" >>"$work/names"
@@ -252,7 +263,8 @@ as_listed() {
 
 # name_indexes PARTITION: indexes last, so that every abort in the dumped text is in them; those of segments that were dumped
 name_indexes() {
-  files_in "$(cat "$at/$1")" >"$texts/$1/.now"
+  folder_of "$1"
+  files_in "$folder" >"$texts/$1/.now"
   now=$(date +%s)000
   while read -r _ bytes name; do
     case "$name" in *.txnindex) was_dumped "$1/${name%.txnindex}.log" || continue ;; *) continue ;; esac
@@ -263,10 +275,11 @@ name_indexes() {
 
 # end_partition PARTITION: lists it again and says no where it must be dumped again, as the cleaner replaced what was being dumped
 end_partition() {
-  folder=$(cat "$at/$1") own=$texts/$1
+  folder_of "$1"
+  own=$texts/$1
   files_in "$folder" >"$own/.after"
   for text in "$own"/*.txt "$own"/*.txt.gz; do [ ! -e "$text" ] || echo "${text##*/}"; done | sed 's/\.gz$//; s/\.txt$//' >"$own/.dumped"
-  sed -n "s|^$1/||p" "$work/failed" >>"$own/.dumped"
+  [ ! -s "$work/failed" ] || sed -n "s|^$1/||p" "$work/failed" >>"$own/.dumped"
   awk -v step=1 '
     step == 1 { inode[$3] = $1; next }
     step == 2 { dumped[$1] = 1; next }
@@ -293,9 +306,10 @@ torn() {
 
 # keep_partition PARTITION: puts it in its place, with its rows of the listing (what stood there before *and* after) and its dump times
 keep_partition() {
+  folder_of "$1"
   own=$texts/$1
   for name in leader-epoch-checkpoint partition.metadata; do
-    [ ! -f "$(cat "$at/$1")/$name" ] || cp "$(cat "$at/$1")/$name" "$own/"
+    [ ! -f "$folder/$name" ] || cp "$folder/$name" "$own/"
   done
   # Of the segment that still grows the size from before the dump: its text must show as much.
   awk '

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -23,6 +24,8 @@ from eo_audit.store.schemas import schema, table_names
 LONG_LOG = 20
 # Whoever reads a version that is no longer kept has this long to finish.
 GRACE_MS = 3_600_000
+
+_Files = list[tuple[Path, int]]
 
 
 class OtherVersionError(WarehouseError):
@@ -55,6 +58,17 @@ class DamagedError(WarehouseError):
         super().__init__(f"{self.what}: {todo}")
 
 
+@dataclass(frozen=True)
+class Newest:
+    """The newest version of a table: its number, path and size of each data file (sorted by path), and whether it has the columns of its
+    schema and no others.
+    """
+
+    version: int
+    files: _Files
+    own_columns: bool
+
+
 class Table:
     """The table of a name in a folder; it need not exist."""
 
@@ -78,24 +92,31 @@ class Table:
         with self._told():
             return int(DeltaTable(self.folder).version())
 
-    def files(self, version: int | None = None) -> list[tuple[Path, int]]:
+    def files(self, version: int | None = None) -> _Files:
         """Path and size of each data file of a version (the newest by default), sorted by path.
 
         Raises:
             WarehouseError: the log is damaged, or has no such version.
         """
         with self._told():
-            table = DeltaTable(self.folder, version=version)
-            added = table.get_add_actions()
+            return self._listed(DeltaTable(self.folder, version=version))
+
+    def newest(self) -> Newest:
+        """The newest version; its log is read once, which costs a millisecond and more with each version that it tells of.
+
+        Raises:
+            WarehouseError: the log is damaged.
+        """
+        with self._told():
+            table = DeltaTable(self.folder)
+            own_columns = _columns(table.schema()) == _columns(_delta_schema(self.name))
+            return Newest(int(table.version()), self._listed(table), own_columns)
+
+    def _listed(self, table: DeltaTable) -> _Files:
+        added = table.get_add_actions()
         sizes: dict[str, int] = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
         # The log of a Delta table holds paths as URLs.
         return [(self.folder / unquote(path), size) for path, size in sorted(sizes.items())]
-
-    def has_own_columns(self) -> bool:
-        """Has it the columns of its schema, and no others?"""
-        with self._told():
-            found = DeltaTable(self.folder).schema()
-        return _columns(found) == _columns(_delta_schema(self.name))
 
     def commit(self, files: Sequence[DataFile], *, mode: str, transaction: str | None = None) -> int:
         """Make files that lie in the folder part of the table: the one place that changes its content.
@@ -114,22 +135,25 @@ class Table:
         with self._told():
             # The files lie in the folder already: the one commit makes all of them visible, or none.
             if self.exists():
-                DeltaTable(self.folder).create_write_transaction(
+                table = DeltaTable(self.folder)
+                table.create_write_transaction(
                     [*added], mode, _delta_schema(self.name), commit_properties=properties, post_commithook_properties=_NO_HOOKS
                 )
-            else:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                create_table_with_add_actions(
-                    str(self.folder), _delta_schema(self.name), added, configuration=_KEEP_LOG, commit_properties=properties
-                )
-            return self.version()
+                table.update_incremental()  # reads what is new of the log, and not all of it again
+                return int(table.version())
+            self.folder.mkdir(parents=True, exist_ok=True)
+            create_table_with_add_actions(
+                str(self.folder), _delta_schema(self.name), added, configuration=_KEEP_LOG, commit_properties=properties
+            )
+            return 0
 
     def restore(self, version: int) -> int:
         """Make the content that of an earlier version, in a new one; return its number."""
         with self._told():
             # Nothing is copied: the files of a version that `runs` pins are all there, for `sweep` leaves them.
-            DeltaTable(self.folder).restore(version)
-            return self.version()
+            table = DeltaTable(self.folder)
+            table.restore(version)
+            return int(table.version())
 
     def delete(self, column: str, values: Collection[int]) -> int:
         """Delete the rows whose column has one of some values, in a new version; return the number of rows."""
@@ -138,7 +162,7 @@ class Table:
             done = DeltaTable(self.folder).delete(f"{column} IN ({told})", post_commithook_properties=_NO_HOOKS)
             return int(done["num_deleted_rows"])
 
-    def sweep(self, kept: Collection[int], *, grace_ms: int = GRACE_MS) -> int:
+    def sweep(self, kept: Collection[int], *, newest: Newest | None = None, grace_ms: int = GRACE_MS) -> int:
         """Remove what nobody needs: data files that no kept version names, and the log below the oldest kept version.
 
         What a version lost less than `grace_ms` ago stays, for readers of that version. The caller holds the lock; the newest
@@ -146,15 +170,17 @@ class Table:
 
         Args:
             kept: versions that readers may open.
+            newest: the newest version, if the caller has asked for it since the last commit.
             grace_ms: how long a reader of another version may take.
 
         Returns:
             Bytes that were freed.
         """
         with self._told():
-            newest, since_ms = self.version(), time.time_ns() // 1_000_000 - grace_ms
-            oldest = self._before(min([*kept, newest]), since_ms)
-            needed = self._needed({*kept, newest}, oldest, newest, since_ms=since_ms)
+            now, since_ms = newest or self.newest(), time.time_ns() // 1_000_000 - grace_ms
+            oldest = self._before(min([*kept, now.version]), since_ms)
+            at_oldest = now.files if oldest == now.version else self.files(oldest)
+            needed = self._needed({*kept, now.version}, oldest, now.version, at_oldest, since_ms=since_ms)
             freed = sum(_removed(path) for path in self._data_files() if path.relative_to(self.folder).as_posix() not in needed)
             for folder in self.folder.iterdir():  # Spark writes into folders of its own
                 if folder.is_dir() and folder.name.startswith("part-") and not any(folder.iterdir()):
@@ -170,9 +196,9 @@ class Table:
     def _json(self, version: int) -> Path:
         return self.folder / "_delta_log" / f"{version:020}.json"
 
-    def _needed(self, kept: set[int], oldest: int, newest: int, *, since_ms: int) -> set[str]:
+    def _needed(self, kept: set[int], oldest: int, newest: int, at_oldest: _Files, *, since_ms: int) -> set[str]:
         """Data files that a kept version names, or that were part of the table after a moment: by going through the log."""
-        live = {path.relative_to(self.folder).as_posix() for path, _ in self.files(oldest)}
+        live = {path.relative_to(self.folder).as_posix() for path, _ in at_oldest}
         needed = set(live)
         # By the log's own words, and not by VACUUM: that goes by age, and the versions that `runs` pins have none.
         for version in range(oldest + 1, newest + 1):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eo_audit.store import parquet
-from eo_audit.store.delta_table import DamagedError, OtherVersionError, Table
+from eo_audit.store.delta_table import DamagedError, Newest, OtherVersionError, Table
 from eo_audit.store.schemas import schema, table_names
 
 
@@ -59,22 +59,23 @@ def _put_back(table: Table, pinned: int | None) -> tuple[bool, int | None]:
     """Whether it was changed, and its version now; None for a table that no finished step knows."""
     if not table.exists():
         raise DamagedError(table.name, table.folder, "its log is missing")
-    if table.has_own_columns():
-        return _restored(table, pinned)
+    newest = table.newest()
+    if newest.own_columns:
+        return _restored(table, newest, pinned)
     raise OtherVersionError(table.name, table.folder.parent)
 
 
-def _restored(table: Table, pinned: int | None) -> tuple[bool, int | None]:
-    now, newest = table.files(), table.version()
+def _restored(table: Table, newest: Newest, pinned: int | None) -> tuple[bool, int | None]:
+    now = newest.files
     if pinned is None:
         # No finished step knows of these rows, so they are of a run that died. Its files stay for `sweep`.
         if now:
             table.commit([], mode="overwrite")
         return bool(now), None
     # By files, not by version numbers: a repeated put-back would add a version each time.
-    wanted = now if newest == pinned else table.files(pinned)
+    wanted = now if newest.version == pinned else table.files(pinned)
     _check(table, wanted)
-    return (True, table.restore(pinned)) if set(wanted) != set(now) else (False, newest)
+    return (True, table.restore(pinned)) if set(wanted) != set(now) else (False, newest.version)
 
 
 def _check(table: Table, files: Iterable[tuple[Path, int]]) -> None:

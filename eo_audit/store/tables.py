@@ -94,6 +94,7 @@ class Warehouse:
         self._versions = self.pinned()
         self._inline: dict[str, pa.Table] = {}
         self._frames: dict[str, DataFrame] = {}
+        self._listed: dict[tuple[str, int], list[tuple[Path, int]]] = {}  # the files of a version stay the same; the log is read once
         self._held: Held | None = None
         self.keys = keys or Keys()
 
@@ -218,7 +219,7 @@ class Warehouse:
             WarehouseError: another process writes, facts are damaged, or the tables are those of another version of this package.
         """
         with exclusive(self.folder / "_lock", break_lock=break_lock) as held:
-            self._held, self._versions, self._inline, self._frames = held, self.pinned(), {}, {}
+            self._held, self._versions, self._inline, self._frames, self._listed = held, self.pinned(), {}, {}, {}
             # Only under the lock: a run that is at work looks just like one that died.
             recovered = recover(self.folder, self._versions, remakes=remakes)
             self._versions = dict(recovered.versions)
@@ -312,7 +313,12 @@ class Warehouse:
         return self.session().createDataFrame(_with_chunks(rows), schema=schema(name).spark())
 
     def _files(self, name: str) -> list[tuple[Path, int]]:
-        return self._table(name).files(self._versions[name]) if self.exists(name) else []
+        if not self.exists(name):
+            return []
+        at = name, self._versions[name]
+        if at not in self._listed:
+            self._listed[at] = self._table(name).files(at[1])
+        return self._listed[at]
 
     def _spark_files(self, name: str, rows: "DataFrame") -> list[DataFile]:
         folder = self.folder / name

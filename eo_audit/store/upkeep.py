@@ -42,17 +42,18 @@ def tidy(warehouse: Warehouse, *, keep_audits: int, grace_ms: int = GRACE_MS) ->
         Bytes that were freed.
     """
     tables = {name: Table(name, warehouse.folder / name) for name in table_names()}
-    newest = {name: table.version() for name, table in tables.items() if table.exists()}
+    newest = {name: table.newest() for name, table in tables.items() if table.exists()}
     runs = warehouse.runs()
-    kept = _kept(runs, keep_audits, newest)
+    kept = _kept(runs, keep_audits, {name: table.version for name, table in newest.items()})
     if len(kept) < len(runs):
         warehouse.overwrite_runs(kept)
+        newest["runs"] = tables["runs"].newest()
     pins: defaultdict[str, set[int]] = defaultdict(set)
     for run in kept:
         for name, version in _pins(run).items():
             if schema(name).family != "facts" or run is kept[-1]:  # facts are only added: an older version is part of the newer one
                 pins[name].add(version)
-    return sum(tables[name].sweep(pins[name], grace_ms=grace_ms) for name in newest)
+    return sum(tables[name].sweep(pins[name], newest=newest[name], grace_ms=grace_ms) for name in newest)
 
 
 def _pins(run: _ROWS) -> dict[str, int]:

@@ -177,9 +177,9 @@ def test_a_run_killed_after_any_commit_leaves_no_trace(tmp_path: Path) -> None:
     before = content(base)
     shutil.copytree(base, clean)
     ingest(clean, second)
-    # Each process is forked from one that has imported everything but opened nothing.
+    # Each process is forked from one that has imported everything, this file too, but opened nothing.
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["pandas", "eo_audit.pipeline"])
+    processes.set_forkserver_preload(["pandas", "eo_audit.pipeline", __name__])
     commits = sum(versions(clean).values()) - sum(versions(base).values()) + 1  # and the row of `runs`
     assert commits > 8
     after = content(clean)

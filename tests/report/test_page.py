@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.report.conftest import look
-from tests.report.hand_made import COMMAND, STEPS, Rows, finding, incident, page, partition, unseen, verdict, write
+from tests.report.hand_made import COMMAND, STEPS, Rows, finding, incident, incident_page, page, partition, unseen, verdict, write
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -104,7 +104,7 @@ def test_characters_that_act_are_spelled_out(browser: Chrome, tmp_path: Path) ->
 
 
 def test_one_incident_reads_as_one(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(*incident()))
+    opened(browser, tmp_path, incident_page())
     assert text_of(browser, "h1") == (
         "orders-0: read_committed consumers are stuck at offset 6 since 2026-11-21 04:25:15 UTC behind producer 1; "
         "nothing will free them without an abort."
@@ -126,7 +126,7 @@ def test_clusters_are_named_where_there_are_several(browser: Chrome, tmp_path: P
 
 
 def test_filters(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(*incident()))
+    opened(browser, tmp_path, incident_page())
     grave, gap = shown(browser)
     for name, value, left in (
         ("topic", "payments", [gap]),
@@ -147,7 +147,7 @@ def test_filters(browser: Chrome, tmp_path: Path) -> None:
 
 
 def test_finding_partition_and_transactional_id_lead_to_each_other(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(*incident()))
+    opened(browser, tmp_path, incident_page())
     grave = shown(browser)[0]
     assert browser.execute_script(DEAD_LINKS) == []
     to_partition, to_id = targets(browser, f"#{grave} > .where a:not(.rule)")
@@ -172,7 +172,7 @@ def test_a_link_to_an_incident_that_is_not_laid_out_yet(browser: Chrome, tmp_pat
 
 
 def test_commands_are_copied_whole(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(*incident()))
+    opened(browser, tmp_path, incident_page())
     assert text_of(browser, ".command code") == COMMAND
     browser.find_element("css selector", ".copy").click()
     browser.execute_async_script("setTimeout(arguments[0], 100)")
@@ -181,7 +181,7 @@ def test_commands_are_copied_whole(browser: Chrome, tmp_path: Path) -> None:
 
 
 def test_keyboard_and_names_for_screen_readers(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(*incident()))
+    opened(browser, tmp_path, incident_page())
     from selenium.webdriver.common.keys import Keys
 
     browser.find_element("css selector", "body").send_keys(Keys.TAB)
@@ -244,7 +244,7 @@ DEAD_LINKS = """
 @pytest.mark.parametrize("width", [1280, 1920, 390], ids=["desk", "wide", "phone"])
 def test_screenshots(browser: Chrome, tmp_path: Path, width: int, dark: bool) -> None:
     look(browser, width=width, dark=dark)
-    opened(browser, tmp_path, page(*incident()))
+    opened(browser, tmp_path, incident_page())
     picture = pixels(browser)
     (tmp_path / f"report-{width}-{'dark' if dark else 'light'}.png").write_bytes(picture)
     assert len(picture) > 20_000  # not blank
@@ -257,7 +257,7 @@ def test_screenshots(browser: Chrome, tmp_path: Path, width: int, dark: bool) ->
 
 
 def test_print(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(*incident()))
+    opened(browser, tmp_path, incident_page())
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
     assert not any(element.is_displayed() for element in all_of(browser, "nav, .filters, button"))
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
@@ -268,7 +268,7 @@ def test_print(browser: Chrome, tmp_path: Path) -> None:
 
 def test_nothing_leaves_the_page(browser: Chrome, tmp_path: Path) -> None:
     """One file: no address of anybody else's in it, and the browser fetched nothing."""
-    html = page(*incident())
+    html = incident_page()
     assert not re.search(r"""(?:src|href)=["'](?!#)|url\((?!#)|@import|<link""", html)
     opened(browser, tmp_path, html)
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
