@@ -65,12 +65,14 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All of a module, walked through once: a dozen rules look at every node."""
+    return list(ast.walk(parsed(path)))
+
+
 def imports(path: Path) -> Iterator[str]:
-    return imported(parsed(path))
-
-
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -82,8 +84,8 @@ def within(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
-def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    return (node for node in nodes(path) if isinstance(node, ast.FunctionDef))
 
 
 def length(function: ast.FunctionDef) -> int:
@@ -203,17 +205,17 @@ def test_only_session_builds_a_spark_session() -> None:
     builders = {
         name_of(path)
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr in ("builder", "getOrCreate")
     }
     assert builders == {"eo_audit/store/session.py"}
 
 
-def strings(tree: ast.Module) -> Iterator[ast.Constant]:
+def strings(path: Path) -> Iterator[ast.Constant]:
     """Every string of a module that is no docstring; the pieces of an f-string, too."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)}  # type: ignore[attr-defined]
-    for node in ast.walk(tree):
+    docstrings = {id(node.body[0].value) for node in nodes(path) if isinstance(node, documented) and ast.get_docstring(node)}  # type: ignore[attr-defined]
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node
 
@@ -226,14 +228,14 @@ def test_only_the_page_of_a_rule_and_its_family_name_it_by_its_code() -> None:
         f"{name_of(path)}:{node.lineno} {node.value!r}"
         for path in PRODUCT
         if path not in FAMILIES
-        for node in strings(parsed(path))
+        for node in strings(path)
         if codes & set(re.findall(r"\b[A-Z][0-9]{2}\b", str(node.value)))
     ]
     assert not wrong
     by_letter = [
         f"{name_of(path)}:{node.lineno}"
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "code"
     ]
     assert not by_letter, "a family is no part of a code"
@@ -244,14 +246,14 @@ def test_steps_are_lazy_and_repeatable() -> None:
         f"{name_of(path)}:{node.lineno} .{node.func.attr}()"
         for path in PRODUCT
         if name_of(path).startswith(("eo_audit/history/", "eo_audit/rules/"))
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ACTIONS | UNREPEATABLE
     ]
     assert not wrong
 
 
 def test_functions_and_modules_are_short() -> None:
-    lengths = {f"{name_of(path)}:{f.lineno} {f.name}": length(f) for path in PRODUCT for f in functions(parsed(path))}
+    lengths = {f"{name_of(path)}:{f.lineno} {f.name}": length(f) for path in PRODUCT for f in functions(path)}
     modules = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PRODUCT}
     assert not {name: size for name, size in lengths.items() if size > LONGEST_FUNCTION}
     assert not {name: size for name, size in modules.items() if size > LONGEST_MODULE}
@@ -284,7 +286,7 @@ def test_no_any_no_print() -> None:
     wrong = [
         f"{name_of(path)}:{node.lineno} {node.id}"
         for path in PRODUCT
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Name) and node.id in ("Any", "print")
     ]
     assert not wrong
@@ -318,7 +320,7 @@ def asserts_something(function: ast.FunctionDef) -> bool:
 
 
 def test_every_test_can_fail() -> None:
-    tests = {f"{name_of(path)}:{f.lineno} {f.name}": f for path in TESTS for f in functions(parsed(path)) if f.name.startswith("test")}
+    tests = {f"{name_of(path)}:{f.lineno} {f.name}": f for path in TESTS for f in functions(path) if f.name.startswith("test")}
     assert tests
     assert not [name for name, function in tests.items() if not asserts_something(function)]
 

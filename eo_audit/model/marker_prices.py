@@ -163,6 +163,8 @@ class Clock:
     set_at: Sequence[tuple[int, int]] = ()
     led_apart: Sequence[Step] = ()
     newest: Mapping[int | None, Marker] = field(default_factory=dict)
+    # What was asked before: a long log asks a hundred thousand times, of as many places as it has markers.
+    _near: dict[tuple[int, Leaders], list[Distance]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def is_heard(self) -> bool:
@@ -205,20 +207,24 @@ class Clock:
         behind = (inf if one.completed_at is None else one.completed_at for one in reversed(self.seen))
         return list(accumulate(behind, min))[::-1]
 
+    @cached_property
+    def _offsets(self) -> list[int]:
+        return [one.offset for one in self.seen]
+
     def denies(self, marker: Marker, one: Decided) -> bool:
         """Whether order alone tells that a marker is not the first one of a transaction.
 
         All markers of a transaction are written between its two entries. So what was completed before a decision has its marker before
         those of that decision, in every log, and what was decided behind a completion has it behind.
         """
-        before, behind = bisect_left(self.seen, marker.offset, key=_offset), bisect_right(self.seen, marker.offset, key=_offset)
+        before, behind = bisect_left(self._offsets, marker.offset), bisect_right(self._offsets, marker.offset)
         late = before > 0 and one.completed_at is not None and one.completed_at < self._decided_before[before - 1]
         early = behind < len(self.seen) and one.decided_at is not None and one.decided_at > self._completed_behind[behind]
         return late or early
 
     def is_behind(self, marker: Marker, entry: int) -> bool:
         """Whether a marker stands behind that of a decision behind an entry: then it is of no transaction completed before the entry."""
-        before = self.seen[: bisect_left(self.seen, marker.offset, key=_offset)]
+        before = self.seen[: bisect_left(self._offsets, marker.offset)]
         return any(one.sure and one.decided_at is not None and one.decided_at > entry for one in before)
 
     def is_younger(self, one: Decided) -> bool:
@@ -237,8 +243,8 @@ class Clock:
         """What a jump between the clocks of two leaders costs, from the distance before to the one here."""
         if any(first < step.up_to and step.after < last for first, last in self.set_at):
             return 0.0
-        first = bisect_right(self.seen, step.after, key=_offset) - 1
-        beside = self.seen[max(0, first) : bisect_left(self.seen, step.up_to, key=_offset) + 1]
+        first = bisect_right(self._offsets, step.after) - 1
+        beside = self.seen[max(0, first) : bisect_left(self._offsets, step.up_to) + 1]
         led = [one for one in beside if one.leaders == leaders]
         even = len(led) >= 2 and led[0].offset <= step.after and led[-1].offset >= step.up_to
         if even and all(gap(a.distance, b.distance) == 0 for a, b in pairwise(led)):
@@ -249,7 +255,7 @@ class Clock:
 
     def sees_between(self, after: int, up_to: int, leaders: Leaders) -> bool:
         """Whether somebody saw the clocks of these leaders between two offsets."""
-        beside = self.seen[bisect_right(self.seen, after, key=_offset) : bisect_left(self.seen, up_to, key=_offset)]
+        beside = self.seen[bisect_right(self._offsets, after) : bisect_left(self._offsets, up_to)]
         return any(one.leaders == leaders for one in beside)
 
     def around(self, marker: Marker, one: Decided) -> list[Distance]:
@@ -258,21 +264,18 @@ class Clock:
 
     def bounds_around(self, marker: Marker, one: Decided) -> list[Distance]:
         """The bounds of the distance next to a pair."""
-        return _next_to(self.bounds, marker.offset, leaders_of(marker, one))
+        return _next_to(self.bounds, bisect_left(self.bounds, marker.offset, key=lambda bound: bound.offset), leaders_of(marker, one))
 
     def _around(self, offset: int, leaders: Leaders) -> list[Distance]:
-        return _next_to(self.seen, offset, leaders)
+        if (offset, leaders) not in self._near:
+            self._near[offset, leaders] = _next_to(self.seen, bisect_left(self._offsets, offset), leaders)
+        return self._near[offset, leaders]
 
 
-def _next_to(seen: Sequence[Witness], offset: int, leaders: Leaders) -> list[Distance]:
-    at = bisect_left(seen, offset, key=_offset)
+def _next_to(seen: Sequence[Witness], at: int, leaders: Leaders) -> list[Distance]:
     ways = (range(at - 1, -1, -1), range(at, len(seen)))
     led = (next((seen[i] for i in way if seen[i].leaders == leaders), None) for way in ways)
     return [one.distance for one in led if one is not None]
-
-
-def _offset(one: Witness) -> int:
-    return one.offset
 
 
 def missing(count: int, producer: Producer, behind: int | None, *, after_hole: bool = False, alone: bool = False) -> float:

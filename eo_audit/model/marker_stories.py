@@ -81,6 +81,7 @@ from eo_audit.model.marker_story import (
     price_of_newer,
     stand_ins,
     step_of_leaders,
+    within_log,
 )
 
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
@@ -191,10 +192,11 @@ def _continued(
     last, one = story.last, story.last_decided
     if last is not None and one is not None and not marker.closes and (marker.type, marker.epoch) == (last.type, one.epoch):
         yield from _matched(story, foreign(marker, one), marker, producer, story.following - 1, clock, skew_ms, again=True)
+    within = within_log(story, marker, producer, clock)
     for at in _next(story, marker, producer, cap):
         price = price_of(marker, producer.decided[at])
         if price is not None:
-            lacking, paid, cleaned = _left_out(story, marker, producer, clock, at)
+            lacking, paid, cleaned = _left_out(story, marker, producer, at, within)
             price += paid
             if lacking:
                 by_tool = _by_hand_too(story, producer.decided[lacking[0]]) if by_hand else 0.0
@@ -204,11 +206,11 @@ def _continued(
                 yield from _matched(without, price, marker, producer, at, clock, skew_ms)
 
 
-def _left_out(story: Story, marker: Marker, producer: Producer, clock: Clock, at: int) -> tuple[list[int], float, float]:
+def _left_out(story: Story, marker: Marker, producer: Producer, at: int, within: list[int] | None) -> tuple[list[int], float, float]:
     """The transactions that lack their marker before one that has it, what that costs, and how much of it for what the cleaner took."""
     lost = range(story.following, at)
-    if story.told is None and producer.older_decided:  # the log may begin behind them
-        lacking = [i for i in lost if not clock.is_older(producer.decided[i]) or is_before(marker, producer.decided[i])]
+    if within is not None:
+        lacking = within[: bisect_left(within, at)]
         paid, behind, ends = missing(len(lacking), producer, None), None, UNSEEN * min(at - len(lacking), 1)
     elif story.last is None and story.told is not None:
         # Where markers were passed over, none is missing: each transaction that is passed over as well counts for itself.
@@ -289,16 +291,16 @@ def _matched(
     sent = (RETRY_OF_ONE if same_leader else RETRY) if again else 0.0 if wrote else EMPTY
     known = story.cost + price + sent
 
-    def told_with(cost: float, distance: Distance) -> Story:
-        kept = story.steps, story.strained, story.by_time, story.by_leaders, story.lost, story.cleaned
-        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, *kept)
+    def told_with(cost: float, distance: Distance, *, by_time: float = story.by_time, steps: tuple[Step, ...] = story.steps) -> Story:
+        kept = story.strained, by_time, story.by_leaders, story.lost, story.cleaned
+        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, steps, *kept)
 
     if before is None or story.last is None:
         seen = clock.around(marker, one)
         first = first_price(here, seen, skew_ms, anchored=producer.anchored)
         if any(gap(bound, here) for bound in clock.bounds_around(marker, one)):
             first = max(first, AGAINST_WITNESSES if producer.anchored else STEP)
-        yield told_with(first, as_seen(here, seen) or here)._replace(by_time=first)
+        yield told_with(first, as_seen(here, seen) or here, by_time=first)
         return
     if again and marker.leader_epoch != story.last.leader_epoch:
         # Sent again because the first answer was lost with a leader: what the new one's clock says of that tells nothing.
@@ -320,7 +322,7 @@ def _matched(
     elif jump:
         step = Step(denied_up_to(story, marker, here), marker.offset, here.least - before.most, here.most - before.least)
         cost = _price_of_step(story, step, marker, producer, at, clock)
-        yield told_with(cost, here)._replace(steps=(*story.steps, step._replace(paid=cost)))
+        yield told_with(cost, here, steps=(*story.steps, step._replace(paid=cost)))
 
 
 def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer, at: int, clock: Clock) -> float:
@@ -329,8 +331,8 @@ def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer,
     if last is None or before is None or story.distance is None:
         return 0.0
     here = distance_of(marker, one)
-    named = producer.lone_epochs.intersection((one.epoch, before.epoch))
-    if named or shown_jump(last, marker, before, one, gap(story.distance, here)):
+    named = producer.lone_epochs
+    if one.epoch in named or before.epoch in named or shown_jump(last, marker, before, one, gap(story.distance, here)):
         return 0.0
     if not story.steps and _against(clock, last, before, story.distance) and as_seen(here, clock.around(marker, one)):
         return max(0.0, STEP - story.by_time)  # the first pair has paid for it: others tell of the clock as it stands behind the step

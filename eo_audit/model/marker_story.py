@@ -18,6 +18,7 @@ from eo_audit.model.marker_prices import (
     Producer,
     Step,
     is_after,
+    is_before,
     may_be_cleaned,
 )
 
@@ -129,10 +130,21 @@ def bounded(story: Story, producer: Producer, behind: int | None, price: float) 
     return paid, paid
 
 
+def within_log(story: Story, marker: Marker, producer: Producer, clock: Clock) -> list[int] | None:
+    """The transactions that the log does not begin behind, should it begin with a marker; None where it begins with none."""
+    if story.told is not None or not producer.older_decided:
+        return None
+    rest = enumerate(producer.decided[story.following :], start=story.following)
+    return [at for at, one in rest if not clock.is_older(one) or is_before(marker, one)]
+
+
 def stand_ins(story: Story, marker: Marker, lacking: Sequence[int], producer: Producer) -> int:
     """How many markers that are nobody's stand between the last pair and a marker, each with the type and epoch of a transaction that lacks
     its own there, in their order."""
-    at, told, nobodys = bisect_left(producer.markers, marker.offset, key=lambda one: one.offset), story.told, list[Marker]()
+    if story.told is None or story.told[1].decided is not None:
+        return 0
+    at, nobodys = bisect_left(producer.markers, marker.offset, key=lambda one: one.offset), list[Marker]()
+    told: tuple[Story, Match] | None = story.told
     while told is not None and told[1].decided is None:
         at, told = at - 1, told[0].told
         nobodys.append(producer.markers[at])

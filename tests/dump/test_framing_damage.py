@@ -4,6 +4,7 @@ import random
 import re
 from functools import cache
 
+import pyarrow as pa
 import pytest
 
 from eo_audit.dump.fast import reader as kernel_reader
@@ -118,7 +119,9 @@ def test_no_payload_ever_lands_in_a_fact(style: Style) -> None:
         text = secret_dump(style, rng.choice(("none", "lz4")))
         result = read(damaged(rng, text) if rng.random() < 0.9 else text, context)
         for table, facts in result.facts.items():
-            for column in facts.column_names:
+            # No number and no flag holds a text.
+            kinds = {field.name: field.type for field in facts.schema}
+            for column in (name for name, kind in kinds.items() if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind))):
                 values = facts[column].to_pylist()
                 assert not any(isinstance(value, str) and SECRET.decode() in value for value in values), (table, column)
 

@@ -12,7 +12,7 @@ from eo_audit.dump.fast.entries import EntryColumns
 from eo_audit.dump.fast.fields import LineColumns
 from eo_audit.dump.fast.kernel import Stretch
 from eo_audit.dump.fast.lines import MARKERS, NO_SPAN
-from eo_audit.dump.lines.columns import arrow_schema, boolean, numeric, vocabulary
+from eo_audit.dump.lines.columns import arrow_schema, boolean, kinds_of, numeric, vocabulary
 from eo_audit.dump.lines.hashes import keyed_hashes
 from eo_audit.dump.lines.scan import Bits, Ints
 from eo_audit.dump.log.facts import replica_log
@@ -140,10 +140,10 @@ def _hashes(stretch: Stretch, start: Ints, size: Ints, salt: bytes) -> pa.Array:
     return numeric(hashes, pa.int64(), there)
 
 
-def _table(name: str, columns: dict[str, pa.Array], count: int) -> pa.Table:
+def _table(table: str, columns: dict[str, pa.Array], count: int) -> pa.Table:
     """A table; a column that is not there is null, as in `fact_table`."""
-    fields = arrow_schema(name)
-    return pa.table([columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in fields], schema=fields)
+    arrays = [columns[name] if name in columns else pa.nulls(count, kind) for name, kind in kinds_of(table)]
+    return pa.table(arrays, schema=arrow_schema(table))
 
 
 def in_text_order(tables: Sequence[pa.Table]) -> pa.Table:

@@ -106,6 +106,11 @@ def _width(line: Line, dialect: str) -> int:
     return sum(item.longest for item in fields_in(line.items, dialect))
 
 
+@cache
+def _printed_in(items: tuple[Item, ...], dialect: str) -> tuple[Field | Stamp | Part, ...]:
+    return tuple(fields_in(items, dialect))
+
+
 class _Fields:
     """Reads field by field; literals are gathered, and passed over with what comes behind them."""
 
@@ -126,7 +131,7 @@ class _Fields:
 
     def read(self, items: Iterable[Item]) -> None:
         """Read what these items have in the dialect."""
-        for item in fields_in(items, self._dialect.name):
+        for item in _printed_in(tuple(items), self._dialect.name):
             if isinstance(item, Part):
                 self._look_for(item)
             elif isinstance(item, Stamp):

@@ -7,7 +7,6 @@ as if it were.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from eo_audit.dump.fast.fields import Dialect, LineColumns, read_lines
@@ -170,7 +169,7 @@ def _header_ends(text: Octets, begin: Ints, ok: Bits) -> Ints:
     close = begin + 1
     if len(odd):
         # Only of lines that have header keys at all: nearly all print `[]`.
-        near = sliding_window_view(text.bytes, _NEAR)[begin[odd]] == ord("]")
+        near = text.rows(_NEAR)[begin[odd]] == ord("]")
         close[odd] += near.argmax(axis=1)
         far = odd[~near.any(axis=1)]
         if len(far):

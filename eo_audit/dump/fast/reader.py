@@ -58,8 +58,10 @@ class FastPath:
         if self._covers(at, section):
             assert self._stretch is not None
             taken = self._stretch.take(at, stop)
-            # Near the end of a stretch its last groups are unsure for want of text behind them: there another stretch begins.
-            if taken is not None or self._stretch.start == at or at < self._stretch.stop - AHEAD_BYTES:
+            # Near the end of a stretch its last groups are unsure for want of text behind them: there another stretch begins, unless it
+            # would see no more.
+            sees_more = at >= self._stretch.stop - AHEAD_BYTES and self._end(at, stop) > self._stretch.stop
+            if taken is not None or self._stretch.start == at or not sees_more:
                 return taken
         if not self._begin(at, stop, section):
             return None
@@ -70,9 +72,13 @@ class FastPath:
         same = self._section is not None and self._section.section_id == section.section_id
         return same and self._stretch is not None and self._stretch.start <= at < self._stretch.stop
 
+    def _end(self, at: int, stop: int) -> int:
+        """Where a stretch ends that begins there."""
+        return min(min(at + STRETCH_BYTES, stop) + AHEAD_BYTES, len(self._window.text))
+
     def _begin(self, at: int, stop: int, section: Section) -> bool:
         """Read another stretch, if it is worth it."""
-        end = min(min(at + STRETCH_BYTES, stop) + AHEAD_BYTES, len(self._window.text))
+        end = self._end(at, stop)
         dialect = fast_dialect(section, crlf=self._window.crlf)
         if dialect is None or end - at < LEAST_BYTES:
             return False

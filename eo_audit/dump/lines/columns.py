@@ -28,8 +28,13 @@ def fact_table(table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
         table: its name.
         rows: values by column name.
     """
-    fields = arrow_schema(table)
-    return pa.table([column([row.get(field.name) for row in rows], field.type) for field in fields], schema=fields)
+    return pa.table([column([row.get(name) for row in rows], kind) for name, kind in kinds_of(table)], schema=arrow_schema(table))
+
+
+@cache
+def kinds_of(table: str) -> tuple[tuple[str, pa.DataType], ...]:
+    """The columns of a table, in order, and what is in each."""
+    return tuple((field.name, field.type) for field in arrow_schema(table))
 
 
 def column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
@@ -63,7 +68,7 @@ def _validity(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
 
 def numeric(values: NDArray[np.int64] | NDArray[np.int32], kind: pa.DataType, valid: NDArray[np.bool_] | None = None) -> pa.Array:
     """Numbers as an array; `valid` is False where the value is null."""
-    data = pa.py_buffer(np.ascontiguousarray(values.astype(_NUMPY[kind], copy=False)))
+    data = pa.py_buffer(np.ascontiguousarray(values, dtype=_NUMPY[kind]))
     return pa.Array.from_buffers(kind, len(values), [_validity(valid), data])
 
 
@@ -74,8 +79,13 @@ def boolean(values: NDArray[np.bool_], valid: NDArray[np.bool_] | None = None) -
 
 def vocabulary(codes: NDArray[np.int32], words: Sequence[str], valid: NDArray[np.bool_] | None = None) -> pa.Array:
     """Strings out of a few words, by their number."""
-    chosen = _strings(words).take(numeric(codes, pa.int32(), valid))
+    chosen = _known(tuple(words)).take(numeric(codes, pa.int32(), valid))
     return chosen.combine_chunks() if isinstance(chosen, pa.ChunkedArray) else chosen
+
+
+@cache
+def _known(words: tuple[str, ...]) -> pa.Array:
+    return _strings(words)
 
 
 def slices(text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> pa.StringArray:
@@ -100,7 +110,9 @@ def _strings(values: Sequence[object], valid: NDArray[np.bool_] | None = None) -
 
 
 def _offsets(lengths: Sequence[int]) -> NDArray[np.int32]:
-    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
+    return offsets.astype(np.int32)
 
 
 def _lists(values: Sequence[object], kind: pa.DataType, valid: NDArray[np.bool_] | None) -> pa.Array:

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
@@ -22,13 +21,20 @@ PADDING = 4096  # bytes that must be readable behind the last text
 _SHORT = 16
 # Few lengths, so that thousands of texts are rows of one array; NH takes whole words in any case.
 _CLASSES = (*range(64, 513, 64), *range(1024, PADDING + 1, 512))  # a text is padded with zeros to the next of these lengths
+_LONGEST = np.array((_SHORT, *_CLASSES))
 _ROWS_BYTES = 1 << 19  # bytes of texts that are hashed in one go: they should stay in a core's cache
 _LANES = 1 << 14  # messages in one go
 _U64 = np.uint64
 _LOW = _U64(0xFFFFFFFF)
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
-# The constants of SipHash: the ASCII text `somepseudorandomlygeneratedbytes`.
-_SIP = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
+# The constants of SipHash: the ASCII text `somepseudorandomlygeneratedbytes`. Those of v0 and v2, and those of v1 and v3.
+_SIP_OUTER = np.array([[0x736F6D6570736575], [0x6C7967656E657261]], dtype=np.uint64)
+_SIP_INNER = np.array([[0x646F72616E646F6D], [0x7465646279746573]], dtype=np.uint64)
+# How far words are rotated: left, and what comes in on the right.
+_BY_13_AND_16, _BY_17_AND_21 = (
+    (np.array([[a], [b]], dtype=np.uint64), np.array([[64 - a], [64 - b]], dtype=np.uint64)) for a, b in ((13, 16), (17, 21))
+)
+_BY_32 = (np.array(32, dtype=np.uint64), np.array(32, dtype=np.uint64))
 
 
 class _Keys(NamedTuple):
@@ -58,7 +64,7 @@ def keyed_hashes(text: Bytes, starts: Ints, lengths: Ints, salt: bytes) -> NDArr
     """
     keys = _keys(salt)
     low, high = np.zeros(len(starts), dtype=np.uint64), np.zeros(len(starts), dtype=np.uint64)
-    kind = np.searchsorted((_SHORT, *_CLASSES), lengths)
+    kind = np.searchsorted(_LONGEST, lengths)
     for number in np.flatnonzero(np.bincount(kind)).tolist():
         chosen = np.flatnonzero(kind == number)
         if number == 0:
@@ -74,6 +80,8 @@ def keyed_hashes(text: Bytes, starts: Ints, lengths: Ints, salt: bytes) -> NDArr
 def hashes_of(text: bytes, spans: Sequence[tuple[int, int] | None], salt: bytes) -> list[int | None]:
     """The hash of each span of a text; None for None."""
     pieces = [text[span[0] : span[1]] for span in spans if span is not None]
+    if not pieces:
+        return [None] * len(spans)
     joined = np.frombuffer(b"".join(pieces) + bytes(PADDING), dtype=np.uint8)
     lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
     hashes = iter(keyed_hashes(joined, np.cumsum(lengths) - lengths, lengths, salt).tolist())
@@ -83,7 +91,8 @@ def hashes_of(text: bytes, spans: Sequence[tuple[int, int] | None], salt: bytes)
 def _rows(text: Bytes, starts: Ints, lengths: Ints, chosen: Ints, width: int) -> Iterator[tuple[Ints, Bytes]]:
     """The chosen texts as rows of one width, zeros behind each, some at a time."""
     step = max(_ROWS_BYTES // width, 1)
-    windows = sliding_window_view(text, width)
+    # As `sliding_window_view` has them, which takes as long as hashing a few texts.
+    windows: Bytes = np.ndarray((len(text) - width + 1, width), dtype=np.uint8, buffer=text, strides=(1, 1))
     columns = np.arange(width)
     for begin in range(0, len(chosen), step):
         some = chosen[begin : begin + step]
@@ -129,38 +138,33 @@ def siphash(key: Words, low: Words, high: Words, tail: Words) -> Words:
         lanes = slice(begin, begin + _LANES)
         # The last block of SipHash holds the bytes that are left, and the length of the whole in its top byte.
         last = tail[lanes] & _U64((1 << 56) - 1) | _U64(23 << 56)
-        state = [np.full(len(last), key[number & 1] ^ _U64(constant)) for number, constant in enumerate(_SIP)]
+        # The four words of each state are the rows of two arrays: most calls hash few texts, and then fewer steps take less time.
+        outer, inner = np.repeat(_SIP_OUTER ^ key[0], len(last), axis=1), np.repeat(_SIP_INNER ^ key[1], len(last), axis=1)
         for block in (low[lanes], high[lanes], last):
-            state[3] ^= block
-            _sip_rounds(state, 2)
-            state[0] ^= block
-        state[2] ^= _U64(0xFF)
-        _sip_rounds(state, 4)
-        hashes[lanes] = state[0] ^ state[1] ^ state[2] ^ state[3]
+            inner[1] ^= block
+            _sip_rounds(outer, inner, 2)
+            outer[0] ^= block
+        outer[1] ^= _U64(0xFF)
+        _sip_rounds(outer, inner, 4)
+        hashes[lanes] = outer[0] ^ inner[0] ^ outer[1] ^ inner[1]
     return hashes
 
 
-def _sip_rounds(state: list[Words], count: int) -> None:
-    a, b, c, d = state
-    spare = np.empty_like(a)
+def _sip_rounds(outer: Words, inner: Words, count: int) -> None:
+    """Rounds of SipHash. Its words v0 and v2 are the rows of `outer`, v1 and v3 those of `inner`."""
+    crossed, spare = outer[::-1], np.empty_like(outer)
     for _ in range(count):
-        a += b
-        c += d
-        _rotate(b, 13, spare)
-        _rotate(d, 16, spare)
-        b ^= a
-        d ^= c
-        _rotate(a, 32, spare)
-        c += b
-        a += d
-        _rotate(b, 17, spare)
-        _rotate(d, 21, spare)
-        b ^= c
-        d ^= a
-        _rotate(c, 32, spare)
+        outer += inner
+        _rotate(inner, _BY_13_AND_16, spare)
+        inner ^= outer
+        _rotate(outer[0], _BY_32, spare[0])
+        crossed += inner
+        _rotate(inner, _BY_17_AND_21, spare)
+        inner ^= crossed
+        _rotate(outer[1], _BY_32, spare[1])
 
 
-def _rotate(words: Words, bits: int, spare: Words) -> None:
-    np.left_shift(words, _U64(bits), out=spare)
-    np.right_shift(words, _U64(64 - bits), out=words)
+def _rotate(words: Words, by: tuple[Words, Words], spare: Words) -> None:
+    np.left_shift(words, by[0], out=spare)
+    np.right_shift(words, by[1], out=words)
     words |= spare

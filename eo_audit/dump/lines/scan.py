@@ -5,9 +5,9 @@ nothing. Numbers of more than 16 digits mark the line too; the exact reader know
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from eo_audit.dump.lines.hashes import PADDING
@@ -17,11 +17,34 @@ Words = NDArray[np.uint64]
 Bits = NDArray[np.bool_]
 
 
-_U64 = np.uint64
+# Constants are arrays without a dimension: numpy takes half as long for them as for its scalars, and most stretches have few lines.
+def _word(value: int) -> Words:
+    return np.array(value, dtype=np.uint64)
+
+
 # Eight bytes are judged as one number: ASCII digits are 0x30 to 0x39.
-_NIBBLES, _ZEROS, _SIXES = _U64(0xF0F0F0F0F0F0F0F0), _U64(0x3030303030303030), _U64(0x0606060606060606)
+_NIBBLES, _ZEROS, _SIXES = _word(0xF0F0F0F0F0F0F0F0), _word(0x3030303030303030), _word(0x0606060606060606)
+_ONE, _LOW_NIBBLES = _word(1), _word(0x0F0F0F0F0F0F0F0F)
+# Neighbours are added up by one product, a shift behind it and a mask that leaves every second: digits, then pairs, then fours.
+_PAIRS, _FOURS, _EIGHT = ((_word(10**n << 8 * n | 1), _word(8 * n)) for n in (1, 2, 4))
+_EVERY_PAIR, _EVERY_FOUR = _word(0x00FF00FF00FF00FF), _word(0x0000FFFF0000FFFF)
+_EIGHTHS = np.array(3, dtype=np.uint8)
+# Products with these move so many first bytes of a word to its top; numpy leaves a shift by 64 undefined.
+_LIFTS = np.array([0, *(1 << 64 - 8 * n for n in range(1, 9))], dtype=np.uint64)
+_FIRST_BYTE, _MINUS = _word(0xFF), _word(ord("-"))
+_ZERO_AND_DIGIT, _ZERO_BEFORE = _word(0xF0FF), _word(0x3030)
 # Of the second word at most eight digits are added behind those of the first.
 _TENS = np.array([10**n for n in range(9)], dtype=np.int64)
+
+
+@cache
+def _pieces(literal: bytes) -> tuple[tuple[int, Words | None, Words], ...]:
+    """A literal as words: where each begins, which of its bits count (None: all), and what they are."""
+    if len(literal) < 8:
+        return ((0, _word((1 << 8 * len(literal)) - 1), _word(int.from_bytes(literal, "little"))),)
+    # The last piece reaches back into the one before, and is a whole word like the others.
+    begins = (min(begin, len(literal) - 8) for begin in range(0, len(literal), 8))
+    return tuple((begin, None, _word(int.from_bytes(literal[begin : begin + 8], "little"))) for begin in begins)
 
 
 class Octets:
@@ -47,8 +70,13 @@ class Octets:
             width: bytes of each.
         """
         rows = np.empty(len(starts) * width + PADDING, dtype=np.uint8)
-        rows[: len(starts) * width] = sliding_window_view(self.bytes, width)[starts].reshape(-1)
+        rows[: len(starts) * width] = self.rows(width)[starts].reshape(-1)
         return Octets(rows, 0, len(starts) * width)
+
+    def rows(self, width: int) -> NDArray[np.uint8]:
+        """So many bytes from each byte on, without a copy."""
+        # `sliding_window_view` takes as long as reading three fields of a few lines.
+        return np.ndarray((self.size + PADDING - width + 1, width), dtype=np.uint8, buffer=self.bytes, strides=(1, 1))
 
     def words(self, at: Ints) -> Words:
         """The eight bytes from each offset on, the first one lowest."""
@@ -60,17 +88,11 @@ class Octets:
 
     def stands(self, literal: bytes, at: Ints) -> Bits:
         """Does the literal stand at each offset?"""
-        found = self._piece(literal[:8], at)
-        for begin in range(8, len(literal), 8):
-            # The last piece reaches back into the one before, and is a whole word like the others.
-            begin = min(begin, len(literal) - 8)
-            found &= self._piece(literal[begin : begin + 8], at + begin)
-        return found
-
-    def _piece(self, literal: bytes, at: Ints) -> Bits:
-        wanted = _U64(int.from_bytes(literal, "little"))
-        words = self.words(at)
-        found: Bits = words == wanted if len(literal) == 8 else words & _U64((1 << 8 * len(literal)) - 1) == wanted
+        (_, mask, wanted), *others = _pieces(literal)
+        words = self._words[at]
+        found: Bits = (words if mask is None else words & mask) == wanted
+        for begin, _, wanted in others:
+            found &= self._words[at + begin] == wanted
         return found
 
 
@@ -109,24 +131,29 @@ class Cursors:
         words = self.text.words(self.at)
         negative: Bits | None = None
         if signed:
-            negative = (words & _U64(0xFF)) == _U64(ord("-"))
-            if negative.any():
+            negative = (words & _FIRST_BYTE) == _MINUS
+            if np.count_nonzero(negative):
                 self.at += negative
                 words = self.text.words(self.at)
             else:
                 negative = None
         length, value = _leading_number(words)
-        if (length == 8).any():
+        full = length == 8
+        if np.count_nonzero(full):
             more, low = _leading_number(self.text.words(self.at + 8))
-            more = np.where(length == 8, more, 0)
-            value = np.where(length == 8, value * _TENS[more] + np.where(more > 0, low, 0), value)
-            length = length + more
+            more *= full
+            value = value * _TENS[more] + low * full
+            length += more
         # Java prints no zeros before a number, and no -0: here a zero, and a byte of the upper nibble that digits have behind it.
-        self.ok &= (words & _U64(0xF0FF)) != _U64(0x3030)
+        self.ok &= (words & _ZERO_AND_DIGIT) != _ZERO_BEFORE
         if negative is not None:
             self.ok &= ~negative | (value > 0)
         # Sixteen digits fill both words, and more may follow that nobody saw.
-        self.ok &= (length > 0) & (length <= min(digits, 15)) & (value < (1 << bits if bits < 63 else 10**15))
+        most = min(digits, 15)
+        self.ok &= length > 0
+        self.ok &= length <= most
+        if 10**most > 1 << bits:
+            self.ok &= value < 1 << bits
         self.at += length
         return value if negative is None else np.where(negative, -value, value)
 
@@ -148,14 +175,9 @@ def _leading_number(words: Words) -> tuple[Ints, Ints]:
     A byte is a digit when its upper nibble is 3 and stays 3 with 6 added. The digits are moved to the top of the word and summed pairwise.
     """
     others = ((words & _NIBBLES) ^ _ZEROS) | (((words + _SIXES) & _NIBBLES) ^ _ZEROS)
-    # The lowest bit set belongs to the first byte that is no digit; bits below it, by eight, are the digits.
-    lowest = others & (~others + _U64(1))
-    length = (np.bitwise_count(lowest - _U64(1)) >> 3).astype(np.int64)
-    length[others == 0] = 8
-    shift = ((8 - length) << 3).astype(np.uint64)
-    # numpy leaves a shift by 64 undefined, so a word without digits is set to nothing by hand.
-    moved = np.where(length == 0, _U64(0), words << np.minimum(shift, _U64(63))) & _U64(0x0F0F0F0F0F0F0F0F)
-    pairs = (moved * _U64(10) + (moved >> _U64(8))) & _U64(0x00FF00FF00FF00FF)
-    fours = (pairs * _U64(100) + (pairs >> _U64(16))) & _U64(0x0000FFFF0000FFFF)
-    value = (fours * _U64(10000) + (fours >> _U64(32))) & _U64(0xFFFFFFFF)
-    return length, value.astype(np.int64)
+    # The lowest bit set belongs to the first byte that is no digit; bits below it, by eight, are the digits: all where no bit is set.
+    length = np.bitwise_count((others & -others) - _ONE) >> _EIGHTHS
+    value = words * _LIFTS[length] & _LOW_NIBBLES
+    for (product, shift), mask in ((_PAIRS, _EVERY_PAIR), (_FOURS, _EVERY_FOUR)):
+        value = value * product >> shift & mask
+    return length.astype(np.int64), (value * _EIGHT[0] >> _EIGHT[1]).view(np.int64)
