@@ -132,7 +132,10 @@ def bounded(story: Story, producer: Producer, behind: int | None, price: float) 
 def stand_ins(story: Story, marker: Marker, lacking: Sequence[int], producer: Producer) -> int:
     """How many markers that are nobody's stand between the last pair and a marker, each with the type and epoch of a transaction that lacks
     its own there, in their order."""
-    at, told, nobodys = bisect_left(producer.markers, marker.offset, key=lambda one: one.offset), story.told, list[Marker]()
+    told, nobodys = story.told, list[Marker]()
+    if told is None or told[1].decided is not None:
+        return 0
+    at = bisect_left(producer.markers, marker.offset, key=lambda one: one.offset)
     while told is not None and told[1].decided is None:
         at, told = at - 1, told[0].told
         nobodys.append(producer.markers[at])
