@@ -7,7 +7,7 @@ a range is accepted when the byte and the state it began with are those its left
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from mmap import mmap
 
@@ -17,7 +17,7 @@ from eo_audit.dump.fast.facts import in_text_order
 from eo_audit.dump.files import console_records
 from eo_audit.dump.files.identity import identify
 from eo_audit.dump.files.sidecars import SIDECAR_KINDS, SidecarFile, read_sidecar
-from eo_audit.dump.lines.columns import fact_table
+from eo_audit.dump.lines.columns import Rows, fact_table
 from eo_audit.dump.lines.console import HEADS
 from eo_audit.dump.lines.dialects import LONGEST_LINE, batch_line
 from eo_audit.dump.lines.hashes import hashes_of
@@ -92,24 +92,23 @@ def _synchronised(text: bytes, *, base: int, start: int, stop: int, guess: State
     return stop, None
 
 
-def _facts(reader: Reader) -> dict[str, pa.Table]:
-    # All keys of a window in one call, then all values: `keyed_hashes` works on thousands at once.
-    records = reader.facts.rows.get("records", [])
-    for side, name in enumerate(("key_hash", "value_hash")):
-        hashes = hashes_of(reader.window.text, [spans[side] for spans in reader.facts.spans], reader.context.salt)
-        for row, value in zip(records, hashes, strict=True):
-            row[name] = value
-    tables = _tables(reader.facts.rows)
+def _facts(reader: Reader) -> dict[str, Rows | pa.Table]:
+    # All keys and values of a window in one call: `keyed_hashes` works on thousands at once.
+    spans = [span for both in reader.facts.spans for span in both]
+    hashes = iter(hashes_of(reader.window.text, spans, reader.context.salt))
+    for row, key, value in zip(reader.facts.rows.get("records", []), hashes, hashes, strict=True):
+        row["key_hash"], row["value_hash"] = key, value
+    read = _filled(reader.facts.rows)
     if reader.fast is not None:
         reader.fast.finish()
         for name, taken in reader.fast.tables.items():
             if taken:
-                tables[name] = in_text_order([*taken, *([tables[name]] if name in tables else [])])
-    return tables
+                read[name] = in_text_order([*taken, *([fact_table(name, reader.facts.rows[name])] if name in read else [])])
+    return read
 
 
-def _tables(rows: Mapping[str, Sequence[Mapping[str, object]]]) -> dict[str, pa.Table]:
-    return {table: fact_table(table, content) for table, content in rows.items() if content}
+def _filled(rows: Mapping[str, Rows]) -> dict[str, Rows | pa.Table]:
+    return {table: content for table, content in rows.items() if content}
 
 
 def _whole_file(text: bytes, context: FileContext, *, base: int, final: bool) -> RangeResult:
@@ -120,7 +119,7 @@ def _whole_file(text: bytes, context: FileContext, *, base: int, final: bool) ->
     identity = identify(context.cluster, manifest=context.manifest, dumped_path=None, own=context.own)
     facts = read_sidecar(text, SidecarFile(context.dump_file_id, context.kind_hint, identity))
     section = [facts.section | {"ingest_id": context.ingest_id}]
-    return RangeResult(0, state, len(text), state, _tables({"dump_sections": section, **facts.rows}), Ledger(**facts.bytes_by_owner))
+    return RangeResult(0, state, len(text), state, _filled({"dump_sections": section, **facts.rows}), Ledger(**facts.bytes_by_owner))
 
 
 def _on_console(text: bytes, context: FileContext, *, base: int, stop: int, state: State, final: bool) -> RangeResult:
@@ -138,7 +137,7 @@ def _on_console(text: bytes, context: FileContext, *, base: int, stop: int, stat
     for element in elements:
         ledger[element.owner] += element.end - element.at
     behind = replace(State.initial(), unread_reason=reason or None)
-    return RangeResult(base, state, base + end, behind, _tables(rows), Ledger(**ledger), crlf=b"\r\n" in text[:end])
+    return RangeResult(base, state, base + end, behind, _filled(rows), Ledger(**ledger), crlf=b"\r\n" in text[:end])
 
 
 def probe_section(head: Buffer, *, context: FileContext, base: int) -> State:

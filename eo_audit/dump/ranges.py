@@ -22,6 +22,8 @@ from eo_audit.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from eo_audit.dump.lines.columns import Rows
+
 # Blocks of the digest: whatever the ranges, a file has one digest, so it must not depend on how it was cut.
 LEAF_BYTES = 1 << 20
 BLOCK_BYTES = 4 << 20
@@ -34,7 +36,7 @@ SECTION_BYTES = 1 << 20
 FEW_SECTIONS = 8
 _SECTION = b"\nDumping "
 
-Sink = Callable[[dict[str, "pa.Table"]], None]
+Sink = Callable[[dict[str, "Rows | pa.Table"]], None]
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def read_range(text: Text, part: Range, *, size: int, context: FileContext, sink
         part: the range.
         size: length of the whole text.
         context: the file.
-        sink: takes the facts of each block.
+        sink: takes the facts of each block, by table.
         state: the state at the range's start where it is known; byte 0 has the initial one.
 
     Raises:
@@ -177,7 +179,7 @@ def read_range(text: Text, part: Range, *, size: int, context: FileContext, sink
     with text.open(part.start) as file:
         buffer = _Buffer(file, text, part.start, size)
         for result in _blocks(buffer, part, context, state, guess):
-            sink(result.facts)
+            sink(result.read)
             reading = _joined(part, reading, result)
     assert reading is not None
     return reading

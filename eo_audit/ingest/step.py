@@ -6,7 +6,7 @@ Facts are visible only when the caller publishes; those of a range that the fold
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from eo_audit.dump import ranges
 from eo_audit.dump.files.claims import check_claims, claims
 from eo_audit.dump.files.discovery import DumpFile
+from eo_audit.dump.lines.columns import Rows, fact_table
 from eo_audit.dump.parse import PARSER_VERSION, FileContext, Ledger, State
 from eo_audit.dump.ranges import Range, Reading, Text
 from eo_audit.ingest.survey import Surveyed, grouped, met_again, survey_files, unknown_files
@@ -25,6 +26,10 @@ from eo_audit.store.tables import Warehouse
 from eo_audit.store.tasks import Tasks
 
 _Files = dict[str, list[DataFile]]
+
+# Most files of most collections have a few rows of each table: made into tables file by file, and written as such, they took a third of the
+# ingest of 17,000 files (31 CPU seconds).
+ROWS_TOGETHER = 4_000
 
 
 @dataclass(frozen=True)
@@ -129,18 +134,45 @@ def _pieces(file: Surveyed, context: FileContext) -> list[_Piece]:
 
 def _read_task(task: _Task) -> _Read:
     """Read the pieces of a task; runs on an executor."""
-    # Facts are written as they are read: memory follows a block of text, not the size of a file.
-    writers: dict[str, FactWriter] = {}
+    writing = _Writing(task.folder)
+    readings = tuple((piece.context.dump_file_id, _read_piece(piece, writing.add)) for piece in task.pieces)
+    return _Read(readings, writing.close())
 
-    def sink(facts: dict[str, pa.Table]) -> None:
-        for name, rows in facts.items():
-            if name not in writers:
-                writers[name] = FactWriter(name, task.folder / name)
-            writers[name].write(rows)
 
-    readings = tuple((piece.context.dump_file_id, _read_piece(piece, sink)) for piece in task.pieces)
-    files = {name: writer.close() for name, writer in writers.items()}
-    return _Read(readings, {name: file for name, file in files.items() if file is not None})
+class _Writing:
+    """Facts on their way into Parquet files, as they are read: memory follows a block of text, not the size of a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._writers: dict[str, FactWriter] = {}
+        self._waiting: defaultdict[str, list[Mapping[str, object]]] = defaultdict(list)
+
+    def add(self, facts: Mapping[str, Rows | pa.Table]) -> None:
+        """Behind all that came before."""
+        for name, read in facts.items():
+            if isinstance(read, pa.Table):
+                self._write(name)
+                self._writer(name).write(read)
+                continue
+            self._waiting[name] += read
+            if len(self._waiting[name]) >= ROWS_TOGETHER:
+                self._write(name)
+
+    def close(self) -> dict[str, DataFile]:
+        """The finished files, by table."""
+        for name in [*self._waiting]:
+            self._write(name)
+        files = {name: writer.close() for name, writer in self._writers.items()}
+        return {name: file for name, file in files.items() if file is not None}
+
+    def _write(self, name: str) -> None:
+        if waiting := self._waiting.pop(name, None):
+            self._writer(name).write(fact_table(name, waiting))
+
+    def _writer(self, name: str) -> FactWriter:
+        if name not in self._writers:
+            self._writers[name] = FactWriter(name, self._folder / name)
+        return self._writers[name]
 
 
 def _read_piece(piece: _Piece, sink: ranges.Sink) -> Reading:

@@ -32,8 +32,9 @@ from eo_audit.model.marker_prices import (
     is_before,
     witness,
 )
-from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, TELLING, stories_of
+from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, TELLING
 from eo_audit.model.marker_story import Story, Told, is_early_only_by_its_clock, unseen
+from eo_audit.model.marker_teller import Teller
 
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Told", "Witness", "align", "distance_of"]
 
@@ -60,12 +61,13 @@ def align(
         newest[marker.leader_epoch] = marker
     bounds = {one: _bounds(producers, one) for one in {producer.coordinator for producer in producers.values()}}
     alone = {one: Clock(newest=newest, bounds=bounds[one]) for one in bounds}
-    told: dict[int, Sequence[Story]] = {name: stories_of(one, alone[one.coordinator], skew_ms) for name, one in producers.items()}
+    tellers = {name: Teller(producer, skew_ms) for name, producer in producers.items()}
+    told: dict[int, Sequence[Story]] = {name: tellers[name].stories(alone[one.coordinator]) for name, one in producers.items()}
     for heard in HEARD:
         # One after the other: in the last round whoever is not sure hears what the others have settled on by then.
         for name, producer in producers.items():
             known = replace(alone[producer.coordinator], seen=seen.get(producer.coordinator, ()))
-            told[name] = _told_beside(producers, told, name, known, skew_ms, heard)
+            told[name] = _told_beside(producers, told, name, known, tellers[name], heard)
     told = {name: _innocent_first(stories, producers[name]) for name, stories in told.items()}
     told_up_to = _told_up_to(producers, told)
     older = {one: _held_to_be_older(producers, told, one) for one in bounds}
@@ -109,7 +111,7 @@ def _told_beside(
     told: Mapping[int, Sequence[Story]],
     name: int,
     known: Clock,
-    skew_ms: int,
+    teller: Teller,
     heard: "Hearing",
 ) -> Sequence[Story]:
     """The stories of one producer, told anew with what the others say if it is not sure itself; `known` needs no alignment."""
@@ -117,7 +119,7 @@ def _told_beside(
     others = {other: found for other, found in told.items() if other != name and found}
     if not (others or known.seen) or not _needs_witnesses(producer, stories):
         return stories
-    again = stories_of(producer, _clock(producers, others, producer, stories, known, heard), skew_ms)
+    again = teller.stories(_clock(producers, others, producer, stories, known, heard))
     return _supported(producers, others, producer, again)
 
 

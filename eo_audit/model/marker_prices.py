@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
-from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, as_seen, distance_of, gap, leaders_of
+from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, distance_of, gap, leaders_of
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
 MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
@@ -163,8 +163,6 @@ class Clock:
     set_at: Sequence[tuple[int, int]] = ()
     led_apart: Sequence[Step] = ()
     newest: Mapping[int | None, Marker] = field(default_factory=dict)
-    # What was asked before: a long log asks a hundred thousand times, of as many places as it has markers.
-    _near: dict[tuple[int, Leaders], list[Distance]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def is_heard(self) -> bool:
@@ -267,9 +265,15 @@ class Clock:
         return _next_to(self.bounds, bisect_left(self.bounds, marker.offset, key=lambda bound: bound.offset), leaders_of(marker, one))
 
     def _around(self, offset: int, leaders: Leaders) -> list[Distance]:
-        if (offset, leaders) not in self._near:
-            self._near[offset, leaders] = _next_to(self.seen, bisect_left(self._offsets, offset), leaders)
-        return self._near[offset, leaders]
+        told = self._told_around.get((offset, leaders))
+        if told is None:
+            told = self._told_around[offset, leaders] = _next_to(self.seen, bisect_left(self._offsets, offset), leaders)
+        return told
+
+    @cached_property
+    def _told_around(self) -> dict[tuple[int, Leaders], list[Distance]]:
+        """What `_around` has said: hundreds of stories ask of the same place."""
+        return {}
 
 
 def _next_to(seen: Sequence[Witness], at: int, leaders: Leaders) -> list[Distance]:
@@ -333,19 +337,6 @@ def looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> b
     ahead = max((seen.most for seen in clock.around(marker, one)), default=0)
     ahead = max([ahead, *(bound.least for bound in clock.bounds_around(marker, one))])
     return marker.at_ms - ahead > one.decided_ms + skew_ms
-
-
-def first_price(here: Distance, seen: Sequence[Distance], skew_ms: int, *, anchored: bool) -> float:
-    """The first pair of a story: beside what others saw, or, where nothing but time anchors it, beside clocks that agree."""
-    if seen and not as_seen(here, seen):
-        return AGAINST_WITNESSES if anchored else STEP
-    # A marker that waited long bounds the distance so loosely that it agrees with nearly everything.
-    if any(one.most - one.least <= skew_ms and not gap(one, here) for one in seen):
-        return 0.0
-    apart = max(here.least, -here.most, 0)
-    if anchored:
-        return (TOO_FAR_IN_PLACE if apart > skew_ms else 0.0) + (BY_TIME_ALONE if apart > FAR_MS else 0.0)
-    return BY_TIME_ALONE * min(1.0, apart / skew_ms) + (TOO_FAR if apart > skew_ms else 0.0)
 
 
 def witness(marker: Marker, one: Decided) -> Witness:

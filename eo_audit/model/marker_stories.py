@@ -12,13 +12,12 @@ from eo_audit.model.marker_clocks import (
     Distance,
     Marker,
     as_seen,
-    distance_of,
     gap,
-    leaders_of,
     narrowed,
     of_two_clocks,
     shown_jump,
 )
+from eo_audit.model.marker_pairs import Pair, Pairs
 from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
     ALL_NEWER,
@@ -43,7 +42,6 @@ from eo_audit.model.marker_prices import (
     NOTHING,
     NOTHING_OF_MANY,
     ODD_EPOCH,
-    OUT_OF_ORDER,
     RETRY,
     RETRY_OF_ONE,
     STANDS_IN,
@@ -56,14 +54,12 @@ from eo_audit.model.marker_prices import (
     Match,
     Producer,
     Step,
-    first_price,
     foreign,
     is_after,
     is_before,
     looks_younger,
     may_be_newer,
     missing,
-    price_of,
 )
 from eo_audit.model.marker_story import (
     Story,
@@ -98,13 +94,14 @@ TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by mor
 
 def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
     """The cheapest story, and all that come near it, in the order of their prices."""
+    beside = [Pairs(marker, producer, clock) for marker in producer.markers]
     for cap in (*CAPS, None):
         alive = [Story(0.0, 0.0, 0)]
-        for number, marker in enumerate(producer.markers):
+        for number, pairs in enumerate(beside):
             # Where clocks lie far apart all starts cost the same: which one is right, only the next markers tell.
             most = None if number < TELLING else MOST_STORIES
             by_hand = number > 0 and _is_by_hand(producer.markers[number - 1])
-            told = (after for story in alive for after in _continued(story, marker, producer, clock, skew_ms, cap, by_hand=by_hand))
+            told = (after for story in alive for after in _continued(story, pairs, producer, clock, skew_ms, cap, by_hand=by_hand))
             alive = _cheapest(told, cap, most)
         ended = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
         if cap is None or (ended and ended[0].cost + _margin(producer, ended[0]) <= cap):
@@ -179,10 +176,11 @@ def _by_hand_too(story: Story, lost: Decided) -> float:
 
 
 def _continued(
-    story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int, cap: float | None, *, by_hand: bool
+    story: Story, pairs: Pairs, producer: Producer, clock: Clock, skew_ms: int, cap: float | None, *, by_hand: bool
 ) -> Iterable[Story]:
     """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions. `by_hand`: the
     marker before it may be an operator's."""
+    marker = pairs.marker
     yield _passed_over(story, marker, producer, clock, skew_ms)
     if story.told is None and producer.older_decided and _begins_behind(marker, producer, clock, skew_ms):
         skipped = ALL_NEWER + UNSEEN
@@ -191,19 +189,19 @@ def _continued(
         yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
     if last is not None and one is not None and not marker.closes and (marker.type, marker.epoch) == (last.type, one.epoch):
-        yield from _matched(story, foreign(marker, one), marker, producer, story.following - 1, clock, skew_ms, again=True)
-    within = within_log(story, marker, producer, clock)
+        yield from _matched(story, foreign(marker, one), pairs, producer, story.following - 1, clock, skew_ms, again=True)
+    within, least = within_log(story, marker, producer, clock), story.cost - given_back(story)
     for at in _next(story, marker, producer, cap):
-        price = price_of(marker, producer.decided[at])
+        price = pairs[at].price
         if price is not None:
             lacking, paid, cleaned = _left_out(story, marker, producer, at, within)
             price += paid
             if lacking:
                 by_tool = _by_hand_too(story, producer.decided[lacking[0]]) if by_hand else 0.0
                 price += by_tool + STANDS_IN * stand_ins(story, marker, lacking, producer)
-            if cap is None or story.cost - given_back(story) + price <= cap:
+            if cap is None or least + price <= cap:
                 without = story._replace(lost=(*story.lost, *lacking), cleaned=story.cleaned + cleaned) if lacking or cleaned else story
-                yield from _matched(without, price, marker, producer, at, clock, skew_ms)
+                yield from _matched(without, price, pairs, producer, at, clock, skew_ms)
 
 
 def _left_out(story: Story, marker: Marker, producer: Producer, at: int, within: list[int] | None) -> tuple[list[int], float, float]:
@@ -276,31 +274,28 @@ def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story
 
 
 def _matched(
-    story: Story, price: float, marker: Marker, producer: Producer, at: int, clock: Clock, skew_ms: int, *, again: bool = False
+    story: Story, price: float, pairs: Pairs, producer: Producer, at: int, clock: Clock, skew_ms: int, *, again: bool = False
 ) -> Iterable[Story]:
     """The story in which a marker ends a transaction, or is sent `again` before its end is written (`TransactionMarkerChannelManager`).
 
     What that says of the clocks has its price, too. Two stories, where the leader is another.
     """
-    one = producer.decided[at]
-    here, before = distance_of(marker, one), story.distance
+    pair = pairs[at]
+    marker, one, here, before = pair.marker, pair.one, pair.here, story.distance
     told = (story, Match(at, again=again, doubtful=False))
-    price += OUT_OF_ORDER if not again and clock.denies(marker, one) else 0.0
+    price += 0.0 if again else pair.out_of_order
     same_leader = story.last is not None and story.last.coordinator_epoch == marker.coordinator_epoch
     wrote = marker.closes or marker.offset < producer.cleaned_below  # the cleaner takes the data before the marker
     sent = (RETRY_OF_ONE if same_leader else RETRY) if again else 0.0 if wrote else EMPTY
     known = story.cost + price + sent
 
-    def told_with(cost: float, distance: Distance, *, by_time: float = story.by_time, steps: tuple[Step, ...] = story.steps) -> Story:
-        kept = story.strained, by_time, story.by_leaders, story.lost, story.cleaned
-        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, steps, *kept)
+    def told_with(cost: float, distance: Distance, *steps: Step, by_leaders: float = 0.0, by_time: float = story.by_time) -> Story:
+        kept = story.strained, by_time, story.by_leaders + by_leaders, story.lost, story.cleaned
+        return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, (*story.steps, *steps), *kept)
 
     if before is None or story.last is None:
-        seen = clock.around(marker, one)
-        first = first_price(here, seen, skew_ms, anchored=producer.anchored)
-        if any(gap(bound, here) for bound in clock.bounds_around(marker, one)):
-            first = max(first, AGAINST_WITNESSES if producer.anchored else STEP)
-        yield told_with(first, as_seen(here, seen) or here, by_time=first)
+        first = pair.first_price(skew_ms, anchored=producer.anchored)
+        yield told_with(first, pair.agreed or here, by_time=first)
         return
     if again and marker.leader_epoch != story.last.leader_epoch:
         # Sent again because the first answer was lost with a leader: what the new one's clock says of that tells nothing.
@@ -313,30 +308,28 @@ def _matched(
     if not jump:
         yield told_with(0.0, narrowed(before, here))
     if led_by_others(story, marker, one):
-        seen = clock.around(marker, one)
-        agreed = as_seen(here, seen)
+        seen, agreed = pair.seen, pair.agreed
         step = step_of_leaders(story, marker, one, here)
         change = 0.0 if step is not None and any(step.may_be(other) for other in clock.led_apart) else STEP_OF_LEADERS
-        paid = told_with(change + (AGAINST_WITNESSES if seen and not agreed else 0.0), agreed or here)
-        yield paid._replace(by_leaders=story.by_leaders + change, steps=story.steps if step is None else (*story.steps, step))
+        paid = change + (AGAINST_WITNESSES if seen and not agreed else 0.0)
+        yield told_with(paid, agreed or here, *(() if step is None else (step,)), by_leaders=change)
     elif jump:
         step = Step(denied_up_to(story, marker, here), marker.offset, here.least - before.most, here.most - before.least)
-        cost = _price_of_step(story, step, marker, producer, at, clock)
-        yield told_with(cost, here, steps=(*story.steps, step._replace(paid=cost)))
+        cost = _price_of_step(story, step, pair, producer, at, clock)
+        yield told_with(cost, here, step._replace(paid=cost))
 
 
-def _price_of_step(story: Story, step: Step, marker: Marker, producer: Producer, at: int, clock: Clock) -> float:
+def _price_of_step(story: Story, step: Step, pair: Pair, producer: Producer, at: int, clock: Clock) -> float:
     """What it costs that one leader's clock was set between the last pair and this one."""
-    one, last, before = producer.decided[at], story.last, story.last_decided
+    one, here, last, before = pair.one, pair.here, story.last, story.last_decided
     if last is None or before is None or story.distance is None:
         return 0.0
-    here = distance_of(marker, one)
     named = producer.lone_epochs
-    if one.epoch in named or before.epoch in named or shown_jump(last, marker, before, one, gap(story.distance, here)):
+    if one.epoch in named or before.epoch in named or shown_jump(last, pair.marker, before, one, gap(story.distance, here)):
         return 0.0
-    if not story.steps and _against(clock, last, before, story.distance) and as_seen(here, clock.around(marker, one)):
+    if not story.steps and _against(clock, last, before, story.distance) and pair.agreed:
         return max(0.0, STEP - story.by_time)  # the first pair has paid for it: others tell of the clock as it stands behind the step
-    leaders, undone = leaders_of(marker, one), story.steps[-1] if story.steps else None
+    leaders, undone = pair.leaders, story.steps[-1] if story.steps else None
     if undone is not None and undone.is_undone_by(step) and not clock.sees_between(undone.after, step.up_to, leaders):
         return STEP + STEP_BACK - undone.paid  # who saw the clock go on evenly saw it before and behind both
     asked = clock.price(step, story.distance, here, leaders)

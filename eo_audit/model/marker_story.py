@@ -141,10 +141,10 @@ def within_log(story: Story, marker: Marker, producer: Producer, clock: Clock) -
 def stand_ins(story: Story, marker: Marker, lacking: Sequence[int], producer: Producer) -> int:
     """How many markers that are nobody's stand between the last pair and a marker, each with the type and epoch of a transaction that lacks
     its own there, in their order."""
-    if story.told is None or story.told[1].decided is not None:
+    told, nobodys = story.told, list[Marker]()
+    if told is None or told[1].decided is not None:
         return 0
-    at, nobodys = bisect_left(producer.markers, marker.offset, key=lambda one: one.offset), list[Marker]()
-    told: tuple[Story, Match] | None = story.told
+    at = bisect_left(producer.markers, marker.offset, key=lambda one: one.offset)
     while told is not None and told[1].decided is None:
         at, told = at - 1, told[0].told
         nobodys.append(producer.markers[at])

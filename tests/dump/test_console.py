@@ -6,6 +6,7 @@ with a comma, a blank, letters beyond ASCII and a line feed.
 
 import random
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pytest
 from eo_audit.dump.files.console_records import read_block
 from eo_audit.dump.files.discovery import look_through
 from eo_audit.dump.files.recognised import printed_by
+from eo_audit.dump.lines.columns import Rows, fact_tables
 from eo_audit.dump.lines.console import GROUPS, HEADS, JSON, LONGEST_NAME, OFFSETS, TRANSACTIONS
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from eo_audit.dump.ranges import Range, Text, read_range
@@ -325,8 +327,8 @@ def test_large_files_are_read_in_blocks(one: bytes, tmp_path: Path) -> None:
     file.write_bytes(content)
     found: defaultdict[str, list[Row]] = defaultdict(list)
 
-    def sink(facts: dict[str, pa.Table]) -> None:
-        for name, table in facts.items():
+    def sink(facts: Mapping[str, Rows | pa.Table]) -> None:
+        for name, table in fact_tables(facts).items():
             found[name] += table.to_pylist()
 
     context = FileContext("c", "console.txt", 7, kind_hint=str(printed_by(content)))

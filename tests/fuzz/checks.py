@@ -4,7 +4,7 @@ import io
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow as pa
 from eo_audit.dump import ranges
 from eo_audit.dump.fast import reader as kernel_reader
 from eo_audit.dump.files.identity import parse_path
+from eo_audit.dump.lines.columns import Rows, fact_tables
 from eo_audit.dump.log.state import Ledger
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.fuzz.coordinator import COMMITS, TRANSACTIONS
@@ -209,8 +210,8 @@ def _in_ranges(text: bytes, rng: random.Random, context: FileContext) -> tuple[L
     def read(part: ranges.Range, state: State | None = None) -> ranges.Reading:
         got: defaultdict[str, list[pa.Table]] = defaultdict(list)
 
-        def sink(facts: dict[str, pa.Table]) -> None:
-            for name, table in facts.items():
+        def sink(facts: Mapping[str, Rows | pa.Table]) -> None:
+            for name, table in fact_tables(facts).items():
                 got[name].append(table)
 
         reading = ranges.read_range(file, part, size=len(text), context=context, sink=sink, state=state)

@@ -5,7 +5,7 @@ import hashlib
 import random
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from eo_audit.dump import ranges
 from eo_audit.dump.files.discovery import DumpFile, discover
+from eo_audit.dump.lines.columns import Rows, fact_tables
 from eo_audit.dump.parse import FileContext, Ledger, State
 from eo_audit.dump.ranges import Range, Reading, Text
 from eo_audit.errors import InputError
@@ -39,8 +40,8 @@ class Reader:
     def read(self, part: Range, state: State | None = None) -> Reading:
         facts: defaultdict[str, list[pa.Table]] = defaultdict(list)
 
-        def sink(found: dict[str, pa.Table]) -> None:
-            for name, rows in found.items():
+        def sink(found: Mapping[str, Rows | pa.Table]) -> None:
+            for name, rows in fact_tables(found).items():
                 facts[name].append(rows)
 
         text = Text(self.file.absolute, self.file.compression)

@@ -19,7 +19,7 @@ from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, archive, by_name,
 from eo_audit.dump.files.recognised import printed_by
 from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, PARTITION_METADATA, dump_times, rolled_segments
 from eo_audit.dump.files.unpacked import beginning
-from eo_audit.dump.files.walk import check_file, outside, walk
+from eo_audit.dump.files.walk import check_file, outside, real_paths, walk
 from eo_audit.dump.lines.printed import text
 from eo_audit.errors import InputError
 from eo_audit.store.folders import refuse_scheme
@@ -35,6 +35,7 @@ _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _PARTITION_METADATA = re.compile(r"partition\.metadata(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 # Hidden files, what people write beside dumps, what brokers keep beside logs.
+_Nearest = tuple[ManifestHint, Path | None]
 _NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|quorum-state")
 
 
@@ -121,13 +122,15 @@ def look_through(inputs: Sequence[Path], cluster: str | None = None) -> Discover
     if not found:
         raise InputError("there is nothing to audit: name a folder of dumps")
     unique: dict[str, _Found] = {}
-    for file in sorted(found, key=lambda file: os.path.realpath(file.absolute) != str(file.absolute)):  # the file itself before links to it
+    real = real_paths(file.absolute for file in found)
+    for file in sorted(found, key=lambda file: real[file.absolute] != str(file.absolute)):  # the file itself before links to it
         # Two names of one file would be two dumps of one segment, and the copy is judged against itself.
-        unique.setdefault(os.path.realpath(file.absolute), file)
+        unique.setdefault(real[file.absolute], file)
     said = _manifests(unique.values(), problems)
     times = _numbers(unique.values(), DUMP_TIMES, dump_times)
     partitions = {file.absolute.parent for file in unique.values() if parse_path(file.absolute.name).kind != "unknown"}
-    placed = [_dump_file(file, said, base=_base(file, partitions), cluster=cluster) for file in unique.values()]
+    nearest = {folder: _nearest(folder, said) for folder in {file.absolute.parent for file in unique.values()}}
+    placed = [_dump_file(file, nearest, base=_base(file, partitions), cluster=cluster) for file in unique.values()]
     sizes = _numbers(unique.values(), "listing", rolled_segments)
     files = _name_dump_sets([_sized(_timed(file, times), sizes) for file in placed])
     return Discovery(sorted(files, key=lambda file: (file.cluster, file.path, file.input_path)), sorted(problems, key=lambda p: p.path))
@@ -283,7 +286,7 @@ def _timed(file: DumpFile, times: dict[Path, int]) -> DumpFile:
     return replace(file, dumped_at_ms=times[dumped], dumped_at_source="dumped-at")
 
 
-def _nearest(folder: Path, said: dict[Path, ManifestHint]) -> tuple[ManifestHint, Path | None]:
+def _nearest(folder: Path, said: dict[Path, ManifestHint]) -> _Nearest:
     """Value by value, the word of the nearest manifest beside or above; and the folder of the one that says when the dumps were made."""
     merged, made_in = ManifestHint(), None
     for above in (folder, *folder.parents):
@@ -308,9 +311,9 @@ def _base(found: _Found, partitions: set[Path]) -> Path:
     return above.parent if is_broker_folder(above.name) else above
 
 
-def _dump_file(found: _Found, said: dict[Path, ManifestHint], *, base: Path, cluster: str | None) -> DumpFile:
+def _dump_file(found: _Found, nearest: dict[Path, _Nearest], *, base: Path, cluster: str | None) -> DumpFile:
     folder = _folder(found)
-    manifest, made_in = _nearest(found.absolute.parent, said)
+    manifest, made_in = nearest[found.absolute.parent]
     path = _printable(found.absolute.relative_to(base))
     named_after = folder.parent if is_broker_folder(folder.name) else folder
     return DumpFile(

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -49,6 +49,17 @@ def walk(root: Path, told: Callable[[str, str], object], hidden: Callable[[str],
                 told(str(path), why)
             elif not hidden(name):
                 yield path
+
+
+def real_paths(files: Iterable[Path]) -> dict[Path, str]:
+    """The path of each file without links. Folders are looked up once: each look-up asks the system for every part of a path."""
+    folders: dict[Path, str] = {}
+    real: dict[Path, str] = {}
+    for path in files:
+        if path.parent not in folders:
+            folders[path.parent] = os.path.realpath(path.parent)
+        real[path] = os.path.realpath(path) if path.is_symlink() else os.path.join(folders[path.parent], path.name)
+    return real
 
 
 def outside(real: str, real_root: str) -> str | None:

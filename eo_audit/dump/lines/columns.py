@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from eo_audit.store.schemas import schema
 
+Rows = Sequence[Mapping[str, object]]
 _NUMPY: dict[pa.DataType, np.dtype[np.int64] | np.dtype[np.int32]] = {pa.int64(): np.dtype(np.int64), pa.int32(): np.dtype(np.int32)}
 
 
@@ -21,7 +22,7 @@ def arrow_schema(table: str) -> pa.Schema:
     return schema(table).arrow()
 
 
-def fact_table(table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+def fact_table(table: str, rows: Rows) -> pa.Table:
     """Rows as a table; a column that a row does not have is null there.
 
     Args:
@@ -35,6 +36,11 @@ def fact_table(table: str, rows: Sequence[Mapping[str, object]]) -> pa.Table:
 def kinds_of(table: str) -> tuple[tuple[str, pa.DataType], ...]:
     """The columns of a table, in order, and what is in each."""
     return tuple((field.name, field.type) for field in arrow_schema(table))
+
+
+def fact_tables(facts: "Mapping[str, Rows | pa.Table]") -> dict[str, pa.Table]:
+    """Facts by table, each of them rows or a table already, as tables."""
+    return {table: content if isinstance(content, pa.Table) else fact_table(table, content) for table, content in facts.items()}
 
 
 def column(values: Sequence[object], kind: pa.DataType) -> pa.Array:

@@ -80,7 +80,7 @@ def keyed_hashes(text: Bytes, starts: Ints, lengths: Ints, salt: bytes) -> NDArr
 def hashes_of(text: bytes, spans: Sequence[tuple[int, int] | None], salt: bytes) -> list[int | None]:
     """The hash of each span of a text; None for None."""
     pieces = [text[span[0] : span[1]] for span in spans if span is not None]
-    if not pieces:
+    if not pieces:  # most windows of a collection: snapshots, indexes
         return [None] * len(spans)
     joined = np.frombuffer(b"".join(pieces) + bytes(PADDING), dtype=np.uint8)
     lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)

@@ -1,10 +1,12 @@
 """What a reader of dump text is given, carries from element to element, and gives back."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from eo_audit.dump.files.discovery import DumpFile
 from eo_audit.dump.files.identity import Identity, ManifestHint, PathFacts
+from eo_audit.dump.lines.columns import Rows, fact_tables
 from eo_audit.dump.log.least import FAR
 
 if TYPE_CHECKING:
@@ -146,7 +148,7 @@ class RangeResult:
     """What `parse_range` read: bytes [sync_byte, end_byte) of the file, and the states at both ends.
 
     `state_in` is None when nothing in the range could be a start: then sync_byte = end_byte = the range's stop, and there are no facts.
-    `facts` holds the tables that got rows, each with the columns of `schemas/<table>.json`.
+    `read` holds the tables that got rows: those that were read one by one as rows, those of which a stretch was read at once as tables.
     `crlf`, `ascii_lossy`: signs of the file's encoding seen in these bytes.
     """
 
@@ -154,7 +156,12 @@ class RangeResult:
     state_in: State | None
     end_byte: int
     state_out: State | None
-    facts: "dict[str, pa.Table]"
+    read: "dict[str, Rows | pa.Table]"
     ledger: Ledger
     crlf: bool = False
     ascii_lossy: bool = False
+
+    @cached_property
+    def facts(self) -> "dict[str, pa.Table]":
+        """What was read as tables, each with the columns of `schemas/<table>.json`."""
+        return fact_tables(self.read)
