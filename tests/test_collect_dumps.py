@@ -383,6 +383,33 @@ def test_a_damaged_segment_does_not_hide_the_files_behind_it(rolled: Path, tool:
     }
 
 
+@pytest.mark.parametrize(("also_without", "code"), [(False, 0), (True, 1)])
+def test_offsets_that_the_decoder_dies_of_are_dumped_without_it(
+    log_dir: Path, tool: Path, tmp_path: Path, also_without: bool, code: int
+) -> None:
+    """Batches and markers are told all the same; a tool of 2.3 dies of each group that a newer client is a member of."""
+    segment = "__consumer_offsets-0/00000000000000000000.log"
+    shutil.copytree(log_dir / "orders-0", log_dir / "__consumer_offsets-0")
+    shutil.copytree(RECORDED / "broker-1", tmp_path / "recorded")
+    shutil.copytree(RECORDED / "broker-1/orders-0", tmp_path / "recorded/__consumer_offsets-0")
+    tool.write_text(tool.read_text().replace(str(RECORDED / "broker-1"), str(tmp_path / "recorded")))
+    asked = f"name.endswith({segment!r})" + ("" if also_without else " and '--offsets-decoder' in flags")
+    (tmp_path / "calls.hook").write_text(
+        f"if {asked}: raise SystemExit(print('Dumping ' + name, flush=True) or 'java.lang.NullPointerException')"
+    )
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count(f"decoder of the dump tool failed on {log_dir}/{segment}: dumped without it") == 1
+    collected = files(tmp_path / "out")
+    assert [name for name in collected if name.endswith(".err.txt")] == [f"broker-1/{segment}.err.txt"] * also_without
+    whole = (RECORDED / "broker-1/orders-0/00000000000000000000.log.txt").read_bytes().partition(b"\n")[2]
+    assert collected[f"broker-1/{segment}.txt"].partition(b"\n")[2] == (b"" if also_without else whole)
+    assert [line for line in calls(tmp_path) if segment in line] == [
+        f"--offsets-decoder --deep-iteration {segment}",
+        f"--deep-iteration {segment}",
+    ]
+
+
 def test_what_retention_takes_away_meanwhile_is_neither_a_failure_nor_listed(rolled: Path, tool: Path, tmp_path: Path) -> None:
     remove = "".join(
         f"(path.parent.parent / {f'{SECOND}.{suffix}'!r}).unlink(missing_ok=True);" for suffix in ("log", "txnindex", "snapshot")

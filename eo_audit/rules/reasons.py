@@ -118,7 +118,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "offsets_not_decoded": Reason(
         "the records of {places} were printed without their decoder, so which offsets groups committed in transactions is not known",
-        "Dump {places} again with --offsets-decoder --deep-iteration: collect-dumps.sh does so.",
+        "Dump {places} again with --offsets-decoder --deep-iteration, as collect-dumps.sh does; where the decoder of the brokers' release "
+        "dies of what newer clients store, with the tool of a newer release.",
     ),
     "blocks_younger": Reason(
         "producer ids of {places} lie above the newest block that is known, and may have been given out after it was told",
