@@ -167,7 +167,7 @@ gathered AS (
 ),
 of_cluster AS (
     SELECT
-        * EXCEPT (cleaner_row),
+        * EXCEPT (cleaner_row), cleaner_row AS own_cleaner_row,
         -- A follower copies what its leader has left of the log: the cleaner was as far as that of any replica.
         max(cleaner_row) OVER (PARTITION BY cluster, topic, partition) AS cleaner_row,
         array_contains(collect_set(IF(has_checkpoints, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))
@@ -364,7 +364,9 @@ closed AS (
             AND coalesce(
                 (snapshot.offset = leo AND (NOT listed OR array_contains(listed_snapshots, snapshot.offset))) OR recovery_row > leo, false
             )
-            AND NOT coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false) AS has_clean_end,
+            AND NOT coalesce(array_max(concat(indexes, listed_indexes)) >= leo, false)
+            -- The script copies the cleaner's checkpoint last: where it was beyond the end, the log had gone on.
+            AND NOT coalesce(own_cleaner_row > leo, false) AS has_clean_end,
         exists(
             transform(read, (s, i) -> s.end < get(bases, i + 1) AND s.base_offset >= first_base), jumps -> jumps
         ) AS jumps

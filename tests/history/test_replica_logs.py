@@ -138,6 +138,13 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         {"segments": [Row(base_offset=0, end_offset=10, section_id=1), Row(base_offset=10, end_offset=23, section_id=2)]},
     ),
     "index dumped": ([*LOG, section("txnindex")], [], [], {}, {"index_state": "dumped", "unknown_indexes": []}),
+    "a cleaner's checkpoint beyond the end, that is copied last: the log had gone on": (
+        [*LOG, section("snapshot", 23)], [checkpoint("cleaner-offset", 24)], [], {}, {"clean_end": False},
+    ),
+    "another replica's": (
+        [*LOG, section("snapshot", 23)], [checkpoint("cleaner-offset", 24) | {"broker": 2, "replica_log_id": 2}], [], {},
+        {"clean_end": True},
+    ),
     "a snapshot at the end: the broker had stopped": ([*LOG, section("snapshot", 23)], [], [], {}, {"clean_end": True}),
     "the same, and listed": (
         [*LOG, section("snapshot", 23)], [], listed(f"{SEGMENT}.log", f"{23:020}.snapshot"), {}, {"clean_end": True},
