@@ -49,6 +49,22 @@ def test_what_is_written_is_read_by_everyone(spark: SparkSession, tmp_path: Path
     assert [batch.num_rows for batch in warehouse(spark, tmp_path).batches("manifest_entries")]
 
 
+@pytest.mark.parametrize(("partitions", "together"), [("1", "SinglePartition"), ("3", "hashpartitioning")])
+@pytest.mark.parametrize("small", [True, False])
+def test_nothing_is_shuffled_into_one_partition(spark: SparkSession, tmp_path: Path, small: bool, partitions: str, together: str) -> None:
+    name, before = "spark.sql.shuffle.partitions", spark.conf.get("spark.sql.shuffle.partitions")
+    tables = warehouse(spark, tmp_path, small=small)
+    try:
+        spark.conf.set(name, partitions)
+        with tables.writing():
+            written = tables.overwrite("manifest_entries", entries(spark, "a", "b"))
+            for rows in (written, tables.materialise(written)):
+                plan = rows.groupBy("section_id").count()._jdf.queryExecution().executedPlan()
+                assert plan.outputPartitioning().toString().startswith(together)
+    finally:
+        spark.conf.set(name, str(before))
+
+
 def test_a_table_without_rows_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
     tables = warehouse(spark, tmp_path)
     assert tables.read("batches").columns == schema("batches").columns
