@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eo_audit.errors import of_machine
-from eo_audit.store import parquet
+from eo_audit.store import frames, parquet
 from eo_audit.store.delta_table import DamagedError, OtherVersionError, Table
 from eo_audit.store.keys import Keys
 from eo_audit.store.lock import Held, exclusive
@@ -120,7 +120,7 @@ class Warehouse:
             # Kept: whoever reads it again plans with the same frame.
             self._frames[name] = self._from_arrow(name, self._inline[name] if name in self._inline else self._arrow(name, files))
             return self._frames[name]
-        return _whole(self.session().read.schema(schema(name).spark()).parquet(*(str(path) for path, _ in files)))
+        return frames.together(self.session().read.schema(schema(name).spark()).parquet(*(str(path) for path, _ in files)))
 
     def arrow(self, name: str) -> pa.Table:
         """A table as `read` sees it, in this process's memory and without Spark."""
@@ -199,10 +199,10 @@ class Warehouse:
     def materialise(self, rows: "DataFrame") -> "DataFrame":
         """Rows computed once, for rows that several tables are made from. Gone when the writer has finished."""
         if self.small:
-            return _whole(self.session().createDataFrame(_with_chunks(rows.toArrow()), schema=rows.schema))
+            return frames.of_arrow(self.session(), rows.toArrow(), rows.schema)
         scratch = self.folder / "_scratch" / uuid.uuid4().hex
         rows.write.options(**_SCRATCH).parquet(str(scratch))
-        return _whole(self.session().read.schema(rows.schema).parquet(str(scratch)))
+        return frames.together(self.session().read.schema(rows.schema).parquet(str(scratch)))
 
     @contextmanager
     def writing(self, *, break_lock: bool = False, remakes: bool = True) -> Iterator[Before]:
@@ -310,7 +310,7 @@ class Warehouse:
             raise DamagedError(name, self.folder / name, error) from error
 
     def _from_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
-        return _whole(self.session().createDataFrame(_with_chunks(rows), schema=schema(name).spark()))
+        return frames.of_arrow(self.session(), rows, schema(name).spark())
 
     def _files(self, name: str) -> list[tuple[Path, int]]:
         if not self.exists(name):
@@ -343,14 +343,3 @@ class Warehouse:
         """Nothing is committed by a process whose lock was taken from it while it slept."""
         if self._held is not None:
             self._held.check()
-
-
-def _whole(rows: "DataFrame") -> "DataFrame":
-    """Rows in one partition, where shuffles make but one: then Spark knows that they are together, and shuffles nothing (8 KB of input, CPU
-    seconds: 33.3, 36.1, 36.6 and 37.4 without, 31.2, 31.5 and 32.8 with it)."""
-    return rows.coalesce(1) if rows.sparkSession.conf.get("spark.sql.shuffle.partitions") == "1" else rows
-
-
-def _with_chunks(rows: pa.Table) -> pa.Table:
-    """A table without rows may have no chunks either; Spark takes no such table."""
-    return rows if rows.num_rows else rows.schema.empty_table()
