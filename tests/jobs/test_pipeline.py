@@ -23,8 +23,8 @@ NOT_REPEATED = {"ingest_id", "key_hash", "value_hash"}  # of facts: the run that
 Results = dict[str, list[str]]
 
 
-# Each action is planned, and planning is most of a small run. 58 for the duplicates example, 111 where transactions hang.
-MOST_JOBS = 130
+# Each action is planned, and planning is most of a small run. 51 for the duplicates example, 127 where transactions hang, 132 in a later run.
+MOST_JOBS = 135
 
 
 def run(spark: SparkSession, out: Path, *inputs: Path) -> None:
