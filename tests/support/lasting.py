@@ -9,8 +9,8 @@ from eo_audit.store.session import session
 
 # Plans and few rows as in a small run; but Java's second compiler, which a run of seconds does not live to see, saves a third of the CPU
 # time of a session that plans for minutes (model clusters 24 s against 48 s, the corpus 13 s against 22 s). It begins forty times as late
-# as by default, four times as late as for large inputs (conf/local.yaml): else much of its work is code made fast that soon is not run again
-# (rebuild and rules of 324 model clusters, CPU seconds: ten times as late 101 and 102, forty times 93 and 94, a hundred times 100).
+# as by default, four times as late as for large inputs (conf/local.yaml): else much of its work is code made fast that soon is not run
+# again (rebuild and rules of 324 model clusters, CPU seconds: ten times as late 101 and 102, forty times 93 and 94, a hundred times 100).
 COMPILES_LATE = (
     "-XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
     "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
