@@ -124,12 +124,14 @@ failed_on() {
   case "$undecoded $1" in
     # The decoder of an old tool dies of what newer clients store (2.3: a member without an assignment); batches and markers need none.
     " __consumer_offsets-"*.log)
-      echo "  the decoder of the dump tool failed on $folder/${1##*/}: dumped without it" >&2
-      rm -f "$texts/$1.err.txt"
-      undecoded=$1
-      call_one "$1" --deep-iteration
-      undecoded=''
-      return
+      if was_dumped "$1"; then # else the tool could not even begin, with or without a decoder
+        echo "  the decoder of the dump tool failed on $folder/${1##*/}: dumped without it" >&2
+        rm -f "$texts/$1.err.txt"
+        undecoded=$1
+        call_one "$1" --deep-iteration
+        undecoded=''
+        return
+      fi
       ;;
   esac
   echo "$1" >>"$work/failed"
