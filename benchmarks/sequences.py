@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eo_audit.config import Config, load
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.sequences import producer_rows
+from eo_audit.rebuild.step import CHUNK_BITS
 from eo_audit.store.schemas import schema
 from eo_audit.store.session import session
 
@@ -28,15 +29,13 @@ HOT_LOG = 0.6  # of all batches; five of six of these are of one producer
 RECORDS = 5  # a batch
 TEXT_BYTES = 300  # a batch line
 SEGMENT = 1_000_000  # batches
-GAP_EVERY, REPEAT_EVERY, FIRST_REPEAT = 125_000, 250_000, 100  # batches of the busy producer
-CHUNK_BITS = 27
 
 _NUMBERED = {
     "producer_id": "CASE WHEN log > 0 THEN log * 1000 + row % 500 WHEN row % 6 < 5 THEN 0L ELSE 1 + row DIV 6 % 250 END",
     "n": "CASE WHEN log > 0 THEN row DIV 500 WHEN row % 6 < 5 THEN row DIV 6 * 5 + row % 6 ELSE row DIV 1500 END",
     "is_hot": "producer_id = 0",
-    "sent": f"n - IF(is_hot AND n >= {FIRST_REPEAT}, (n - {FIRST_REPEAT}) DIV {REPEAT_EVERY} + 1, 0)",
-    "base": f"sent * {RECORDS} + IF(is_hot, sent DIV {GAP_EVERY} * 7, 0)",
+    "sent": "n - IF(is_hot AND n >= {first_repeat}, (n - {first_repeat}) DIV {repeat_every} + 1, 0)",
+    "base": f"sent * {RECORDS} + IF(is_hot, sent DIV {{gap_every}} * 7, 0)",
 }
 _COLUMNS = {
     "section_id": f"log * 1000 + row DIV {SEGMENT}",
@@ -62,6 +61,15 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
+class Faults:
+    """What is planted in the sequences of the busy producer, counted in its batches."""
+
+    gap_every: int = 125_000
+    repeat_every: int = 250_000
+    first_repeat: int = 100
+
+
+@dataclass(frozen=True)
 class Measured:
     """What one run took, in seconds, and how many faults of each kind it found of how many."""
 
@@ -74,7 +82,7 @@ class Measured:
     planted: dict[str, int]
 
 
-def batches_of(spark: SparkSession, total: int) -> DataFrame:
+def batches_of(spark: SparkSession, total: int, faults: Faults) -> DataFrame:
     """The batches table. Of the busy producer's batches (n = 0, 1, ...) some are sent twice, and before some a gap is left."""
     hot = int(total * HOT_LOG)
     other = (total - hot) // (LOGS - 1)
@@ -82,7 +90,7 @@ def batches_of(spark: SparkSession, total: int) -> DataFrame:
         f"IF(id < {hot}, 0L, 1 + (id - {hot}) DIV {other}) AS log", f"IF(id < {hot}, id, (id - {hot}) % {other}) AS row"
     )
     for name, value in _NUMBERED.items():
-        rows = rows.selectExpr("*", f"{value} AS {name}")
+        rows = rows.selectExpr("*", f"{value.format(**asdict(faults))} AS {name}")
     kinds = {str(field["name"]): field["type"] for field in schema("batches").fields}
     return rows.selectExpr(*[f"CAST({_COLUMNS.get(name, 'NULL')} AS {kind}) AS {name}" for name, kind in kinds.items()])
 
@@ -98,22 +106,23 @@ def replica_logs_of(spark: SparkSession, total: int) -> DataFrame:
         "CAST(NULL AS BIGINT) AS uncleaned_from",
         "CAST(array() AS ARRAY<BIGINT>) AS removed_before",
         "CAST(array() AS ARRAY<BIGINT>) AS missing_segments",
+        "CAST(array() AS ARRAY<BIGINT>) AS short_ends",
         f"transform(sequence(0L, {last_segment}L), s -> {segment}) AS segments",
     )
 
 
-def planted(total: int) -> dict[str, int]:
+def planted(total: int, faults: Faults) -> dict[str, int]:
     """How many faults the busy producer's batches hold."""
     rows = int(total * HOT_LOG)
     batches = rows // 6 * 5 + min(rows % 6, 5)
-    repeats = (batches - FIRST_REPEAT - 1) // REPEAT_EVERY + 1
-    return {"duplicate": repeats, "gap": (batches - 1 - repeats) // GAP_EVERY}
+    repeats = (batches - faults.first_repeat - 1) // faults.repeat_every + 1
+    return {"duplicate": repeats, "gap": (batches - 1 - repeats) // faults.gap_every}
 
 
 def measure(spark: SparkSession, total: int, folder: Path) -> Measured:
     """Write the batches, make their histories, and see how long it took; times of tasks are Spark's own."""
-    stored, made = str(folder / "batches"), str(folder / "producer_history")
-    batches_of(spark, total).write.parquet(stored)
+    stored, made, faults = str(folder / "batches"), str(folder / "producer_history"), Faults()
+    batches_of(spark, total, faults).write.parquet(stored)
     begun = time.time()
     ordered = in_log_order(spark.read.parquet(stored), replica_logs_of(spark, total), chunk_bits=CHUNK_BITS)
     producer_rows(ordered, chunked=True).write.parquet(made)
@@ -122,7 +131,7 @@ def measure(spark: SparkSession, total: int, folder: Path) -> Measured:
     spark.stop()
     tasks = list(task_seconds(folder / "events", begun, begun + seconds))
     found = {str(row["label"]): int(row["count"]) for row in labels}
-    return Measured(total, round(seconds, 1), max(tasks), round(sum(tasks), 1), len(tasks), found, planted(total))
+    return Measured(total, round(seconds, 1), max(tasks), round(sum(tasks), 1), len(tasks), found, planted(total, faults))
 
 
 def task_seconds(events: Path, begun: float, ended: float) -> Iterator[float]:

@@ -33,6 +33,7 @@ sums AS (
         max_by(sequences, sequenced_at) AS last_sequences,
         -- How often the sequences went round within the chunk: the next one counts on from there.
         shiftright(max_by(first_unwrapped - sequences.base, sequenced_at), 31) AS cycles_inside,
+        min(first_unwrapped) AS lowest_inside,
         -- Of fronts at one sequence the first of the log counts: its position is negated, for `max` keeps the largest.
         max(IF(is_front, struct(last_unwrapped AS last, -position_in_log AS order, row.base_offset AS offset), NULL)) AS front_inside
     FROM rows
@@ -119,12 +120,18 @@ raised AS (
     -- Only the chunks that raised it: a repeat goes to the one that passed its first sequence (step `placed` of producer_rows).
     SELECT
         *,
+        lowest_inside + (cycles_after - cycles_inside) * 2147483648L AS lowest,
         collect_list(IF(
             front_after.last > coalesce(front.last, front_after.last - 1), struct(front_after.last AS last, chunk), NULL
         )) OVER (
             PARTITION BY replica_log_id, actor, producer_epoch ORDER BY chunk ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS fronts
+        ) AS all_fronts
     FROM handed_on
+),
+asked AS (
+    -- Only for chunks that repeat what earlier ones hold, and from there on: each row of a chunk carries them through all windows.
+    SELECT *, IF(lowest <= front.last, filter(all_fronts, f -> f.last >= lowest), NULL) AS fronts
+    FROM raised
 )
 
 SELECT
@@ -133,4 +140,4 @@ SELECT
         previous, max_epoch, opened, span_start, next_marker, epoch_known, entered_at, sequences, cycles, front,
         batches_before AS batches, fronts
     ) AS inherited
-FROM raised
+FROM asked

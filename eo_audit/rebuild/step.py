@@ -45,10 +45,11 @@ from eo_audit.store.tasks import Progress, silent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Above 2 GiB of dump text one producer may have millions of batches: then logs are cut into chunks of 2**28 bytes of text, about half a
-# million batches. Below, the second look at each chunk costs more than it saves: at 1 GB 15 s against 8 s (benchmarks, two cores).
+# Above 2 GiB of dump text one producer may have millions of batches: then logs are cut into chunks of 2**26 bytes of text, 200,000 batches
+# at most. Each window of a task holds all rows that one producer has in a chunk, and gives none of that memory back to another operator
+# (`UnsafeExternalSorter.spill`). Below, the second look at each chunk costs more than it saves: at 1 GB 15 s against 8 s (two cores).
 CHUNKED_ABOVE_BYTES = 2**31
-CHUNK_BITS = 28
+CHUNK_BITS = 26
 # Offsets are put together in runs of 2**22 first: the same, for logs whose batches hold many records.
 CHUNK_OFFSET_BITS = 22
 # Of the progress only: what takes about equally long of a large input.
