@@ -293,6 +293,14 @@ end_partition() {
   folder_of "$1"
   own=$texts/$1
   files_in "$folder" >"$own/.after"
+  # A segment that was deleted before its index could be dumped is gone as a whole, and so is one that had none (no broker makes one before the
+  # first abort): the listing no longer tells.
+  for text in "$own"/*.log.txt "$own"/*.log.txt.gz; do
+    [ -e "$text" ] || continue
+    name=${text##*/} name=${name%.gz} name=${name%.log.txt}
+    if [ -e "$folder/$name.log" ] || has_entries "$1/$name.txnindex"; then continue; fi
+    for gone in "$name.log" "$name.txnindex"; do rm -f "$own/$gone.txt" "$own/$gone.txt.gz" "$own/$gone.err.txt"; done
+  done
   for text in "$own"/*.txt "$own"/*.txt.gz; do [ ! -e "$text" ] || echo "${text##*/}"; done | sed 's/\.gz$//; s/\.txt$//' >"$own/.dumped"
   [ ! -s "$work/failed" ] || sed -n "s|^$1/||p" "$work/failed" >>"$own/.dumped"
   awk -v step=1 '
@@ -301,12 +309,6 @@ end_partition() {
     $3 ~ /^[0-9]+\.(log|txnindex)$/ && ($3 in inode) && (inode[$3] != $1 || ($3 ~ /log$/ && !($3 in dumped))) { again = 1 }
     $3 ~ /^[0-9]+\.log$/ { logs++ }
     END { for (name in dumped) if (name ~ /log$/) some = 1; exit again || (logs && !some) }' "$own/.before" step=2 "$own/.dumped" step=3 "$own/.after" || return 1
-  # A segment that was deleted before its index could be dumped is gone as a whole.
-  sort -u "$own/.before" "$own/.now" | while read -r _ bytes name; do
-    case "$name" in *.txnindex) ;; *) continue ;; esac
-    if [ "$bytes" -eq 0 ] || [ -e "$folder/$name" ] || has_entries "$1/$name"; then continue; fi
-    for gone in "$name" "${name%.txnindex}.log"; do rm -f "$own/$gone.txt" "$own/$gone.txt.gz" "$own/$gone.err.txt"; done
-  done
 }
 
 # torn PARTITION: it went on changing. Its listing is that from before, so that what is not dumped is missing; an index that may be newer than

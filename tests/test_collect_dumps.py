@@ -433,9 +433,14 @@ def rolled_with_index(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     tool.write_text(tool.read_text().replace(str(RECORDED / "broker-1"), str(tmp_path / "recorded")))
 
 
-def test_a_segment_whose_index_was_deleted_before_it_could_be_dumped_is_gone_as_a_whole(log_dir: Path, tool: Path, tmp_path: Path) -> None:
-    """Else its aborts would stand in the log, and an index that "does not exist" would lack them."""
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_segment_that_was_deleted_before_its_index_could_be_dumped_is_gone_as_a_whole(
+    log_dir: Path, tool: Path, tmp_path: Path, has_index: bool
+) -> None:
+    """Else its aborts would stand in the log, and nothing would tell whether an index has them."""
     rolled_with_index(log_dir, tool, tmp_path)
+    if not has_index:
+        (log_dir / f"{SECOND}.txnindex").unlink()
     (tmp_path / "calls.hook").write_text(
         "if name.endswith('orders-2/00000000000000000000.log'):\n"
         f" for suffix in ('log', 'txnindex'): (path.parent.parent / ({SECOND!r} + '.' + suffix)).unlink(missing_ok=True)"
