@@ -312,12 +312,14 @@ end_partition() {
 }
 
 # torn PARTITION: it went on changing. Its listing is that from before, so that what is not dumped is missing; an index that may be newer than
-# the text of its segment is not kept, as it may lack what the cleaner removed.
+# the text of its segment is not kept, as it may lack what the cleaner removed. A segment that others were merged into has the larger one of
+# its sizes: a text that goes on behind what is listed would be believed to end there.
 torn() {
   own=$texts/$1
   awk -v step=1 'step == 1 { inode[$3] = $1; next } $3 ~ /log$/ && inode[$3] != $1 { print $3 }' "$own/.after" step=2 "$own/.before" |
     while IFS= read -r changed; do rm -f "$own/${changed%.log}.txnindex.txt" "$own/${changed%.log}.txnindex.txt.gz"; done
-  cp "$own/.before" "$own/.after"
+  awk 'NR == FNR { size[$3] = $2; next } { print $1, ($3 ~ /log$/ && size[$3] > $2 + 0 ? size[$3] : $2), $3 }' "$own/.after" "$own/.before" >"$own/.now"
+  mv "$own/.now" "$own/.after"
   echo "  $1 was cleaned or deleted while it was dumped, three times: dump it again later" >&2
 }
 

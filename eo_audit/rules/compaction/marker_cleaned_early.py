@@ -36,7 +36,8 @@ RULE = Rule(
         "the cleaner removed the marker before the records: KAFKA-14055 (records with the 4-byte keys 0 and 1; up to 3.2.0), "
         "KAFKA-13727 (up to 3.1.0), KAFKA-8351 (up to 2.2.1); or the broker had lost the producer's state (KAFKA-9144, up to 2.4.0); or "
         "this replica was a follower that was away for longer than delete.retention.ms, and copied the end of a log whose leader had "
-        "cleaned these records and their marker"
+        "cleaned these records and their marker; or the marker was lost with the end of a leader's log, in an unclean leader election "
+        "(then T05 and R01 tell of more)"
     ),
     remedy="See the finding: whether consumers wait, or get the wrong records, is told by T01 and L02.",
 )
