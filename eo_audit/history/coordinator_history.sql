@@ -75,9 +75,12 @@ in_logs AS (
     SELECT
         *,
         lag(struct(entry_offset, section_id, byte_offset, batch_timestamp_ms, partition_leader_epoch)) OVER in_log AS log_previous,
-        row_number() OVER in_log AS place
+        row_number() OVER in_log AS place,
+        transactional_id IS NOT NULL AND entry_offset > min(entry_offset) OVER of_id AS is_again
     FROM together
-    WINDOW in_log AS (PARTITION BY cluster, coordinator_partition, replica_log_id ORDER BY entry_offset, section_id, byte_offset)
+    WINDOW
+        in_log AS (PARTITION BY cluster, coordinator_partition, replica_log_id ORDER BY entry_offset, section_id, byte_offset),
+        of_id AS (PARTITION BY cluster, coordinator_partition, replica_log_id, transactional_id)
 ),
 in_sections AS (
     SELECT
@@ -97,7 +100,8 @@ behind_holes AS (
 behind_cleaner AS (
     SELECT
         *,
-        coalesce(max(hole) OVER before, false) AS cleaned
+        coalesce(max(hole) OVER before, false) AS cleaned,
+        coalesce(max(is_again) OVER before, false) AS some_again
     FROM behind_holes
     WINDOW before AS (
         PARTITION BY cluster, coordinator_partition, replica_log_id ORDER BY entry_offset, section_id, byte_offset
@@ -106,7 +110,9 @@ behind_cleaner AS (
 ),
 behind_segments AS (
     -- Offsets missing between two segments are a missing segment where nothing shows the cleaner at work before, else its work. Where text
-    -- was not understood they stood there.
+    -- was not understood they stood there. The cleaner leaves one entry of each id up to where it comes (`Cleaner.shouldRetainRecord`), so
+    -- offsets missing behind an id that stands there twice are not its work in this log: the broker had been away, and copied what the
+    -- cleaner of its leader had left. Of an id it may have an entry of its own from before, and then one from long after.
     SELECT
         *,
         hole AND is_behind_unread AS is_lost,
@@ -114,6 +120,7 @@ behind_segments AS (
             WHEN hole AND is_behind_unread THEN entry_offset - IF(begins_section, segment_base_offset, log_previous.entry_offset + 1)
             WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND NOT cleaned
                 THEN segment_base_offset - log_previous.entry_offset - 1
+            WHEN some_again THEN greatest(entry_offset - log_previous.entry_offset - 1, 0)
             ELSE 0
         END AS skipped
     FROM behind_cleaner

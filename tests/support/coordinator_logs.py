@@ -238,7 +238,7 @@ def log_of(source: random.Random, cluster: Cluster, partition: int, *, ids: int,
         if place < newest.get(name, 0):
             offset += 1  # compacted away
             continue
-        stretch = 1 if lost and section == 2 and not cut else 0  # with holes before, the cleaner may have been at work
+        stretch = 1 if lost and section == 2 else 0  # the cleaner was not there: before it ids stand more than once
         known = replace(
             entry,
             offset=offset,
