@@ -44,7 +44,8 @@ WITH known AS (
 ), offsets AS (
     -- KIP-101: where replicas differ the log of the newest leader epoch counts; of those, what most of them hold.
     SELECT cluster, topic, partition, topic_id, base_offset, count(1) AS versions, sum(holders) AS holders, bit_or(held_by) AS held_by,
-        min(least_hw) AS least_hw, min(dumped) AS dumped, max(struct(place.epoch, holders, place.leo, place.replica_log_id, content)) AS counts
+        min(least_hw) AS least_hw, min(dumped) AS dumped,
+        max(struct(place.epoch, holders, place.leo, place.replica_log_id, content)) AS counts
     FROM versions
     GROUP BY cluster, topic, partition, topic_id, base_offset
 ), differing AS (
@@ -78,8 +79,8 @@ def differences(histories: "Mapping[str, DataFrame]") -> "DataFrame":
 
     Returns:
         Hits of R01, with other_log (the replica that counts); settled: the batch lies below the high watermark of all replicas, as their
-        brokers noted it, or before a batch that it has like others, else a broker that comes back may still cut it off; outvoted: leader epochs
-        or the number of replicas tell which one counts.
+        brokers noted it, or before a batch that it has like others, else a broker that comes back may still cut it off; outvoted: leader
+        epochs or the number of replicas tell which one counts.
     """
     from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
 
