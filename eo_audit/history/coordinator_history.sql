@@ -112,7 +112,8 @@ behind_segments AS (
     -- Offsets missing between two segments are a missing segment where nothing shows the cleaner at work before, else its work. Where text
     -- was not understood they stood there. The cleaner leaves one entry of each id up to where it comes (`Cleaner.shouldRetainRecord`), so
     -- offsets missing behind an id that stands there twice are not its work in this log: the broker had been away, and copied what the
-    -- cleaner of its leader had left. Of an id it may have an entry of its own from before, and then one from long after.
+    -- cleaner of its leader had left. Of an id it may have an entry of its own from before, and then one from long after. One entry alone,
+    -- where nothing else is missing, no cleaner took.
     SELECT
         *,
         hole AND is_behind_unread AS is_lost,
@@ -120,7 +121,8 @@ behind_segments AS (
             WHEN hole AND is_behind_unread THEN entry_offset - IF(begins_section, segment_base_offset, log_previous.entry_offset + 1)
             WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND NOT cleaned
                 THEN segment_base_offset - log_previous.entry_offset - 1
-            WHEN some_again THEN greatest(entry_offset - log_previous.entry_offset - 1, 0)
+            WHEN some_again AND (cleaned OR entry_offset > log_previous.entry_offset + 2)
+                THEN greatest(entry_offset - log_previous.entry_offset - 1, 0)
             ELSE 0
         END AS skipped
     FROM behind_cleaner

@@ -60,3 +60,8 @@ def test_what_the_cleaner_left_goes_on(spark: SparkSession) -> None:
     """It leaves one entry of each id: the next one of the id is the next that was written."""
     found = steps(spark, (3, "twin", 4, "CompleteAbort"), (40, "other", 0, "Empty"), (41, "twin", 4, "PrepareCommit"))
     assert found == {3: "first", 40: "first", 41: "illegal"}
+
+
+def test_one_entry_that_is_lost_is_not_the_cleaners_work(spark: SparkSession) -> None:
+    found = steps(spark, (0, "twin", 4, "Empty"), (1, "twin", 4, "Ongoing"), (3, "twin", 4, "CompleteCommit"))
+    assert found == {0: "first", 1: "legal", 3: "illegal"}
