@@ -163,8 +163,8 @@ def _assigned(log: "Log", context: "Context") -> str | None:
     if "unassigned_batch" not in log.subjects:
         return _matched(log, context)
     # The most precise first: what is known of the log itself, then of its cluster, and last what is true of every old coordinator log.
-    told = next((why for why in _WHY_UNTOLD if why in log.unmatched), None)
-    return told or _coordinator(log, context) or "coordinator_compacted"
+    told = next((why for why in _WHY_UNTOLD if why in log.unmatched), None) or _coordinator(log, context)
+    return told or ("deleted_between" if _has(log, "not_observed") else "coordinator_compacted")
 
 
 def _index(log: "Log", _context: "Context") -> str | None:

@@ -75,6 +75,10 @@ REASONS: Mapping[str, Reason] = {
         "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
         "Only an older dump of __transaction_state would show them.",
     ),
+    "deleted_between": Reason(
+        "what was deleted from {places} between two dumps may have held the markers of some records",
+        "Nothing brings that back; dump {places} more often than its retention deletes.",
+    ),
     "dumped_apart": Reason(
         "{places} and __transaction_state were dumped at different times, and transactions went on between",
         "Dump {places} again, and __transaction_state after it: collect-dumps.sh does so.",
