@@ -35,8 +35,9 @@ _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _PARTITION_METADATA = re.compile(r"partition\.metadata(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 # Hidden files, what people write beside dumps, what brokers keep beside logs.
-_Nearest = tuple[ManifestHint, Path | None]
 _NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|quorum-state")
+
+_Nearest = tuple[ManifestHint, Path | None]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ WITH known AS (
     -- Null where nobody knows how far a cleaner came, or which offsets were replicated.
     SELECT * EXCEPT (uncleaned, noted_hw),
         count(1) OVER replicas AS dumped,
+        -- A bit for each replica; no partition has 64.
         shiftleft(1L, int(row_number() OVER (PARTITION BY cluster, topic, partition, topic_id ORDER BY replica_log_id) - 1)) AS own_bit,
         IF(count(uncleaned) OVER replicas = count(1) OVER replicas, max(uncleaned) OVER replicas, NULL) AS comparable_from,
         IF(count(noted_hw) OVER replicas = count(1) OVER replicas, min(noted_hw) OVER replicas, NULL) AS least_hw
@@ -38,28 +39,30 @@ WITH known AS (
     WHERE judged
 ), versions AS (
     SELECT cluster, topic, partition, topic_id, base_offset, content, count(1) AS holders, bit_or(own_bit) AS held_by,
-        min(least_hw) AS least_hw, min(dumped) AS dumped, max(struct(epoch, leo, replica_log_id)) AS place
+        min(least_hw) AS least_hw, max(struct(epoch, leo, replica_log_id)) AS place
     FROM batches
     GROUP BY cluster, topic, partition, topic_id, base_offset, content
 ), offsets AS (
     -- KIP-101: where replicas differ the log of the newest leader epoch counts; of those, what most of them hold.
     SELECT cluster, topic, partition, topic_id, base_offset, count(1) AS versions, sum(holders) AS holders, bit_or(held_by) AS held_by,
-        min(least_hw) AS least_hw, min(dumped) AS dumped,
+        min(least_hw) AS least_hw,
         max(struct(place.epoch, holders, place.leo, place.replica_log_id, content)) AS counts
     FROM versions
     GROUP BY cluster, topic, partition, topic_id, base_offset
 ), differing AS (
-    -- What the others agree on behind the end of a dead leader's log says nothing of that log: it must be one of those that agree.
-    SELECT *,
-        max(IF(versions = 1 AND holders > 1, struct(base_offset, held_by), NULL)) OVER replicas AS agreed,
-        max(IF(versions = 1 AND holders = dumped, base_offset, NULL)) OVER replicas AS all_agreed_at
+    -- The replicas that agree with others on a batch from here on. What the others agree on behind the end of a dead leader's log says
+    -- nothing of that log.
+    SELECT *, coalesce(bit_or(IF(versions = 1 AND holders > 1, held_by, NULL)) OVER from_here, 0L) AS agreeing
     FROM offsets
-    WINDOW replicas AS (PARTITION BY cluster, topic, partition, topic_id)
+    WINDOW from_here AS (
+        PARTITION BY cluster, topic, partition, topic_id
+        ORDER BY base_offset DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    )
 )
 SELECT /*+ BROADCAST(differing) */ batches.*, 'R01' AS rule,
     counts.replica_log_id AS other_log,
-    coalesce(batches.base_offset < differing.least_hw, false) OR coalesce(batches.base_offset < all_agreed_at, false)
-        OR coalesce(batches.base_offset < agreed.base_offset AND agreed.held_by & own_bit <> 0, false) AS settled,
+    coalesce(batches.base_offset < differing.least_hw, false) OR agreeing & own_bit <> 0 AS settled,
     epoch < counts.epoch OR counts.holders > 1 AS outvoted
 FROM batches
 JOIN differing
