@@ -15,6 +15,7 @@ try:
     from contextlib import contextmanager, suppress
     from dataclasses import replace
     from pathlib import Path
+    from threading import Timer, main_thread
     from typing import TYPE_CHECKING, Annotated
 
     import typer
@@ -289,6 +290,7 @@ def main() -> None:
     if listens:
         process = os.getpid()
         signal.signal(signal.SIGINT, lambda *_: _interrupt(process))
+        sys.unraisablehook = lambda unraisable: _interrupt_once_more(process, unraisable)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first one runs last: then Python hears nothing more
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs the stack of the call that Ctrl-C interrupts
     # `eo-audit export ... | head` ends like any other program of a pipe.
@@ -310,6 +312,16 @@ def _interrupt(process: int) -> None:
         return
     signal.signal(signal.SIGINT, lambda *_: _interrupt_again(process))
     raise KeyboardInterrupt
+
+
+def _interrupt_once_more(process: int, unraisable: "sys.UnraisableHookArgs") -> None:
+    """Python drops what is raised in a destructor, and writes a stack: a Ctrl-C that falls into one comes again a moment later."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    signal.signal(signal.SIGINT, lambda *_: _interrupt(process))
+    # Not at once: that would be within the destructor still. To the thread itself, which may be waiting for Java.
+    Timer(0.01, signal.pthread_kill, (main_thread().ident, signal.SIGINT)).start()
 
 
 def _interrupt_again(process: int) -> None:

@@ -96,6 +96,28 @@ def test_while_the_program_is_loaded(hanging_example: Path, tmp_path: Path, modu
     assert eo_audit.open(out).verdict["verdict"] == "fail"
 
 
+# What is raised in a destructor is dropped by Python, with a stack on standard error.
+AT_DESTRUCTOR = """
+import signal, sys
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pyarrow":
+            Interrupted()
+sys.meta_path.insert(0, Interrupts())
+from eo_audit.cli import main
+main()
+"""
+
+
+def test_while_an_object_is_destroyed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", AT_DESTRUCTOR, "run", CLEAN, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **HEEDS)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", AS_THEY_WERE)
+
+
 # Java is about to be started when the terminal asks the whole group: the child has been forked and is not Java yet.
 AT_FORK = """
 import os, signal
