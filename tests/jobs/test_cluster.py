@@ -69,7 +69,7 @@ def daemon(log: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def wait_for(log: Path, text: str) -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while text not in log.read_text():
         assert time.monotonic() < deadline, log.read_text()[-2_000:]
         time.sleep(0.1)
