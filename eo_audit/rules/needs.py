@@ -127,6 +127,12 @@ def _past(log: "Log", _context: "Context") -> str | None:
     return "shallow" if _has(log, "shallow") else missing
 
 
+def _past_of_open(log: "Log", context: "Context") -> str | None:
+    """Nothing that is open lies in remote storage: a broker moves what lies below the LSO (`RemoteLogManager.copyLogSegmentsToRemote`)."""
+    because = _past(log, context)
+    return None if because == "remote_segments" else because
+
+
 def _missing(log: "Log") -> str | None:
     """Where the offsets are that the dumps of a log do not show: with tiered storage (KIP-405) they need not be on the broker's disk."""
     states = ("hole", "segment_missing", "head_missing", "lines_missing")
@@ -243,6 +249,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "order": _order,
     "ordered": _ordered,
     "past": _past,
+    "past_of_open": _past_of_open,
     "end": _end,
     "coordinator": _coordinator,
     "assigned": _assigned,

@@ -218,6 +218,19 @@ def test_what_is_not_covered_is_unknown(log: Log, complete: bool, code: str, why
 
 
 @pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("remote storage: the broker moved the older segments there", "pass"),
+        ("remote storage may hold the older segments, or they were not dumped", "unknown"),
+        ("older segments were not dumped", "unknown"),
+    ],
+)
+def test_nothing_that_is_open_lies_in_remote_storage(reason: str, said: str) -> None:
+    found = built(collected(a_log(TRANSACTIONAL, states=("head_missing",), reason=reason)))
+    assert {rule(found, code)["verdict"] for code in ("T01", "L01")} == {said} and unknown_to(found, "T05")
+
+
+@pytest.mark.parametrize(
     ("why", "said", "run"),
     [
         ("clocks_apart", "clocks lie so far apart", "unknown"),
