@@ -393,7 +393,8 @@ settings() {
   for name in transaction.max.timeout.ms transaction.state.log.num.partitions transaction.state.log.replication.factor \
     transaction.state.log.min.isr transaction.partition.verification.enable transaction.abort.timed.out.transaction.cleanup.interval.ms \
     transactional.id.expiration.ms producer.id.expiration.ms offsets.topic.num.partitions offsets.topic.replication.factor \
-    log.cleaner.enable log.cleanup.policy log.retention.ms log.message.timestamp.type min.insync.replicas unclean.leader.election.enable; do
+    log.cleaner.enable log.cleanup.policy log.retention.ms log.message.timestamp.type min.insync.replicas unclean.leader.election.enable \
+    remote.log.storage.system.enable; do
     value=$(property "$name" "$config")
     [ -z "$value" ] || printf '  "%s": "%s"\n' "$name" "$value"
   done

@@ -26,6 +26,7 @@ NEEDS = {
     "order": "nothing before it fails its checksum or goes back",
     "ordered": "the order of the dumps is known",
     "past": "no part of the log is missing before it",
+    "past_of_open": "no part of the log is missing before it, but what lies in remote storage, where nothing is open",
     "beginnings": "batches that the cleaner emptied were printed, where it works (kafka-dump-log 2.2 and later)",
     "end": "the dump runs to the end of the log",
     "coordinator": "all partitions of __transaction_state were dumped, whole and decoded",

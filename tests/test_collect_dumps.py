@@ -220,12 +220,17 @@ def test_settings_and_directories_come_from_the_brokers_own_file(log_dir: Path, 
         (empty / "cleaner-offset-checkpoint").touch()
     config = tmp_path / "server.properties"
     settings = ["transaction.state.log.num.partitions = 3", "ssl.key.password=secret", "log.cleaner.enable=false"]
+    settings.append("remote.log.storage.system.enable=true")
     config.write_text("\n".join([f"log.dirs={log_dir},{second}", *settings]))
     done = collect("--out", tmp_path / "out", "--config", config, "--kafka-dump-log", tool)
     assert done.returncode == 1, "nothing was recorded of orders-7: the tool fails on it, the rest is dumped"
     manifest = yaml.safe_load((tmp_path / "out/manifest.yaml").read_text())
     assert manifest["transaction_state_partitions"] == 3
-    assert manifest["broker_config"] == {"transaction.state.log.num.partitions": "3", "log.cleaner.enable": "false"}
+    assert manifest["broker_config"] == {
+        "transaction.state.log.num.partitions": "3",
+        "log.cleaner.enable": "false",
+        "remote.log.storage.system.enable": "true",
+    }
     checkpoint = (tmp_path / "out/broker-1/replication-offset-checkpoint").read_text().splitlines()
     assert checkpoint[:2] == ["0", "7"]
     assert "orders 7 14" in checkpoint

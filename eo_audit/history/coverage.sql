@@ -17,8 +17,8 @@ WITH
 
 logs AS (
     SELECT
-        replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, missing_segments, short_ends, unordered_before,
-        listed, empty_newest,
+        replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, in_remote, log_start, missing_segments,
+        short_ends, unordered_before, listed, empty_newest,
         gap_before(
             empty_newest.newest_below, empty_newest.base_offset, empty_newest.base_offset, false,
             IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), NULL),
@@ -189,7 +189,12 @@ parts_of_stretches AS (
                         array(struct(
                             one.previous_last_offset + 1 AS first_offset, one.base_offset - 1 AS last_offset,
                             IF(one.is_unordered, 'unordered', 'not_observed') AS state,
-                            IF(one.is_unordered, what_would_tell, 'the broker deleted these segments between two dumps') AS reason,
+                            CASE
+                                WHEN one.is_unordered THEN what_would_tell
+                                WHEN in_remote AND one.base_offset > log_start
+                                    THEN 'remote storage: the broker moved these segments there between two dumps'
+                                ELSE 'the broker deleted these segments between two dumps'
+                            END AS reason,
                             one.at AS at
                         )),
                         array()
@@ -280,11 +285,12 @@ parts_of_sections AS (
                 array(struct(
                     missing_head_from AS first_offset, first_offset - 1 AS last_offset,
                     IF(segment_base_offset < first_offset, 'lines_missing', 'head_missing') AS state,
-                    IF(
-                        segment_base_offset < first_offset,
-                        'the text begins behind the first batches of its segment',
-                        'older segments were not dumped'
-                    ) AS reason,
+                    CASE
+                        WHEN segment_base_offset < first_offset THEN 'the text begins behind the first batches of its segment'
+                        WHEN in_remote AND listed THEN 'remote storage: the broker moved the older segments there'
+                        WHEN in_remote THEN 'remote storage may hold the older segments, or they were not dumped'
+                        ELSE 'older segments were not dumped'
+                    END AS reason,
                     at
                 )),
                 array()

@@ -26,6 +26,11 @@
 -- 8. The newest leader epoch of a log is that of its batches, or of an entry of its leader epoch cache: a leader makes one before it writes
 --    (`Partition.makeLeader`). An entry that begins behind the end of the dump is of a log that went on, and says nothing of what was
 --    dumped.
+-- 9. Tiered storage (KIP-405): the oldest segments of a log may lie in remote storage only, and the log still starts with them. The broker
+--    writes down the log start of every log that it moves there, and of others only where it lies within their first segment
+--    (`LogManager.checkpointLogStartOffsetsInDir`): a row of 0 below the oldest segment tells. Another row may be older than a deletion;
+--    it tells where the cluster moves segments at all, unless the leader epoch cache was cut since. Nothing is moved that lies above the
+--    last stable offset (`RemoteLogManager.copyLogSegmentsToRemote`), so nothing that was moved is open.
 --
 -- section_status    the table
 -- checkpoints, listed_files, manifest_entries: the tables; only rows of sections that are read count
@@ -174,7 +179,8 @@ of_cluster AS (
             AS broker_has_checkpoints,
         array_contains(collect_set(IF(size(indexes) > 0, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))
             AS broker_has_index,
-        flatten(collect_list(said) OVER cluster_rows) AS manifest
+        flatten(collect_list(said) OVER cluster_rows) AS manifest,
+        bool_or(coalesce(topic = '__remote_log_metadata', false) OR coalesce(start_row = 0, false)) OVER cluster_rows AS shows_remote
     FROM gathered
     WINDOW cluster_rows AS (PARTITION BY cluster)
 ),
@@ -211,6 +217,12 @@ configured AS (
             greatest(batch_leader_epoch, array_max(transform(filter(epoch_rows, e -> e.offset <= leo), e -> e.leader_epoch))),
             NULL
         ) AS last_leader_epoch,
+        coalesce(
+            shows_remote
+                OR said(manifest, 'broker_config.remote.log.storage.system.enable') = 'true'
+                OR said(manifest, concat('topics.', topic, '.remote.storage.enable')) = 'true',
+            false
+        ) AS may_be_remote,
         transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -> d.base_offset) AS dumped_then,
         coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false) AS is_listed_then,
         array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.noted)) AS noted,
@@ -237,6 +249,12 @@ cleaned AS (
 gaps AS (
     SELECT
         *,
+        coalesce(
+            may_be_remote
+                AND start_row < coalesce(head, array_min(bases))
+                AND coalesce(epoch_start < coalesce(head, array_min(bases)), true),
+            false
+        ) AS in_remote,
         transform(
             read,
             (s, i) -> struct(
@@ -286,10 +304,14 @@ started AS (
 placed AS (
     SELECT
         *,
-        IF(size(unordered_before) > 0, NULL, coalesce(greatest(start_row, head, first_base), 0L)) AS log_start,
+        IF(
+            size(unordered_before) > 0,
+            NULL,
+            IF(in_remote, start_row, coalesce(greatest(start_row, head, first_base), 0L))
+        ) AS log_start,
         CASE
             WHEN size(unordered_before) > 0 THEN NULL
-            WHEN start_row >= coalesce(greatest(first_base, head), 0L) THEN 'checkpoint'
+            WHEN in_remote OR start_row >= coalesce(greatest(first_base, head), 0L) THEN 'checkpoint'
             WHEN array_min(listed_logs) = greatest(first_base, head) AND array_min(listed_logs) > first_base THEN 'listing'
             ELSE 'segment_base'
         END AS log_start_source,
@@ -300,7 +322,11 @@ placed AS (
         -- What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
         nullif(
             least(
-                IF(size(removed_before) > 0, NULL, least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs))),
+                IF(
+                    in_remote,
+                    start_row,
+                    IF(size(removed_before) > 0, NULL, least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs)))
+                ),
                 first_base,
                 first_offset
             ),
@@ -375,7 +401,8 @@ closed AS (
 
 SELECT
     replica_log_id, cluster, broker, topic, partition, topic_id, is_internal, supported, segments, first_offset, removed_before, unordered_before,
-    listed, first_leader_epoch, last_leader_epoch, is_empty, missing_head_from, missing_segments, log_start, log_start_source,
+    listed, first_leader_epoch, last_leader_epoch, is_empty, missing_head_from, in_remote, missing_segments, log_start,
+    log_start_source,
     -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
     IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
     IF(hw_row IS NULL, 'leo', 'checkpoint') AS hw_source,

@@ -103,7 +103,8 @@ hidden_candidates AS (
     JOIN {replica_logs} logs
         ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
     JOIN {clusters} clusters ON clusters.cluster = listed.cluster
-    WHERE logs.first_offset > 0 AND NOT coalesce(logs.snapshot_offset >= logs.first_offset, false)
+    -- What is open was never moved to remote storage (`RemoteLogManager` copies up to the LSO).
+    WHERE logs.first_offset > 0 AND NOT logs.in_remote AND NOT coalesce(logs.snapshot_offset >= logs.first_offset, false)
 ),
 compared_with_rows AS (
     SELECT /*+ BROADCAST(one) */

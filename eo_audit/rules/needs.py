@@ -116,15 +116,32 @@ def _ordered(log: "Log", _context: "Context") -> str | None:
 
 def _past(log: "Log", _context: "Context") -> str | None:
     # What one dump more would mend comes first, then what only better words about the log would.
-    if _has(log, "hole", "segment_missing", "head_missing", "lines_missing"):
-        return "missing_segments"
+    if (missing := _missing(log)) is not None and missing != "remote_segments":
+        return missing
     if (unordered := _ordered(log, _context)) is not None:
         return unordered
     if (unread := _unread(log)) is not None:
         return unread
     if _has(log, "unexplained"):
         return "unexplained_gaps"
-    return "shallow" if _has(log, "shallow") else None
+    return "shallow" if _has(log, "shallow") else missing
+
+
+def _past_of_open(log: "Log", context: "Context") -> str | None:
+    """Nothing that is open lies in remote storage: a broker moves what lies below the LSO (`RemoteLogManager.copyLogSegmentsToRemote`)."""
+    because = _past(log, context)
+    return None if because == "remote_segments" else because
+
+
+def _missing(log: "Log") -> str | None:
+    """Where the offsets are that the dumps of a log do not show: with tiered storage (KIP-405) they need not be on the broker's disk."""
+    states = ("hole", "segment_missing", "head_missing", "lines_missing")
+    said = [part.text("reason") or "" for part in log.breaks if part.text("state") in states]
+    if not all(reason.startswith((REMOTE, PERHAPS_REMOTE)) for reason in said):
+        return "missing_segments"
+    if any(reason.startswith(PERHAPS_REMOTE) for reason in said):
+        return "perhaps_remote"
+    return "remote_segments" if said else None
 
 
 def _end(log: "Log", context: "Context") -> str | None:
@@ -218,6 +235,8 @@ def _payload(log: "Log", _context: "Context") -> str | None:
 COORDINATOR_TOPIC = "__transaction_state"
 UNREAD = "unread text: "  # how it begins to say that text stands there which was not understood
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
+REMOTE = "remote storage: "  # how it begins to say that segments lie where kafka-dump-log does not look
+PERHAPS_REMOTE = "remote storage may "  # the same, where no listing shows what the broker still has
 LISTING = "listing.txt"  # where the table coverage asks for one
 # The reasons of the table `unmatched`, the gravest first: markers that can be told in more than one way, then the others.
 _IN_DOUBT = ("clocks_apart", "head_in_doubt")
@@ -230,6 +249,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "order": _order,
     "ordered": _ordered,
     "past": _past,
+    "past_of_open": _past_of_open,
     "end": _end,
     "coordinator": _coordinator,
     "assigned": _assigned,

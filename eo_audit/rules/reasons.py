@@ -34,6 +34,16 @@ REASONS: Mapping[str, Reason] = {
         "offsets are missing from the dumps of {places}",
         "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --files $(ls *.log | paste -sd,)`",
     ),
+    "remote_segments": Reason(
+        "older segments of {places} lie in remote storage (KIP-405): only what the brokers still have was dumped",
+        "If they matter, fetch the older segments of {places} from remote storage, name each file by its base offset as a broker does "
+        "(00000000000000000502.log, .snapshot, .txnindex), and add their dumps.",
+    ),
+    "perhaps_remote": Reason(
+        "older segments of {places} were not dumped: they lie in remote storage (KIP-405), or were left out",
+        "Dump every segment of {places}, and add a listing.txt of the log directory, which shows that there are no more: "
+        "collect-dumps.sh does both.",
+    ),
     "unordered_dumps": Reason(
         "two dumps of {places} leave a hole between them, and nothing says which one is newer",
         f"Say when each dump of {{places}} was made ({WHEN}), or add the listing.txt or the log-start-offset-checkpoint of the newer one: "

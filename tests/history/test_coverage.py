@@ -63,6 +63,35 @@ ENDS = {
     "an end, and something tells of more": (ending("eof", log_intact=False), "a snapshot, a listed segment or a checkpoint tells of more"),
     "cut off": (ending("truncated", log_intact=False), "the dump ends here, the segment does not"),
 }
+# Offsets 9 to 22 on the broker, the log start below them.
+NINE_ON = {"segment_base_offset": 9, "first_offset": 9, "last_offset": 22, "tail_intact": True}
+HEAD = {"hw": 23, "first_offset": 9, "missing_head_from": 0, "tail_intact": True}
+HEADS = {
+    "not dumped": (Case(HEAD, [(9, 23)], NINE_ON), "older segments were not dumped"),
+    "moved to remote storage": (
+        Case(HEAD | {"in_remote": True, "listed": True}, [(9, 23)], NINE_ON),
+        "remote storage: the broker moved the older segments there",
+    ),
+    "moved to remote storage, or not dumped": (
+        Case(HEAD | {"in_remote": True, "listed": False}, [(9, 23)], NINE_ON),
+        "remote storage may hold the older segments, or they were not dumped",
+    ),
+}
+NINE_BEHIND_REMOVED = (9, True, 4, 9, 9, "removed", False, False, False)
+REMOVED = {
+    "deleted between two dumps": (
+        Case(DELETED | {"log_start": 9}, batch=NINE_BEHIND_REMOVED),
+        "the broker deleted these segments between two dumps",
+    ),
+    "moved between two dumps": (
+        Case(DELETED | {"log_start": 0, "in_remote": True}, batch=NINE_BEHIND_REMOVED),
+        "remote storage: the broker moved these segments there between two dumps",
+    ),
+    "deleted in remote storage between two dumps": (
+        Case(DELETED | {"log_start": 9, "in_remote": True}, batch=NINE_BEHIND_REMOVED),
+        "the broker deleted these segments between two dumps",
+    ),
+}
 HOLES = {
     "no segment is listed": (listed([]), "hole", "4 is followed by 9"),
     "the segment is listed": (listed([5]), "segment_missing", "segment 5 is listed, and was not dumped"),
@@ -105,7 +134,7 @@ FLAT = {
     "without checksums": (flat(lacks_checksums=True), ["no_checksums"]),
     "without epochs": (flat(lacks_checksums=True, lacks_epochs=True), ["no_checksums", "no_epochs"]),
 }
-CASES = {name: told[0] for told_of in (ENDS, HOLES, DOUBTFUL_ENDS, NOT_READ, FLAT) for name, told in told_of.items()}
+CASES = {name: told[0] for told_of in (ENDS, HEADS, REMOVED, HOLES, DOUBTFUL_ENDS, NOT_READ, FLAT) for name, told in told_of.items()}
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +166,18 @@ def test_the_end_of_a_log(seen: dict[str, list[Row]], name: str) -> None:
     reason = ENDS[name][1]
     expected = [] if reason is None else [("truncated", 10, 14, reason)]
     assert [(row.state, row.first_offset, row.last_offset, row.reason) for row in seen[name]] == expected
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_where_the_beginning_of_a_log_is(seen: dict[str, list[Row]], name: str) -> None:
+    found = [(row.state, row.first_offset, row.last_offset, row.reason) for row in seen[name]]
+    assert found == [("head_missing", 0, 8, HEADS[name][1])]
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_where_segments_went_between_two_dumps(seen: dict[str, list[Row]], name: str) -> None:
+    found = [(row.state, row.first_offset, row.last_offset, row.reason) for row in seen[name] if row.state != "covered"]
+    assert found == [("not_observed", 5, 8, REMOVED[name][1])]
 
 
 @pytest.mark.parametrize("name", HOLES)

@@ -82,8 +82,49 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     ),
     "the listing has no older segment: it was deleted behind the checkpoints": (
         [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("log-start-offset", 3)], listed(f"{5:020}.log"), {},
-        {"missing_head_from": None, "log_start": 5, "whole": True},
+        {"missing_head_from": None, "log_start": 5, "whole": True, "in_remote": False},
     ),
+    "tiered storage: a log that starts at 0, below its oldest segment on the broker": (
+        [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("log-start-offset", 0)], listed(f"{5:020}.log"), {},
+        {"in_remote": True, "log_start": 0, "log_start_source": "checkpoint", "first_offset": 5, "missing_head_from": 0, "whole": False},
+    ),
+    "tiered storage, and nothing but an empty segment on the broker": (
+        [section(base=5)], [checkpoint("log-start-offset", 0)], listed(f"{5:020}.log"), {},
+        {"in_remote": True, "log_start": 0, "missing_head_from": 0, "is_empty": True, "leo": 5},
+    ),
+    "tiered storage, and its oldest segments were deleted there": (
+        [section(base=5, last=22)], [checkpoint("leader-epoch", 3), checkpoint("log-start-offset", 3)], listed(f"{5:020}.log"),
+        {"broker_config.remote.log.storage.system.enable": "true"},
+        {"in_remote": True, "log_start": 3, "missing_head_from": 3},
+    ),
+    "the same, told by the topic's settings": (
+        [section(base=5, last=22)], [checkpoint("log-start-offset", 3)], listed(f"{5:020}.log"),
+        {"topics.orders.remote.storage.enable": "true"},
+        {"in_remote": True, "log_start": 3},
+    ),
+    "the same, told by the topic that remembers what lies there": (
+        [section(base=5, last=22)],
+        [
+            checkpoint("log-start-offset", 3),
+            checkpoint("replication-offset", 9) | {"replica_log_id": 2, "topic": "__remote_log_metadata"},
+        ],
+        listed(f"{5:020}.log"), {},
+        {"in_remote": True, "log_start": 3},
+    ),
+    "a log of such a broker that was cut behind its checkpoint": (
+        [section(base=5, last=22)], [checkpoint("leader-epoch", 5), checkpoint("log-start-offset", 3)], listed(f"{5:020}.log"),
+        {"broker_config.remote.log.storage.system.enable": "true"},
+        {"in_remote": False, "log_start": 5, "missing_head_from": None},
+    ),
+    "tiered storage, and what lies there was fetched and dumped": (
+        [section(last=4), section(base=5, last=22)], [checkpoint("log-start-offset", 0)], listed(f"{5:020}.log"), {},
+        {"in_remote": True, "log_start": 0, "first_offset": 0, "missing_head_from": None, "removed_before": []},
+    ),
+    "tiered storage, and segments that went there between two dumps": (
+        [section(last=4), section(base=9, last=22)], [checkpoint("log-start-offset", 0)], listed(f"{9:020}.log"), {},
+        {"in_remote": True, "log_start": 0, "first_offset": 9, "missing_head_from": 0, "removed_before": [9]},
+    ),
+    "tiered storage, and nothing lies there yet": (LOG, [checkpoint("log-start-offset", 0)], [], {}, {"in_remote": False, "whole": True}),
     "the listing has a newer segment": (LOG, [], listed(f"{SEGMENT}.log", f"{23:020}.log"), {}, {"tail_intact": False}),
     "a text that shows less than was listed at the time of its dump": (
         [section(last=22, end_position=90)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},

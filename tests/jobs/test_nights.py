@@ -92,6 +92,7 @@ CASES = {
 }  # fmt: skip
 AT_ONCE, BY_NIGHT = "in one run", "night by night"
 HIDDEN = Night(CUT_OFF, {LOG: (8,)})  # its log begins behind an open transaction
+TIERED = replace(HIDDEN, listed=True, log_start={LOG: 0})  # what lies before was moved to remote storage
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
         ]
     cases = zip(CASES.values(), made[AT_ONCE], strict=True)
     inputs = [path for case, paths in cases for path in ([paths[0].parent] if case.in_folders else paths)]
-    ingest(root / "out", *inputs, make(HIDDEN, root / "hidden", cluster="hidden"))
+    ingest(root / "out", *inputs, make(HIDDEN, root / "hidden", cluster="hidden"), make(TIERED, root / "tiered", cluster="tiered"))
     for night in range(max(map(len, made[BY_NIGHT]))):
         inputs = [paths[night] for paths in made[BY_NIGHT] if len(paths) > night]
         ingest(root / "out", *inputs)  # histories are made anew each time, of facts alone: those in between are read by nobody here
@@ -192,3 +193,12 @@ def test_the_lso_of_a_log_whose_head_hides_an_open_transaction_is_null(results: 
     assert not [f for f in results.findings if f["cluster"] == "hidden" and f["severity"] in ("critical", "error")]
     said = [item["why"] for item in verdict["unknowns"] if item["because"] == "lso_unknown"]
     assert sum(why.startswith("The coordinator holds transactions open on payments-0") for why in said) == 1
+
+
+def test_with_tiered_storage_no_head_hides_an_open_transaction(results: Results) -> None:
+    """Brokers move nothing that is open: what the coordinator lists, and the dump does not show, has written nothing there yet."""
+    logs = results.verdict["partitions"]
+    (log,) = [row for row in logs if (row["cluster"], row["topic"], row["partition"]) == ("tiered", "payments", 0)]
+    assert (log["log_start"], log["leo"], log["lso"], log["lso_source"], log["coverage"]) == (0, 11, 11, "replay", "partial")
+    (found,) = [f["message"] for f in results.findings if (f["cluster"], f["rule"], f["topic"]) == ("tiered", "R07", "payments")]
+    assert str(found).startswith("Older segments lie in remote storage (KIP-405), where kafka-dump-log does not look: offsets 0 to 7")

@@ -204,6 +204,8 @@ def _column(name: str, text: str) -> Iterator[tuple[str, object]]:
     value: object = int(text) if re.fullmatch(r"-?\d+", text) else text
     if name == "differences":
         value = text.split(",")
+    if name == "reason" and ":_" in text:  # a sentence, else a word of the table
+        value = text.replace("_", " ")
     if name == "uncounted":
         value = [int(item) for item in text.strip("[]").split(",")]
     elif text.startswith("["):

@@ -160,6 +160,30 @@ def test_a_clean_run_passes() -> None:
             "segment",
             "unknown",
         ),
+        (
+            a_log(TRANSACTIONAL, states=("head_missing",), reason="remote storage: the broker moved the older segments there"),
+            True,
+            "P04",
+            "older segments of orders-0 .broker 1. lie in remote storage",
+            "fetch the older segments of orders-0",
+            "pass",
+        ),
+        (
+            a_log(TRANSACTIONAL, states=("head_missing",), reason="remote storage may hold the older segments, or they were not dumped"),
+            True,
+            "P04",
+            "lie in remote storage .KIP-405., or were left out",
+            "listing.txt",
+            "unknown",
+        ),
+        (
+            a_log(TRANSACTIONAL, states=("head_missing", "hole"), reason="4 is followed by 9"),
+            True,
+            "P04",
+            "offsets are missing from the dumps of orders-0",
+            "segment",
+            "unknown",
+        ),
         (a_log(TRANSACTIONAL, states=("truncated",)), True, "T05", "stops before the log does", "Dump orders-0", "unknown"),
         (a_log(TRANSACTIONAL | {"unassigned_batch"}), True, "T07", "is compacted", "older dump", "pass"),
         (
@@ -191,6 +215,19 @@ def test_what_is_not_covered_is_unknown(log: Log, complete: bool, code: str, why
     assert said["verdict"] == "unknown" and said["judged_partitions"] == 0
     assert re.search(why.lower(), str(said["unknown_why"]).lower()) and bring in str(said["bring"])
     assert found["verdict"] == run
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("remote storage: the broker moved the older segments there", "pass"),
+        ("remote storage may hold the older segments, or they were not dumped", "unknown"),
+        ("older segments were not dumped", "unknown"),
+    ],
+)
+def test_nothing_that_is_open_lies_in_remote_storage(reason: str, said: str) -> None:
+    found = built(collected(a_log(TRANSACTIONAL, states=("head_missing",), reason=reason)))
+    assert {rule(found, code)["verdict"] for code in ("T01", "L01")} == {said} and unknown_to(found, "T05")
 
 
 @pytest.mark.parametrize(

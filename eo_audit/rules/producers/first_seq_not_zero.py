@@ -9,6 +9,7 @@ Legal look-alike: A log whose head was removed by retention or DeleteRecords; a 
 
 from typing import TYPE_CHECKING
 
+from eo_audit.rules.needs import REMOTE
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.writers import ASKS, id_of, who
 
@@ -24,6 +25,7 @@ _SEND_AGAIN = (
     "Ask the application whether its first sends were acknowledged: acknowledged records that are not in the log were lost, "
     "send them again from the source. A broker from 2.5 on takes any first sequence of a producer that it does not know."
 )
+_MOVED = "tiered storage (KIP-405): the beginning of the producer's history lies in remote storage, or was deleted there"
 
 RULE = Rule(
     code="P07",
@@ -49,7 +51,9 @@ def explain(case: Case, context: "Context") -> Explanation:
     row, log = case.row, case.log
     from_birth = log is not None and _is_from_birth(log)
     refused = from_birth and log is not None and _is_refused(case, context, log.cluster)
-    before = "never arrived in this log or was lost" if from_birth else "is not in the log"
+    is_moved = log is not None and any((part.text("reason") or "").startswith(REMOTE) for part in log.breaks)
+    lies = "lies in remote storage or was deleted" if is_moved else "is not in the log"
+    before = "never arrived in this log or was lost" if from_birth else lies
     untold = f"what it wrote before {before}, so nothing is said about it"
     meaning = "a broker refuses that for a producer it does not know" if refused else untold
     others = "" if case.hits == 1 else f" (the same holds for {case.hits} producers)"
@@ -61,7 +65,7 @@ def explain(case: Case, context: "Context") -> Explanation:
         message,
         named=id_of(case, context) if case.hits == 1 else None,
         severity="error" if refused else "info",
-        cause=_LOST_AT_BIRTH if from_birth else None,
+        cause=_LOST_AT_BIRTH if from_birth else _MOVED if is_moved else None,
         remedy=_SEND_AGAIN if from_birth else None,
         details={"producers": case.hits, "log_from_birth": from_birth},
     )

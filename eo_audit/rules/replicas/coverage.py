@@ -9,7 +9,7 @@ Legal look-alike: A log that starts at the first segment dumped.
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.needs import UNREAD
+from eo_audit.rules.needs import REMOTE, UNREAD
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.words import offsets, shown
 
@@ -30,6 +30,12 @@ STATES = {
     "no_epochs": "The dump shows no epochs of producers",
     "shallow": "The dump has no record lines (printed without --deep-iteration)",
 }
+# Of a topic with tiered storage nothing was left out: the broker itself has no more.
+_TIERED = "tiered storage: the broker moved the segments to remote storage, and keeps the newest ones only"
+_FETCH = (
+    "Nothing to do: what the broker still has is judged. If the older records matter, fetch their segments from remote storage, name each "
+    "file by its base offset as a broker does, and add their dumps."
+)
 
 RULE = Rule(
     code="R07",
@@ -55,5 +61,13 @@ def explain(case: Case, _context: "Context") -> Explanation:
     reason = row.text("reason")
     if reason is not None and reason.startswith(UNREAD):
         said = "The text that may hold these offsets was not understood"
+    is_moved = reason is not None and reason.startswith(REMOTE)
+    if is_moved:
+        said = "Older segments lie in remote storage (KIP-405), where kafka-dump-log does not look"
     message = f"{said}: {offsets(row.maybe('first_offset'), row.maybe('last_offset'))}{f' ({shown(reason)})' if reason else ''}"
-    return Explanation(message, details={"state": row.text("state"), "parts": case.hits})
+    return Explanation(
+        message,
+        cause=_TIERED if is_moved else None,
+        remedy=_FETCH if is_moved else None,
+        details={"state": row.text("state"), "parts": case.hits},
+    )

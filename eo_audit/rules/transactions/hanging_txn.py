@@ -27,7 +27,7 @@ RULE = Rule(
     reads=("transaction_spans",),
     subject="transactional_batch",
     # `end` and `coordinator`: where the dump stops too soon, or the coordinator's word is missing, what is open may be healthy.
-    needs=("order", "past", "end", "coordinator"),
+    needs=("order", "past_of_open", "end", "coordinator"),
     where="outcome = 'open'",
     columns="last_epoch first_offset last_timestamp_ms",
     # Whether the coordinator still holds it (`DescribeTransactions`, KIP-664), and whether another finding tells why not.

@@ -28,7 +28,7 @@ RULE = Rule(
     severity="critical",
     reads=("visibility",),
     subject="transactional_batch",
-    needs=("past", "end", "coordinator"),
+    needs=("past_of_open", "end", "coordinator"),
     # A transaction whose marker is not below a high watermark that lags holds the LSO for a moment only.
     where="lso < hw AND lso = lso_if_hw_is_leo AND lso < leo AND blocker_producer_id IS NOT NULL",
     # Behind the oldest open transaction others may be open: they show when it has gone.
