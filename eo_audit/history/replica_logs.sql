@@ -202,8 +202,12 @@ configured AS (
         *,
         coalesce(
             said(manifest, concat('topics.', topic, '.cleanup.policy')),
-            -- Brokers create them compacted, whatever log.cleanup.policy says (`AutoTopicCreationManager`).
-            IF(topic IN ('__transaction_state', '__consumer_offsets', '__share_group_state'), 'compact', NULL),
+            -- What brokers create them with, whatever log.cleanup.policy says (`AutoTopicCreationManager`). The share coordinator deletes the
+            -- records below its snapshots itself (KIP-932: `ShareCoordinatorService.shareGroupStateTopicConfigs`).
+            CASE
+                WHEN topic IN ('__transaction_state', '__consumer_offsets') THEN 'compact'
+                WHEN topic = '__share_group_state' THEN 'delete'
+            END,
             IF(is_mentioned, coalesce(said(manifest, 'broker_config.log.cleanup.policy'), 'delete'), NULL)
         ) AS cleanup_policy,
         IF(

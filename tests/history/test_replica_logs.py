@@ -239,6 +239,11 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=22, topic="__consumer_offsets")], [], [], {},
         {"is_internal": True, "cleanup_policy": "compact", "compacted": True},
     ),
+    "the topic of share groups is not cleaned": (
+        [section(last=9, topic="__share_group_state"), section(base=15, last=22, topic="__share_group_state", shows_cleaning=True)],
+        [], [], {"broker_config.log.cleanup.policy": "compact"},
+        {"is_internal": True, "cleanup_policy": "delete", "compacted": False, "uncleaned_from": 0, "whole": False},
+    ),
     "an older dialect": (
         [section(last=None, supported=False, is_read=False)], [], [], {},
         {"supported": False, "segments": [], "leo": 0, "index_state": "absent", "first_leader_epoch": None, "is_empty": False},
