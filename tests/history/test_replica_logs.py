@@ -39,6 +39,11 @@ def listed(*names: str, size: int = 10) -> Rows:
     return [{"file_name": name, "folder": "orders-0", "file_bytes": size} for name in names]
 
 
+def then(*names: str, size: int = 10) -> Rows:
+    """The rows of a listing that a newer one has taken the place of."""
+    return [row | {"section_id": 77} for row in listed(*names, size=size)]
+
+
 def dumped(*times: tuple[int, int]) -> Rows:
     """Rows of dumped-at.txt: base offset of a segment, when its dump began."""
     return [
@@ -48,6 +53,8 @@ def dumped(*times: tuple[int, int]) -> Rows:
 
 
 LOG = [section(last=22)]
+OLD_LISTING = section("listing", None, section_id=77, is_read=False, superseded_by=78, replica_log_id=None, topic=None, partition=None)
+OLD_LIFE = section(last=4, is_read=False, superseded_by=79, supersession_reason="created_anew")
 STATE = {"topic": "__transaction_state"}
 COORDINATOR = [section(last=22, **STATE)]
 OTHERS = [about_broker("replication-offset-checkpoint")]
@@ -166,6 +173,30 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     ),
     "an index without entries of a segment that is still there": (
         [*LOG, section("txnindex", is_bare=True)], [], listed(f"{SEGMENT}.log", f"{SEGMENT}.txnindex"), {}, {"unknown_indexes": []},
+    ),
+    "deleted since, and without an index in the listing of its time": (
+        [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], {}, {"unknown_indexes": [], "index_state": "absent", "listed": True},
+    ),
+    "the same, and its text is longer than what was listed": (
+        [section(last=9, end_position=91), section(base=10, last=22), OLD_LISTING], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], {}, {"unknown_indexes": [0]},
+    ),
+    "the same, with an index that was not dumped": (
+        [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", f"{SEGMENT}.txnindex", size=90)], {}, {"unknown_indexes": [0]},
+    ),
+    "the same of a log that is cleaned": (
+        [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], COMPACT, {"unknown_indexes": [0]},
+    ),
+    "the same of a topic that was created anew since": (
+        [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING, OLD_LIFE], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], {}, {"unknown_indexes": [0]},
+    ),
+    "an old listing tells of nothing else": (
+        [section(last=9, end_position=90), OLD_LISTING], [], then(f"{SEGMENT}.log", f"{10:020}.log", size=90), {},
+        {"listed": False, "tail_intact": True, "missing_segments": []},
     ),
     "snapshot here, an index elsewhere": ([*LOG, section("snapshot", 23), *ELSEWHERE], [], [], {}, {"index_state": "absent"}),
     "snapshot here, no index anywhere": ([*LOG, section("snapshot", 23)], [], [], {}, {"index_state": "not_dumped"}),
@@ -302,7 +333,7 @@ def logs(spark: SparkSession) -> dict[str, Row]:
         tables["checkpoints"] += [
             own | row | read | {"replica_log_id": _log(int(str(row.get("replica_log_id", 1))), case)} for row in checkpoints
         ]
-        tables["listed_files"] += [own | row | read | {"replica_log_id": _log(1, case)} for row in listing]
+        tables["listed_files"] += [own | read | row | {"replica_log_id": _log(1, case)} for row in listing]
         tables["manifest_entries"] += [read | {"name": name, "value": value} for name, value in manifest.items()]
     found = replica_logs(*(table(spark, name, rows) for name, rows in tables.items())).collect()
     return {name: next(row for row in found if row.replica_log_id == _log(1, case)) for case, name in enumerate(CASES)}
