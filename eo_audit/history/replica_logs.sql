@@ -37,7 +37,7 @@ read_sections AS (
 ),
 -- A listing that gave way to a newer one still tells of segments that were deleted since.
 told_sections AS (
-    SELECT section_id, dumped_at_ms, is_read FROM {section_status} WHERE is_read OR (kind = 'listing' AND superseded_by IS NOT NULL)
+    SELECT section_id, dumped_at_ms, dump_set, is_read FROM {section_status} WHERE is_read OR (kind = 'listing' AND superseded_by IS NOT NULL)
 ),
 of_sections AS (
     SELECT
@@ -53,6 +53,7 @@ of_listed_files AS (
         file.*,
         read.dumped_at_ms AS listing_at_ms,
         read.is_read,
+        read.dump_set,
         try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})\\.(?:log|txnindex|snapshot)\\z', 1) AS BIGINT) AS base_offset,
         file.file_name LIKE '%.log' AS is_log,
         file.file_bytes IS NOT NULL AS is_listed
@@ -73,7 +74,7 @@ facts AS (
                 is_segment,
                 struct(
                     segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position, cut_before,
-                    NOT lacks_checksums AS has_sizes, struct(section_id, byte_offset, header_length AS length) AS header
+                    NOT lacks_checksums AS has_sizes, struct(section_id, byte_offset, header_length AS length) AS header, dumped_at_ms
                 ),
                 NULL
             ),
@@ -121,8 +122,9 @@ facts AS (
             'snapshot', IF(file_name LIKE '%.snapshot' AND is_listed AND is_read, base_offset, NULL),
             -- An index of no bytes has no entry to miss.
             'index', IF(file_name LIKE '%.txnindex' AND file_bytes > 0 AND is_read, base_offset, NULL),
-            'then_listed', IF(is_log AND is_listed, struct(section_id, base_offset, file_bytes), NULL),
-            'then_indexed', IF(file_name LIKE '%.txnindex' AND file_bytes > 0, struct(section_id, base_offset), NULL)
+            'then_listed', IF(is_log AND is_listed, struct(section_id, dump_set, base_offset, file_bytes), NULL),
+            'then_indexed', IF(file_name LIKE '%.txnindex' AND file_bytes > 0, struct(section_id, base_offset), NULL),
+            'then_noted', IF(is_log AND dumped_at_ms IS NOT NULL, struct(dump_set, base_offset, dumped_at_ms), NULL)
         ),
         NULL
     FROM of_listed_files
@@ -173,6 +175,7 @@ gathered AS (
         collect_set(file.dump_time) AS dump_times,
         collect_set(file.then_listed) AS then_listed,
         collect_set(file.then_indexed) AS then_indexed,
+        collect_set(file.then_noted) AS then_noted,
         collect_list(said) AS said
     FROM facts
     GROUP BY cluster, broker, replica_log_id
@@ -242,7 +245,8 @@ cleaned AS (
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning)
         END AS compacted,
         -- Segments that a listing of any time shows at least as long as their text, and no index beside them: an index is made with its
-        -- first entry (`TransactionIndex.append`), so what the text shows has none. Only the cleaner makes a segment shorter.
+        -- first entry (`TransactionIndex.append`), so what the text shows has none. Only the cleaner makes a segment shorter. So do segments
+        -- whose dump collect-dumps.sh noted: it dumps the indexes behind the log, and lists what there is.
         IF(
             was_created_anew OR shows_cleaning OR coalesce(contains(cleanup_policy, 'compact'), false),
             array(),
@@ -252,7 +256,10 @@ cleaned AS (
                     s -> exists(
                         then_listed,
                         l -> l.base_offset = s.base_offset
-                            AND l.file_bytes >= coalesce(s.end_position, 0L)
+                            AND (
+                                l.file_bytes >= coalesce(s.end_position, 0L)
+                                OR array_contains(then_noted, struct(l.dump_set, l.base_offset, s.dumped_at_ms))
+                            )
                             AND NOT array_contains(then_indexed, struct(l.section_id, l.base_offset))
                     )
                 ),

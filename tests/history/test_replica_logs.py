@@ -52,8 +52,15 @@ def dumped(*times: tuple[int, int]) -> Rows:
     ]
 
 
+def noted_then(*times: tuple[int, int]) -> Rows:
+    """Rows of the dumped-at.txt beside that listing."""
+    return [row | {"section_id": 76} for row in dumped(*times)]
+
+
 LOG = [section(last=22)]
-OLD_LISTING = section("listing", None, section_id=77, is_read=False, superseded_by=78, replica_log_id=None, topic=None, partition=None)
+ON_BROKER: dict[str, object] = {"replica_log_id": None, "topic": None, "partition": None, "dump_set": "then"}
+OLD_LISTING = section("listing", None, section_id=77, is_read=False, superseded_by=78) | ON_BROKER
+OLD_TIMES = section("listing", None, section_id=76) | ON_BROKER
 OLD_LIFE = section(last=4, is_read=False, superseded_by=79, supersession_reason="created_anew")
 STATE = {"topic": "__transaction_state"}
 COORDINATOR = [section(last=22, **STATE)]
@@ -181,6 +188,14 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "the same, and its text is longer than what was listed": (
         [section(last=9, end_position=91), section(base=10, last=22), OLD_LISTING], [],
         [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], {}, {"unknown_indexes": [0]},
+    ),
+    "the same, and the script noted its dump: it was written to meanwhile": (
+        [section(last=9, end_position=91, dumped_at_ms=5), section(base=10, last=22), OLD_LISTING, OLD_TIMES], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90), *noted_then((0, 5))], {}, {"unknown_indexes": []},
+    ),
+    "the same, and the script noted another dump of it": (
+        [section(last=9, end_position=91, dumped_at_ms=7), section(base=10, last=22), OLD_LISTING, OLD_TIMES], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90), *noted_then((0, 5))], {}, {"unknown_indexes": [0]},
     ),
     "the same, with an index that was not dumped": (
         [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING], [],
