@@ -32,8 +32,16 @@ def clocks(read: "Callable[[str], pa.Table]") -> Clocks:
         apart = max(abs(row["newest_offset_ms"]), row["farthest_offset_ms"] if row["cluster"] in by_brokers else 0)
         farthest[row["cluster"]] = max(farthest[row["cluster"]], apart)
     logs = read("replica_logs").to_pylist()
-    stopped = frozenset(row["cluster"] for row in logs if row["clean_end"])
+    # A log that nobody wrote to since its broker last started still ends at the snapshot of the stop before: another one may tell.
+    running = {(row["cluster"], row["broker"]) for row in logs if _was_written_to(row)}
+    stopped = frozenset(row["cluster"] for row in logs if row["clean_end"] and (row["cluster"], row["broker"]) not in running)
     clean_ends = frozenset(row["replica_log_id"] for row in logs if row["clean_end"])
     return Clocks(
         farthest, stopped, clean_ends, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None}
     )
+
+
+def _was_written_to(log: Mapping[str, object]) -> bool:
+    """A log goes on behind its newest snapshot: no stop of the broker (`UnifiedLog.close` takes one at the end) came after that."""
+    snapshot, end = log["snapshot_offset"], log["leo"]
+    return bool(log["listed"] and log["tail_intact"]) and isinstance(snapshot, int) and isinstance(end, int) and snapshot < end

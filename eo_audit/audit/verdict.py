@@ -24,7 +24,7 @@ from eo_audit.errors import FAIL, PASS, UNKNOWN
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
 from eo_audit.rules.fingerprint import fingerprint
-from eo_audit.rules.needs import Unknown, sentences, unknown
+from eo_audit.rules.needs import Unknown, in_cluster, sentences, unknown
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
 from eo_audit.rules.waiting import blocker
@@ -222,7 +222,8 @@ def _undumped(rule: Rule, collected: Collected) -> set[Unknown]:
     if "dumped" not in rule.needs:
         return set()
     # The coordinator lists it, so a marker is due there: without a dump nobody can say whether it came.
-    return {Unknown("partition_not_dumped", f"{topic}-{partition}") for _, topic, partition in collected.not_dumped}
+    places = ((in_cluster(cluster, collected.context), topic, partition) for cluster, topic, partition in collected.not_dumped)
+    return {Unknown("partition_not_dumped", f"{cluster}{topic}-{partition}") for cluster, topic, partition in places}
 
 
 def _missing_coordinators(collected: Collected) -> set[Unknown]:

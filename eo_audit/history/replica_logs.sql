@@ -16,7 +16,8 @@
 --    cleanup.policy; else lost records.
 -- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
 --    index of the broker were dumped. One of which the dump shows a part is not known, and neither is one without entries whose segment the
---    listing no longer shows: of an index that was deleted before its dump the tool prints as much (`TransactionIndex`).
+--    listing no longer shows: of an index that was deleted before its dump the tool prints as much (`TransactionIndex`). Of a segment that
+--    retention deleted since it was dumped the listing of that time tells, though newer ones have taken its place.
 -- 5. A snapshot of the producers at the log end offset: the broker had been stopped. It takes none of an empty log
 --    (`ProducerStateManager.takeSnapshot`), whose end is known by the other logs of its broker, if all of them ended so.
 -- 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
@@ -39,6 +40,10 @@ WITH
 read_sections AS (
     SELECT section_id, dumped_at_ms FROM {section_status} WHERE is_read
 ),
+-- A listing that gave way to a newer one still tells of segments that were deleted since.
+told_sections AS (
+    SELECT section_id, dumped_at_ms, dump_set, is_read FROM {section_status} WHERE is_read OR (kind = 'listing' AND superseded_by IS NOT NULL)
+),
 of_sections AS (
     SELECT
         *,
@@ -52,11 +57,13 @@ of_listed_files AS (
     SELECT /*+ BROADCAST(read) */
         file.*,
         read.dumped_at_ms AS listing_at_ms,
+        read.is_read,
+        read.dump_set,
         try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})\\.(?:log|txnindex|snapshot)\\z', 1) AS BIGINT) AS base_offset,
         file.file_name LIKE '%.log' AS is_log,
         file.file_bytes IS NOT NULL AS is_listed
     FROM {listed_files} file
-    JOIN read_sections read ON read.section_id = file.section_id
+    JOIN told_sections read ON read.section_id = file.section_id
     WHERE file.replica_log_id IS NOT NULL AND NOT file.folder RLIKE '-(?:delete|future|stray)\\z'
 ),
 
@@ -72,7 +79,7 @@ facts AS (
                 is_segment,
                 struct(
                     segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder, end_position, cut_before,
-                    NOT lacks_checksums AS has_sizes, struct(section_id, byte_offset, header_length AS length) AS header
+                    NOT lacks_checksums AS has_sizes, struct(section_id, byte_offset, header_length AS length) AS header, dumped_at_ms
                 ),
                 NULL
             ),
@@ -88,6 +95,7 @@ facts AS (
             ),
             'oldest_batch_ms', IF(is_segment, oldest_batch_ms, NULL),
             'shows_cleaning', is_segment AND shows_cleaning,
+            'is_of_earlier_life', supersession_reason <=> 'created_anew',
             'first_leader_epoch', IF(is_segment, first_leader_epoch, NULL),
             'last_leader_epoch', IF(is_segment, last_leader_epoch, NULL)
         ) AS section,
@@ -107,18 +115,21 @@ facts AS (
     SELECT
         cluster, broker, replica_log_id, topic, partition, NULL, NULL,
         named_struct(
-            'is_listed', is_listed,
-            'listed_at_ms', listing_at_ms,
-            'log', IF(is_log AND is_listed, base_offset, NULL),
-            'size', IF(is_log AND is_listed, struct(base_offset, file_bytes), NULL),
+            'is_listed', is_listed AND is_read,
+            'listed_at_ms', IF(is_read, listing_at_ms, NULL),
+            'log', IF(is_log AND is_listed AND is_read, base_offset, NULL),
+            'size', IF(is_log AND is_listed AND is_read, struct(base_offset, file_bytes), NULL),
             'dump_time', IF(
-                is_log AND dumped_at_ms IS NOT NULL,
+                is_log AND dumped_at_ms IS NOT NULL AND is_read,
                 struct(base_offset, struct(dumped_at_ms, section_id, byte_offset) AS noted),
                 NULL
             ),
-            'snapshot', IF(file_name LIKE '%.snapshot' AND is_listed, base_offset, NULL),
+            'snapshot', IF(file_name LIKE '%.snapshot' AND is_listed AND is_read, base_offset, NULL),
             -- An index of no bytes has no entry to miss.
-            'index', IF(file_name LIKE '%.txnindex' AND file_bytes > 0, base_offset, NULL)
+            'index', IF(file_name LIKE '%.txnindex' AND file_bytes > 0 AND is_read, base_offset, NULL),
+            'then_listed', IF(is_log AND is_listed, struct(section_id, dump_set, base_offset, file_bytes), NULL),
+            'then_indexed', IF(file_name LIKE '%.txnindex' AND file_bytes > 0, struct(section_id, base_offset), NULL),
+            'then_noted', IF(is_log AND dumped_at_ms IS NOT NULL, struct(dump_set, base_offset, dumped_at_ms), NULL)
         ),
         NULL
     FROM of_listed_files
@@ -148,6 +159,7 @@ gathered AS (
         max(section.newest_broker_clock).at_ms AS newest_broker_clock_ms,
         min(section.oldest_batch_ms) AS oldest_batch_ms,
         coalesce(bool_or(section.shows_cleaning), false) AS shows_cleaning,
+        coalesce(bool_or(section.is_of_earlier_life), false) AS was_created_anew,
         max(IF(checkpoint.kind = 'log-start-offset', checkpoint.offset, NULL)) AS start_row,
         max(IF(checkpoint.kind = 'replication-offset', checkpoint.offset, NULL)) AS hw_row,
         max(IF(checkpoint.kind = 'recovery-point-offset', checkpoint.offset, NULL)) AS recovery_row,
@@ -166,6 +178,9 @@ gathered AS (
         collect_set(file.snapshot) AS listed_snapshots,
         collect_set(file.size) AS listed_sizes,
         collect_set(file.dump_time) AS dump_times,
+        collect_set(file.then_listed) AS then_listed,
+        collect_set(file.then_indexed) AS then_indexed,
+        collect_set(file.then_noted) AS then_noted,
         collect_list(said) AS said
     FROM facts
     GROUP BY cluster, broker, replica_log_id
@@ -208,8 +223,12 @@ configured AS (
         *,
         coalesce(
             said(manifest, concat('topics.', topic, '.cleanup.policy')),
-            -- Brokers create them compacted, whatever log.cleanup.policy says (`AutoTopicCreationManager`).
-            IF(topic IN ('__transaction_state', '__consumer_offsets', '__share_group_state'), 'compact', NULL),
+            -- What brokers create them with, whatever log.cleanup.policy says (`AutoTopicCreationManager`). The share coordinator deletes
+            -- the records below its snapshots itself (KIP-932: `ShareCoordinatorService.shareGroupStateTopicConfigs`).
+            CASE
+                WHEN topic IN ('__transaction_state', '__consumer_offsets') THEN 'compact'
+                WHEN topic = '__share_group_state' THEN 'delete'
+            END,
             IF(is_mentioned, coalesce(said(manifest, 'broker_config.log.cleanup.policy'), 'delete'), NULL)
         ) AS cleanup_policy,
         IF(
@@ -237,6 +256,28 @@ cleaned AS (
             WHEN cleaner_is_off OR (broker_has_checkpoints AND NOT shows_cleaning) THEN false
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning)
         END AS compacted,
+        -- Segments that a listing of any time shows at least as long as their text, and no index beside them: an index is made with its
+        -- first entry (`TransactionIndex.append`), so what the text shows has none. Only the cleaner makes a segment shorter. So do segments
+        -- whose dump collect-dumps.sh noted: it dumps the indexes behind the log, and lists what there is.
+        IF(
+            was_created_anew OR shows_cleaning OR coalesce(contains(cleanup_policy, 'compact'), false),
+            array(),
+            transform(
+                filter(
+                    read,
+                    s -> exists(
+                        then_listed,
+                        l -> l.base_offset = s.base_offset
+                            AND (
+                                l.file_bytes >= coalesce(s.end_position, 0L)
+                                OR array_contains(then_noted, struct(l.dump_set, l.base_offset, s.dumped_at_ms))
+                            )
+                            AND NOT array_contains(then_indexed, struct(l.section_id, l.base_offset))
+                    )
+                ),
+                s -> s.base_offset
+            )
+        ) AS unindexed,
         IF(
             is_listed_then,
             array_min(listed_logs),
@@ -354,13 +395,13 @@ placed AS (
         array_sort(array_compact(array_union(
             array_except(
                 CASE
-                    WHEN listed THEN array_union(array_intersect(bases, listed_indexes), unlisted)
+                    WHEN listed THEN array_union(array_intersect(bases, listed_indexes), array_except(unlisted, unindexed))
                     WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
                     ELSE bases
                 END,
                 indexes
             ),
-            array_intersect(bases, array_union(indexes_in_part, array_intersect(unlisted, bare_indexes)))
+            array_intersect(bases, array_union(indexes_in_part, array_except(array_intersect(unlisted, bare_indexes), unindexed)))
         ))) AS unknown_indexes
     FROM started
 ),

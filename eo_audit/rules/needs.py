@@ -50,8 +50,12 @@ def silent_because(rule: "Rule", log: "Log", context: "Context") -> str | None:
 def place_of(log: "Log", context: "Context") -> str:
     """A replica log in words; with its cluster where there are several."""
     broker = "" if log.broker is None else f" (broker {log.broker})"
-    cluster = f"{shown(log.cluster)}: " if len(context.clusters) > 1 else ""
-    return f"{cluster}{shown(log.topic)}-{log.partition}{broker}"
+    return f"{in_cluster(log.cluster, context)}{shown(log.topic)}-{log.partition}{broker}"
+
+
+def in_cluster(name: str, context: "Context") -> str:
+    """How the words for a place begin: with its cluster where there are several."""
+    return f"{shown(name)}: " if len(context.clusters) > 1 else ""
 
 
 def sentences(unknowns: "set[Unknown]") -> tuple[str, str]:

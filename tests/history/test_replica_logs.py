@@ -39,6 +39,11 @@ def listed(*names: str, size: int = 10) -> Rows:
     return [{"file_name": name, "folder": "orders-0", "file_bytes": size} for name in names]
 
 
+def then(*names: str, size: int = 10) -> Rows:
+    """The rows of a listing that a newer one has taken the place of."""
+    return [row | {"section_id": 77} for row in listed(*names, size=size)]
+
+
 def dumped(*times: tuple[int, int]) -> Rows:
     """Rows of dumped-at.txt: base offset of a segment, when its dump began."""
     return [
@@ -47,7 +52,16 @@ def dumped(*times: tuple[int, int]) -> Rows:
     ]
 
 
+def noted_then(*times: tuple[int, int]) -> Rows:
+    """Rows of the dumped-at.txt beside that listing."""
+    return [row | {"section_id": 76} for row in dumped(*times)]
+
+
 LOG = [section(last=22)]
+ON_BROKER: dict[str, object] = {"replica_log_id": None, "topic": None, "partition": None, "dump_set": "then"}
+OLD_LISTING = section("listing", None, section_id=77, is_read=False, superseded_by=78) | ON_BROKER
+OLD_TIMES = section("listing", None, section_id=76) | ON_BROKER
+OLD_LIFE = section(last=4, is_read=False, superseded_by=79, supersession_reason="created_anew")
 STATE = {"topic": "__transaction_state"}
 COORDINATOR = [section(last=22, **STATE)]
 OTHERS = [about_broker("replication-offset-checkpoint")]
@@ -208,6 +222,38 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "an index without entries of a segment that is still there": (
         [*LOG, section("txnindex", is_bare=True)], [], listed(f"{SEGMENT}.log", f"{SEGMENT}.txnindex"), {}, {"unknown_indexes": []},
     ),
+    "deleted since, and without an index in the listing of its time": (
+        [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], {}, {"unknown_indexes": [], "index_state": "absent", "listed": True},
+    ),
+    "the same, and its text is longer than what was listed": (
+        [section(last=9, end_position=91), section(base=10, last=22), OLD_LISTING], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], {}, {"unknown_indexes": [0]},
+    ),
+    "the same, and the script noted its dump: it was written to meanwhile": (
+        [section(last=9, end_position=91, dumped_at_ms=5), section(base=10, last=22), OLD_LISTING, OLD_TIMES], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90), *noted_then((0, 5))], {}, {"unknown_indexes": []},
+    ),
+    "the same, and the script noted another dump of it": (
+        [section(last=9, end_position=91, dumped_at_ms=7), section(base=10, last=22), OLD_LISTING, OLD_TIMES], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90), *noted_then((0, 5))], {}, {"unknown_indexes": [0]},
+    ),
+    "the same, with an index that was not dumped": (
+        [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", f"{SEGMENT}.txnindex", size=90)], {}, {"unknown_indexes": [0]},
+    ),
+    "the same of a log that is cleaned": (
+        [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], COMPACT, {"unknown_indexes": [0]},
+    ),
+    "the same of a topic that was created anew since": (
+        [section(last=9, end_position=90), section(base=10, last=22), OLD_LISTING, OLD_LIFE], [],
+        [*listed(f"{10:020}.log"), *then(f"{SEGMENT}.log", size=90)], {}, {"unknown_indexes": [0]},
+    ),
+    "an old listing tells of nothing else": (
+        [section(last=9, end_position=90), OLD_LISTING], [], then(f"{SEGMENT}.log", f"{10:020}.log", size=90), {},
+        {"listed": False, "tail_intact": True, "missing_segments": []},
+    ),
     "snapshot here, an index elsewhere": ([*LOG, section("snapshot", 23), *ELSEWHERE], [], [], {}, {"index_state": "absent"}),
     "snapshot here, no index anywhere": ([*LOG, section("snapshot", 23)], [], [], {}, {"index_state": "not_dumped"}),
     "an index elsewhere, no snapshot here": (LOG + ELSEWHERE, [], [], {}, {"index_state": "not_dumped"}),
@@ -280,6 +326,11 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=22, topic="__consumer_offsets")], [], [], {},
         {"is_internal": True, "cleanup_policy": "compact", "compacted": True},
     ),
+    "the topic of share groups is not cleaned": (
+        [section(last=9, topic="__share_group_state"), section(base=15, last=22, topic="__share_group_state", shows_cleaning=True)],
+        [], [], {"broker_config.log.cleanup.policy": "compact"},
+        {"is_internal": True, "cleanup_policy": "delete", "compacted": False, "uncleaned_from": 0, "whole": False},
+    ),
     "an older dialect": (
         [section(last=None, supported=False, is_read=False)], [], [], {},
         {"supported": False, "segments": [], "leo": 0, "index_state": "absent", "first_leader_epoch": None, "is_empty": False},
@@ -338,7 +389,7 @@ def logs(spark: SparkSession) -> dict[str, Row]:
         tables["checkpoints"] += [
             own | row | read | {"replica_log_id": _log(int(str(row.get("replica_log_id", 1))), case)} for row in checkpoints
         ]
-        tables["listed_files"] += [own | row | read | {"replica_log_id": _log(1, case)} for row in listing]
+        tables["listed_files"] += [own | read | row | {"replica_log_id": _log(1, case)} for row in listing]
         tables["manifest_entries"] += [read | {"name": name, "value": value} for name, value in manifest.items()]
     found = replica_logs(*(table(spark, name, rows) for name, rows in tables.items())).collect()
     return {name: next(row for row in found if row.replica_log_id == _log(1, case)) for case, name in enumerate(CASES)}

@@ -278,6 +278,13 @@ def test_partitions_that_transactions_list_and_nobody_dumped() -> None:
     assert found["verdict"] == "pass"
 
 
+def test_a_partition_that_nobody_dumped_is_told_with_its_cluster_where_there_are_several() -> None:
+    several = collected(a_log(TRANSACTIONAL), not_dumped=(("prod", "archive", 3),))
+    clusters = {**several.context.clusters, "test": Row({"cluster": "test", "coordinator_complete": True})}
+    found = built(replace(several, context=replace(several.context, clusters=clusters)))
+    assert rule(found, "T05")["bring"] == "Dump prod: archive-3 from any replica."
+
+
 OFFSETS = TRANSACTIONAL | {"transactional_record", "undecoded_offsets"}
 
 
