@@ -18,7 +18,7 @@ WITH
 logs AS (
     SELECT
         replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, in_remote, log_start, missing_segments,
-        short_ends, unordered_before, listed, empty_newest,
+        short_ends, unordered_before, listed, listed_longer, empty_newest,
         gap_before(
             empty_newest.newest_below, empty_newest.base_offset, empty_newest.base_offset, false,
             IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), NULL),
@@ -304,6 +304,7 @@ parts_of_sections AS (
                     'truncated' AS state,
                     CASE
                         WHEN is_doubtful THEN 'unread text: ambiguous'
+                        WHEN tail_intact AND listed_longer THEN 'more of it was listed right before it was dumped'
                         WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more'
                         WHEN end_reason = 'exception' THEN 'the dump tool failed here'
                         ELSE 'the dump ends here, the segment does not'

@@ -390,7 +390,13 @@ placed AS (
             ),
             s -> coalesce(s.end, s.base_offset)
         ) AS short_ends,
-        coalesce(noted IS NOT NULL AND listed_bytes > coalesce(try_element_at(read, -1).end_position, 0L), false) AS is_short,
+        -- So was one whose newest segment was listed and could not be dumped.
+        coalesce(
+            noted IS NOT NULL AND (
+                listed_bytes > coalesce(try_element_at(read, -1).end_position, 0L) OR array_max(listed_logs) > array_max(bases)
+            ),
+            false
+        ) AS listed_longer,
         -- An empty segment whose path has no offset has no base.
         array_sort(array_compact(array_union(
             array_except(
@@ -413,7 +419,7 @@ ended AS (
         coalesce(try_element_at(read, -1).tail_intact, false)
             AND NOT coalesce(snapshot.offset > leo AND (NOT listed OR array_contains(listed_snapshots, snapshot.offset)), false)
             AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)
-            AND NOT is_short
+            AND NOT listed_longer
             AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false) AS tail_intact
     FROM placed
 ),
@@ -447,7 +453,7 @@ SELECT
     -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
     IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
     IF(hw_row IS NULL, 'leo', 'checkpoint') AS hw_source,
-    leo, tail_intact, short_ends,
+    leo, tail_intact, listed_longer, short_ends,
     IF(
         try_element_at(read, -1).end IS NULL AND array_max(transform(read, s -> s.end)) < try_element_at(read, -1).base_offset,
         struct(

@@ -34,9 +34,9 @@ class Case:
     unread: dict[str, object] | None = None
 
 
-def ending(end_reason: str, *, log_intact: bool) -> Case:
+def ending(end_reason: str, *, log_intact: bool, **log: object) -> Case:
     section = {**TEN, "end_reason": end_reason, "tail_intact": end_reason == "eof"}
-    return Case({"hw": 15, "first_offset": 0, "tail_intact": log_intact}, [(0, 10)], section)
+    return Case({"hw": 15, "first_offset": 0, "tail_intact": log_intact} | log, [(0, 10)], section)
 
 
 def listed(missing_segments: list[int]) -> Case:
@@ -61,6 +61,10 @@ def unread_at_the_end(reason: str, at: int) -> Case:
 ENDS = {
     "an end": (ending("eof", log_intact=True), None),
     "an end, and something tells of more": (ending("eof", log_intact=False), "a snapshot, a listed segment or a checkpoint tells of more"),
+    "an end, and more was there when it was dumped": (
+        ending("eof", log_intact=False, listed_longer=True),
+        "more of it was listed right before it was dumped",
+    ),
     "cut off": (ending("truncated", log_intact=False), "the dump ends here, the segment does not"),
 }
 # Offsets 9 to 22 on the broker, the log start below them.

@@ -139,14 +139,20 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         {"in_remote": True, "log_start": 0, "first_offset": 9, "missing_head_from": 0, "removed_before": [9]},
     ),
     "tiered storage, and nothing lies there yet": (LOG, [checkpoint("log-start-offset", 0)], [], {}, {"in_remote": False, "whole": True}),
-    "the listing has a newer segment": (LOG, [], listed(f"{SEGMENT}.log", f"{23:020}.log"), {}, {"tail_intact": False}),
+    "the listing has a newer segment": (
+        LOG, [], listed(f"{SEGMENT}.log", f"{23:020}.log"), {}, {"tail_intact": False, "listed_longer": False},
+    ),
+    "the script's listing has a newer segment, which could not be dumped": (
+        [section(last=22, end_position=90)], [], [*listed(f"{SEGMENT}.log", f"{23:020}.log", size=90), *dumped((0, 5))], {},
+        {"tail_intact": False, "listed_longer": True, "whole": False},
+    ),
     "a text that shows less than was listed at the time of its dump": (
         [section(last=22, end_position=90)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},
-        {"tail_intact": False, "whole": False},
+        {"tail_intact": False, "listed_longer": True, "whole": False},
     ),
     "a log that went on behind its listing": (
         [section(last=22, end_position=120)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},
-        {"tail_intact": True, "whole": True},
+        {"tail_intact": True, "listed_longer": False, "whole": True},
     ),
     "a listing of which nobody knows when it was made may be younger than the dump": (
         [section(last=22, end_position=90)], [], listed(f"{SEGMENT}.log", size=100), {}, {"tail_intact": True},
