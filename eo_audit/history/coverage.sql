@@ -17,8 +17,8 @@ WITH
 
 logs AS (
     SELECT
-        replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, in_remote, log_start, missing_segments,
-        short_ends, unordered_before, listed, listed_longer, empty_newest,
+        replica_log_id, cluster, broker, topic, partition, hw, first_offset, missing_head_from, in_remote, only_remote_missing, log_start,
+        missing_segments, short_ends, unordered_before, listed, listed_longer, empty_newest,
         gap_before(
             empty_newest.newest_below, empty_newest.base_offset, empty_newest.base_offset, false,
             IF(compacted, coalesce(uncleaned_from, 9223372036854775807L), NULL),
@@ -287,8 +287,8 @@ parts_of_sections AS (
                     IF(segment_base_offset < first_offset, 'lines_missing', 'head_missing') AS state,
                     CASE
                         WHEN segment_base_offset < first_offset THEN 'the text begins behind the first batches of its segment'
-                        WHEN in_remote AND listed THEN 'remote storage: the broker moved the older segments there'
-                        WHEN in_remote THEN 'remote storage may hold the older segments, or they were not dumped'
+                        WHEN only_remote_missing THEN 'remote storage: the broker moved the older segments there'
+                        WHEN in_remote AND NOT listed THEN 'remote storage may hold the older segments, or they were not dumped'
                         ELSE 'older segments were not dumped'
                     END AS reason,
                     at

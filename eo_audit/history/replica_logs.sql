@@ -61,6 +61,8 @@ of_listed_files AS (
         read.dump_set,
         try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})\\.(?:log|txnindex|snapshot)\\z', 1) AS BIGINT) AS base_offset,
         file.file_name LIKE '%.log' AS is_log,
+        -- An index of no bytes has no entry to miss.
+        file.file_name LIKE '%.txnindex' AND file.file_bytes > 0 AS is_index,
         file.file_bytes IS NOT NULL AS is_listed
     FROM {listed_files} file
     JOIN told_sections read ON read.section_id = file.section_id
@@ -101,6 +103,7 @@ facts AS (
         ) AS section,
         NULL AS checkpoint,
         NULL AS file,
+        NULL AS file_then,
         NULL AS said
     FROM of_sections
     UNION ALL
@@ -108,34 +111,40 @@ facts AS (
         entry.cluster, entry.broker, entry.replica_log_id, entry.topic, entry.partition, NULL,
         struct(entry.checkpoint_kind AS kind, entry.offset, entry.leader_epoch),
         NULL,
+        NULL,
         NULL
     FROM {checkpoints} entry
     JOIN read_sections read ON read.section_id = entry.section_id
     UNION ALL
     SELECT
         cluster, broker, replica_log_id, topic, partition, NULL, NULL,
-        named_struct(
-            'is_listed', is_listed AND is_read,
-            'listed_at_ms', IF(is_read, listing_at_ms, NULL),
-            'log', IF(is_log AND is_listed AND is_read, base_offset, NULL),
-            'size', IF(is_log AND is_listed AND is_read, struct(base_offset, file_bytes), NULL),
-            'dump_time', IF(
-                is_log AND dumped_at_ms IS NOT NULL AND is_read,
-                struct(base_offset, struct(dumped_at_ms, section_id, byte_offset) AS noted),
-                NULL
+        IF(
+            is_read,
+            named_struct(
+                'is_listed', is_listed,
+                'listed_at_ms', listing_at_ms,
+                'log', IF(is_log AND is_listed, base_offset, NULL),
+                'size', IF(is_log AND is_listed, struct(base_offset, file_bytes), NULL),
+                'dump_time', IF(
+                    is_log AND dumped_at_ms IS NOT NULL,
+                    struct(base_offset, struct(dumped_at_ms, section_id, byte_offset) AS noted),
+                    NULL
+                ),
+                'snapshot', IF(file_name LIKE '%.snapshot' AND is_listed, base_offset, NULL),
+                'index', IF(is_index, base_offset, NULL)
             ),
-            'snapshot', IF(file_name LIKE '%.snapshot' AND is_listed AND is_read, base_offset, NULL),
-            -- An index of no bytes has no entry to miss.
-            'index', IF(file_name LIKE '%.txnindex' AND file_bytes > 0 AND is_read, base_offset, NULL),
-            'then_listed', IF(is_log AND is_listed, struct(section_id, dump_set, base_offset, file_bytes), NULL),
-            'then_indexed', IF(file_name LIKE '%.txnindex' AND file_bytes > 0, struct(section_id, base_offset), NULL),
-            'then_noted', IF(is_log AND dumped_at_ms IS NOT NULL, struct(dump_set, base_offset, dumped_at_ms), NULL)
+            NULL
+        ),
+        named_struct(
+            'listed', IF(is_log AND is_listed, struct(section_id, dump_set, base_offset, file_bytes), NULL),
+            'indexed', IF(is_index, struct(section_id, base_offset), NULL),
+            'noted', IF(is_log AND dumped_at_ms IS NOT NULL, struct(dump_set, base_offset, dumped_at_ms), NULL)
         ),
         NULL
     FROM of_listed_files
     UNION ALL
     SELECT /*+ BROADCAST(read) */
-        entry.cluster, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        entry.cluster, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         struct(entry.name, entry.value)
     FROM {manifest_entries} entry
     JOIN read_sections read ON read.section_id = entry.section_id
@@ -178,9 +187,9 @@ gathered AS (
         collect_set(file.snapshot) AS listed_snapshots,
         collect_set(file.size) AS listed_sizes,
         collect_set(file.dump_time) AS dump_times,
-        collect_set(file.then_listed) AS then_listed,
-        collect_set(file.then_indexed) AS then_indexed,
-        collect_set(file.then_noted) AS then_noted,
+        collect_set(file_then.listed) AS then_listed,
+        collect_set(file_then.indexed) AS then_indexed,
+        collect_set(file_then.noted) AS then_noted,
         collect_list(said) AS said
     FROM facts
     GROUP BY cluster, broker, replica_log_id
@@ -345,11 +354,11 @@ started AS (
 placed AS (
     SELECT
         *,
-        IF(
-            size(unordered_before) > 0,
-            NULL,
-            IF(in_remote, start_row, coalesce(greatest(start_row, head, first_base), 0L))
-        ) AS log_start,
+        CASE
+            WHEN size(unordered_before) > 0 THEN NULL
+            WHEN in_remote THEN start_row
+            ELSE coalesce(greatest(start_row, head, first_base), 0L)
+        END AS log_start,
         CASE
             WHEN size(unordered_before) > 0 THEN NULL
             WHEN in_remote OR start_row >= coalesce(greatest(first_base, head), 0L) THEN 'checkpoint'
@@ -363,16 +372,17 @@ placed AS (
         -- What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
         nullif(
             least(
-                IF(
-                    in_remote,
-                    start_row,
-                    IF(size(removed_before) > 0, NULL, least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs)))
-                ),
+                CASE
+                    WHEN in_remote THEN start_row
+                    WHEN size(removed_before) = 0 THEN least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs))
+                END,
                 first_base,
                 first_offset
             ),
             first_offset
         ) AS missing_head_from,
+        -- Without a listing nobody knows whether a segment that the broker has was left out, and with it what is open.
+        coalesce(in_remote AND listed AND array_min(listed_logs) >= first_base AND first_offset = first_base, false) AS only_remote_missing,
         -- collect-dumps.sh, which notes its times, lists the size of a log's newest segment right before its dump: a text that shows less
         -- was cut, also where it was cut between two lines. A listing that was made by hand may be younger than the dump.
         transform(
@@ -448,8 +458,8 @@ closed AS (
 
 SELECT
     replica_log_id, cluster, broker, topic, partition, topic_id, is_internal, supported, segments, first_offset, removed_before, unordered_before,
-    listed, first_leader_epoch, last_leader_epoch, is_empty, missing_head_from, in_remote, missing_segments, log_start,
-    log_start_source,
+    listed, first_leader_epoch, last_leader_epoch, is_empty, missing_head_from, in_remote, only_remote_missing, missing_segments,
+    log_start, log_start_source,
     -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
     IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
     IF(hw_row IS NULL, 'leo', 'checkpoint') AS hw_source,

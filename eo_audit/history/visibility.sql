@@ -104,7 +104,7 @@ hidden_candidates AS (
         ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
     JOIN {clusters} clusters ON clusters.cluster = listed.cluster
     -- What is open was never moved to remote storage (`RemoteLogManager` copies up to the LSO).
-    WHERE logs.first_offset > 0 AND NOT logs.in_remote AND NOT coalesce(logs.snapshot_offset >= logs.first_offset, false)
+    WHERE logs.first_offset > 0 AND NOT logs.only_remote_missing AND NOT coalesce(logs.snapshot_offset >= logs.first_offset, false)
 ),
 compared_with_rows AS (
     SELECT /*+ BROADCAST(one) */

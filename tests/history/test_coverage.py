@@ -73,12 +73,16 @@ HEAD = {"hw": 23, "first_offset": 9, "missing_head_from": 0, "tail_intact": True
 HEADS = {
     "not dumped": (Case(HEAD, [(9, 23)], NINE_ON), "older segments were not dumped"),
     "moved to remote storage": (
-        Case(HEAD | {"in_remote": True, "listed": True}, [(9, 23)], NINE_ON),
+        Case(HEAD | {"in_remote": True, "only_remote_missing": True, "listed": True}, [(9, 23)], NINE_ON),
         "remote storage: the broker moved the older segments there",
     ),
     "moved to remote storage, or not dumped": (
         Case(HEAD | {"in_remote": True, "listed": False}, [(9, 23)], NINE_ON),
         "remote storage may hold the older segments, or they were not dumped",
+    ),
+    "moved to remote storage, and one that the broker has was not dumped": (
+        Case(HEAD | {"in_remote": True, "listed": True}, [(9, 23)], NINE_ON),
+        "older segments were not dumped",
     ),
 }
 NINE_BEHIND_REMOVED = (9, True, 4, 9, 9, "removed", False, False, False)

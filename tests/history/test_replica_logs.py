@@ -100,7 +100,20 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     ),
     "tiered storage: a log that starts at 0, below its oldest segment on the broker": (
         [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("log-start-offset", 0)], listed(f"{5:020}.log"), {},
-        {"in_remote": True, "log_start": 0, "log_start_source": "checkpoint", "first_offset": 5, "missing_head_from": 0, "whole": False},
+        {"in_remote": True, "log_start": 0, "log_start_source": "checkpoint", "first_offset": 5, "missing_head_from": 0, "whole": False,
+         "only_remote_missing": True},
+    ),
+    "tiered storage, and a segment that the broker has was not dumped": (
+        [section(base=9, last=22)], [checkpoint("log-start-offset", 0)], listed(f"{5:020}.log", f"{9:020}.log"), {},
+        {"in_remote": True, "log_start": 0, "missing_head_from": 0, "only_remote_missing": False},
+    ),
+    "tiered storage, and the first lines of a segment are missing": (
+        [section(base=5, last=22, cut_before=7)], [checkpoint("log-start-offset", 0)], listed(f"{5:020}.log"), {},
+        {"in_remote": True, "first_offset": 7, "missing_head_from": 0, "only_remote_missing": False},
+    ),
+    "tiered storage, and no listing": (
+        [section(base=5, last=22)], [checkpoint("log-start-offset", 0)], [], {},
+        {"in_remote": True, "log_start": 0, "missing_head_from": 0, "only_remote_missing": False},
     ),
     "tiered storage, and nothing but an empty segment on the broker": (
         [section(base=5)], [checkpoint("log-start-offset", 0)], listed(f"{5:020}.log"), {},

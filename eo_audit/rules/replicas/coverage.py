@@ -33,7 +33,7 @@ STATES = {
 # Of a topic with tiered storage nothing was left out: the broker itself has no more.
 _TIERED = "tiered storage: the broker moved the segments to remote storage, and keeps the newest ones only"
 _FETCH = (
-    "Nothing to do: what the broker still has is judged. If the older records matter, fetch their segments from remote storage, name each "
+    "What the broker still has is judged. To have the older records judged as well, fetch their segments from remote storage, name each "
     "file by its base offset as a broker does, and add their dumps."
 )
 
