@@ -93,6 +93,7 @@ CASES = {
 AT_ONCE, BY_NIGHT = "in one run", "night by night"
 HIDDEN = Night(CUT_OFF, {LOG: (8,)})  # its log begins behind an open transaction
 TIERED = replace(HIDDEN, listed=True, log_start={LOG: 0})  # what lies before was moved to remote storage
+PERHAPS_TIERED = replace(HIDDEN, log_start={LOG: 0})  # or the broker has it, and it was left out
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,8 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
         ]
     cases = zip(CASES.values(), made[AT_ONCE], strict=True)
     inputs = [path for case, paths in cases for path in ([paths[0].parent] if case.in_folders else paths)]
-    ingest(root / "out", *inputs, make(HIDDEN, root / "hidden", cluster="hidden"), make(TIERED, root / "tiered", cluster="tiered"))
+    headless = {"hidden": HIDDEN, "tiered": TIERED, "perhaps-tiered": PERHAPS_TIERED}
+    ingest(root / "out", *inputs, *(make(night, root / name, cluster=name) for name, night in headless.items()))
     for night in range(max(map(len, made[BY_NIGHT]))):
         inputs = [paths[night] for paths in made[BY_NIGHT] if len(paths) > night]
         ingest(root / "out", *inputs)  # histories are made anew each time, of facts alone: those in between are read by nobody here
@@ -193,6 +195,13 @@ def test_the_lso_of_a_log_whose_head_hides_an_open_transaction_is_null(results: 
     assert not [f for f in results.findings if f["cluster"] == "hidden" and f["severity"] in ("critical", "error")]
     said = [item["why"] for item in verdict["unknowns"] if item["because"] == "lso_unknown"]
     assert sum(why.startswith("The coordinator holds transactions open on payments-0") for why in said) == 1
+
+
+def test_without_a_listing_the_head_of_a_tiered_log_may_hide_one(results: Results) -> None:
+    """The broker may have had offsets 6 and 7, and somebody left them out."""
+    logs = results.verdict["partitions"]
+    (log,) = [row for row in logs if (row["cluster"], row["topic"], row["partition"]) == ("perhaps-tiered", "payments", 0)]
+    assert (log["log_start"], log["leo"], log["lso"], log["lso_source"]) == (0, 11, None, None)
 
 
 def test_with_tiered_storage_no_head_hides_an_open_transaction(results: Results) -> None:
