@@ -20,6 +20,9 @@ FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
     "without_first_lines": (reshaped.without_first_lines, ("clean_k39", "clean_tv2", "tid_expiration_k39", "timeout_comeback_tv2")),
     # Lost entries are no steps that a coordinator did not take, and a line that was cut is no producer that the broker forgot.
     "garbled": (reshaped.garbled, ("clean_k28", "clean_tv2", "fence_same_id_k39", "syn_gap", "idempotent_retry")),
+    # A decoder that could not read a record hides what it was: no step that was not taken, and no commit that a group did not make.
+    "other_decoder": (reshaped.other_decoder, ("clean_k28", "clean_tv2", "hanging_txn_k39")),
+    "some_undecoded": (reshaped.some_undecoded, ("clean_k28", "clean_tv2", "hanging_txn_k39", "fence_same_id_k39")),
     "without_records": (
         reshaped.without_records,
         # Of the second and the third the times, or the epochs, put markers to decisions that are not theirs.
@@ -75,3 +78,13 @@ def test_without_record_lines_nothing_is_said_of_what_consumers_get(said: Mappin
     shallow = said["syn_txnindex_entry_removed.without_records"]
     assert not {finding.rule for finding in shallow.findings} & {"L02", "L03", "S02"}
     assert {("L02", "shallow"), ("L03", "shallow"), ("S02", "shallow")} <= {(code, why) for code, why, _ in shallow.unknowns}
+
+
+def test_what_a_decoder_could_not_read_is_unknown_and_said(changed: Changed) -> None:
+    said = changed.said["clean_tv2.other_decoder"]
+    assert {("C03", "no_coordinator"), ("T01", "no_coordinator"), ("O02", "offsets_not_decoded")} <= {
+        (code, why) for code, why, _ in said.unknowns
+    }
+    assert "other_coordinator" not in {why for _, why, _ in said.unknowns}
+    spans = changed.results.rows("unread_spans", reason="undecoded_record")
+    assert len(spans) > 100 and {row["reason"] for row in spans} == {"undecoded_record"}

@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AMBIGUOUS = "ambiguous"  # more than one reading of the text closes
+UNDECODED = "undecoded_record"  # the decoder of the tool could not read it
 # The reasons of `unread_spans` that a policy may name, and the kinds of `dump_sections`.
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
     AMBIGUOUS,
+    UNDECODED,
     *("unknown_line", "blank_line", "unsupported_dialect", "not_a_dump", "bad_manifest", "another_tool"),
     "no_producer_epochs",  # of facts that older versions read; policies name it
 )
@@ -86,10 +88,21 @@ def told(unread: Sequence[Unread]) -> tuple[str, str]:
     if doubt is not None:
         why += f"; the text of {doubt.path} can be read in more than one way, so none is believed"
     shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
-    what = "" if doubt is None else _without_doubt(doubt.path)
+    undecoded = next((one for one in by_size if one.because == UNDECODED), None)
+    what = ("" if doubt is None else _without_doubt(doubt.path)) + ("" if undecoded is None else _decoded(undecoded.path))
+    if all(one.because == UNDECODED for one in by_size):
+        return why, f"{what}{shown} shows it."
     return why, what + (
         f"Look at the text ({shown}, eo-audit export unread_spans). Where a dump is damaged, print it again; where the text is no dump at "
         "all (a login, a shell), take it out of the file, or let the policy allow it (unread_bytes)."
+    )
+
+
+def _decoded(path: str) -> str:
+    option = "--offsets-decoder" if "__consumer_offsets" in path else "--transaction-log-decoder"
+    return (
+        f"Dump {path} again with {option}, and no other decoder, with the tool of the brokers' release or a newer one: what printed it "
+        "could not read its records. "
     )
 
 

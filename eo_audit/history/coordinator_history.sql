@@ -43,19 +43,31 @@ sections AS (
     SELECT /*+ BROADCAST(unread) */
         section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, unread.unread_at, unread.unread_from,
         -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed.
-        end_reason IN ('truncated', 'exception') AS cut_off
+        end_reason IN ('truncated', 'exception')
+            OR coalesce(
+                segment_base_offset < max(IF(undecoded_at IS NULL, NULL, segment_base_offset)) OVER (PARTITION BY replica_log_id), false
+            ) AS cut_off,
+        undecoded_at
     FROM {section_status} section
     -- A text with more such places is not understood behind the 64th: each entry is held against all of them.
     LEFT JOIN (
-        SELECT section_id, slice(spans, 1, 64) AS unread_at, get(spans, 64) AS unread_from
-        FROM (SELECT section_id, array_sort(collect_list(byte_offset)) AS spans FROM {unread_spans} GROUP BY section_id)
+        SELECT section_id, slice(spans, 1, 64) AS unread_at, get(spans, 64) AS unread_from, undecoded_at
+        FROM (
+            SELECT
+                section_id, array_sort(collect_list(byte_offset)) AS spans,
+                max(IF(reason = 'undecoded_record', byte_offset, NULL)) AS undecoded_at
+            FROM {unread_spans}
+            GROUP BY section_id
+        )
     ) unread ON unread.section_id = section.section_id
     WHERE topic = '__transaction_state' AND kind = 'log' AND is_read AND partition IS NOT NULL
 ),
 placed AS (
     SELECT /*+ BROADCAST(sections) */
         entries.* EXCEPT (value_version, size_identity_ok),
-        sections.* EXCEPT (section_id, unread_at, unread_from),
+        sections.* EXCEPT (section_id, unread_at, unread_from, cut_off, undecoded_at),
+        -- What no decoder could read behind an entry may be the next of its id.
+        cut_off OR coalesce(undecoded_at > byte_offset, false) AS cut_off,
         -- The newest text before the entry that was not understood: one number for the shuffle, not all places of the section.
         IF(byte_offset > unread_from, byte_offset, array_max(filter(unread_at, at -> at < byte_offset))) AS unread_before,
         -- An expired id is written without a value (`TransactionStateManager.removeExpiredTransactionalIds`); here that is a state of its

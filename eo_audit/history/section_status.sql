@@ -220,12 +220,13 @@ odd_sizes AS (
     GROUP BY replica_log_id, CAST(regexp_extract(file_name, '(\\d+)[.]txnindex', 1) AS LONG)
 ),
 not_understood AS (
-    SELECT DISTINCT section_id FROM {unread_spans}
+    SELECT section_id, bool_or(reason = 'undecoded_record') AS is_undecoded FROM {unread_spans} GROUP BY section_id
 ),
 with_faults AS (
     SELECT /*+ BROADCAST(said), BROADCAST(odd), BROADCAST(unread) */
         judged.*,
         kind IN ('snapshot', 'txnindex') AND (unread.section_id IS NOT NULL OR end_reason = 'truncated') AS is_in_part,
+        coalesce(unread.is_undecoded, false) AS is_undecoded,
         CASE
             WHEN said.message.text_kind = 'snapshot_corrupt' AND kind = 'snapshot' THEN 'snapshot_corrupt'
             WHEN said.message.text_kind = 'exception' AND kind = 'txnindex' THEN 'index_version'
@@ -246,7 +247,7 @@ SELECT
     -- "Dumping ", the path, the line end
     coalesce(octet_length(dumped_path) + 9L, 0L) AS header_length,
     path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder,
-    end_reason, supported,
+    is_undecoded, end_reason, supported,
     newest_topic_id AS topic_id,
     better.section_id AS superseded_by,
     CASE

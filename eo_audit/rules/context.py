@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Never
 
 from eo_audit.rules.row import Row
 
+COORDINATOR_TOPIC = "__transaction_state"
 # A coordinator that holds one of these will still write markers (TransactionMarkerChannelManager), or end it after its timeout.
 UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 # How far a machine that wrote none of the logs may be ahead: healthy clusters were seen 30 s apart, and nothing here tells of its clock.
@@ -81,7 +83,12 @@ class Log:
     @property
     def ends_here(self) -> bool:
         """The dump runs to the end of the log: what is open there is open, not cut off, and the last entry is the last one written."""
-        return self.numbers.flag("tail_intact")
+        return self.numbers.flag("tail_intact") and not self.hides_entries
+
+    @property
+    def hides_entries(self) -> bool:
+        """It is the coordinator's, and the tool's decoder could not read some of its entries."""
+        return self.topic == COORDINATOR_TOPIC and self.numbers.flag("undecoded")
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,11 @@ class Context:
     missed_entries: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     newest_markers: Mapping[tuple[int, int], Row] = field(default_factory=dict)
     siblings: Mapping[tuple[str, str | None, int | None], list[Log]] = field(default_factory=dict)
+
+    @cached_property
+    def half_read(self) -> frozenset[str]:
+        """Clusters of whose coordinator some entries could not be read by the tool's decoder."""
+        return frozenset(log.cluster for log in self.logs.values() if log.hides_entries)
 
     def limited_to(self, asks: tuple[str, ...]) -> "Context":
         """The context as a rule sees it: what it did not ask for raises `NotAsked`."""

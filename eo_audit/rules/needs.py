@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eo_audit.rules.context import COORDINATOR_TOPIC
 from eo_audit.rules.reasons import REASONS
 from eo_audit.words import shown, some
 
@@ -126,6 +127,8 @@ def _past(log: "Log", _context: "Context") -> str | None:
         return unordered
     if (unread := _unread(log)) is not None:
         return unread
+    if log.hides_entries:
+        return "undecoded"
     if _has(log, "unexplained"):
         return "unexplained_gaps"
     return "shallow" if _has(log, "shallow") else missing
@@ -150,7 +153,7 @@ def _missing(log: "Log") -> str | None:
 
 def _end(log: "Log", context: "Context") -> str | None:
     if not _has(log, "truncated"):
-        return None
+        return "undecoded" if log.hides_entries else None
     if (unread := _unread(log)) is not None:
         return unread
     cut = [part for part in log.breaks if part.text("state") == "truncated"]
@@ -176,8 +179,10 @@ def _fates(log: "Log", context: "Context") -> str | None:
     return _untold_fate(log, context) if is_cleaned and log.log_id not in context.clean_ends else None
 
 
-def _matched(log: "Log", _context: "Context") -> str | None:
-    return next((why for why in _IN_DOUBT if why in log.unmatched), None)
+def _matched(log: "Log", context: "Context") -> str | None:
+    why = next((why for why in _IN_DOUBT if why in log.unmatched), None)
+    # What a decoder could not read is asked for before anything is put to clocks, or to the cleaner.
+    return "no_coordinator" if why is not None and log.cluster in context.half_read else why
 
 
 def _assigned(log: "Log", context: "Context") -> str | None:
@@ -185,6 +190,8 @@ def _assigned(log: "Log", context: "Context") -> str | None:
         return _matched(log, context)
     # The most precise first: what is known of the log itself, then of its cluster, and last what is true of every old coordinator log.
     told = next((why for why in _WHY_UNTOLD if why in log.unmatched), None) or _coordinator(log, context)
+    if log.cluster in context.half_read:
+        return "no_coordinator"
     return told or ("deleted_between" if _has(log, "not_observed") else "coordinator_compacted")
 
 
@@ -202,7 +209,8 @@ def _cleaner(log: "Log", context: "Context") -> str | None:
 
 def _decoded(log: "Log", _context: "Context") -> str | None:
     # A segment that holds nothing but markers has no decoded record either: where any commit was read, the decoder was there.
-    is_blind = {"undecoded_offsets", "transactional_record"} <= log.subjects and "group_offset" not in log.subjects
+    is_blind = "group_offset" not in log.subjects or "unread_offsets" in log.subjects
+    is_blind = is_blind and {"undecoded_offsets", "transactional_record"} <= log.subjects
     return "offsets_not_decoded" if is_blind else None
 
 
@@ -236,7 +244,6 @@ def _payload(log: "Log", _context: "Context") -> str | None:
     return None if "payload_edge" in log.subjects else "payload_not_printed"
 
 
-COORDINATOR_TOPIC = "__transaction_state"
 UNREAD = "unread text: "  # how it begins to say that text stands there which was not understood
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
 REMOTE = "remote storage: "  # how it begins to say that segments lie where kafka-dump-log does not look

@@ -74,6 +74,10 @@ REASONS: Mapping[str, Reason] = {
         "offsets are missing where text of the dumps of {places} was not understood",
         "Dump {places} again: the text is damaged (`eo-audit export unread_spans`).",
     ),
+    "undecoded": Reason(
+        "the tool's decoder could not read some entries of {places}",
+        "Dump {places} again with --transaction-log-decoder, and no other decoder, with the tool of the brokers' release or a newer one.",
+    ),
     "shallow": Reason("there are no records in the dumps of {places}", "Dump {places} with --deep-iteration."),
     "cut_off": Reason("the dump text of {places} stops before the log does", "Dump {places} again, to its end."),
     "no_coordinator": Reason(
@@ -131,7 +135,8 @@ REASONS: Mapping[str, Reason] = {
         "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are.",
     ),
     "offsets_not_decoded": Reason(
-        "the records of {places} were printed without their decoder, so which offsets groups committed in transactions is not known",
+        "the records of {places} were printed without their decoder, or it could not read them, so which offsets groups committed in "
+        "transactions is not known",
         "Dump {places} again with --offsets-decoder --deep-iteration, as collect-dumps.sh does; where the decoder of the brokers' release "
         "dies of what newer clients store, with the tool of a newer release.",
     ),

@@ -43,7 +43,8 @@ def test_documented_samples(kind: str, case: dict[str, object]) -> None:
     text = str(case["text"]).encode()
     before, after = b"| offset: 0 headerKeys: []", b"baseOffset: 1 lastOffset: 1\n"
     read = list(READERS[kind](before + text + after, len(before), key_size=case["key_size"], value_size=case["value_size"]))
-    assert read == [Decoded(len(before) + len(text), str(case["form"]), case["fields"])]  # type: ignore[arg-type]
+    unread_from = len(before) if case.get("unread") else None
+    assert read == [Decoded(len(before) + len(text), str(case["form"]), case["fields"], unread_from)]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: case["text"][:60])

@@ -292,6 +292,7 @@ OFFSETS = TRANSACTIONAL | {"transactional_record", "undecoded_offsets"}
     ("subjects", "said"),
     [
         (OFFSETS, "unknown"),
+        (OFFSETS | {"group_offset", "unread_offsets"}, "unknown"),  # some of them its decoder could not read
         (OFFSETS | {"group_offset"}, "pass"),  # a segment of markers alone has no decoded record either
         (OFFSETS - {"transactional_record"}, "pass"),  # nobody commits in transactions there
         (TRANSACTIONAL, "not_applicable"),  # another topic

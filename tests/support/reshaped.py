@@ -8,6 +8,8 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 Place = tuple[str, int]
@@ -26,6 +28,8 @@ _RECORD = re.compile(
 _TIME = re.compile(r"(?<!\d)179\d{10}(?!\d)")
 _STAMP = re.compile(r" (?:CreateTime|LogAppendTime): (179\d{10}) size: ")
 _ENTRY = re.compile(r"^version: \d+ producerId: .* lastOffset: (\d+) ", re.MULTILINE)
+_DECODED = re.compile(r"^(\| offset: .*? headerKeys: \[\]) key: .*$", re.MULTILINE)
+_COULD_NOT = " key: Error at offset 0, skipping. Could not read record with version 0 from key's buffer due to: null."
 
 
 @dataclass
@@ -175,6 +179,29 @@ def garbled(folder: Path) -> Kept:
     for path in [*folder.rglob("*.snapshot.txt"), *folder.rglob("*.txnindex.txt")]:
         path.write_text(path.read_text().rstrip("\n"))
     return Kept()
+
+
+def other_decoder(folder: Path) -> Kept:
+    """Records of both coordinators as the decoder of another topic prints them, with 3.9 and later."""
+    return _undecoded(folder, every=1)
+
+
+def some_undecoded(folder: Path) -> Kept:
+    """Every fifth record as a decoder prints what it cannot read."""
+    return _undecoded(folder, every=5)
+
+
+def _undecoded(folder: Path, every: int) -> Kept:
+    for path in _segments(folder):
+        if path.parent.name.startswith(("__transaction_state", "__consumer_offsets")):
+            numbers, text = count(1), path.read_text()
+            numbered = {found.start(): next(numbers) for found in _DECODED.finditer(text)}
+            path.write_text(_DECODED.sub(partial(_unread, numbered, every), text))
+    return Kept()
+
+
+def _unread(numbered: Mapping[int, int], every: int, found: re.Match[str]) -> str:
+    return found[0] if numbered[found.start()] % every else f"{found[1]}{_COULD_NOT}"
 
 
 def only_logs(folder: Path) -> Kept:

@@ -33,8 +33,11 @@ _VALUE = re.compile(
     rb"partitions=(?:\[(?P<list>[\w.,-]*)\]|(?:Hash)?Set\((?P<set>[\w., -]*)\)),"
     rb"txnLastUpdateTimestamp=(?P<last_update_ms>-?\d+),txnTimeoutMs=(?P<timeout_ms>-?\d+)\r?\n"
 )
+# `CoordinatorRecordMessageParser` (3.9 and later), and the parsers before it: a key of a version that the decoder does not know, or a
+# record that it could not read.
 UNDECODED = re.compile(
-    rb" key: (unknown::version=-?\d+|Unknown record type -?\d+ at offset -?\d+, skipping\.|Error at offset -?\d+, skipping\.[^\n]*)\r?\n"
+    rb" key: (?:unknown::version=(?P<old>-?\d+)|Unknown record type (?P<new>-?\d+) at offset -?\d+, skipping\.|"
+    rb"Error at offset -?\d+, skipping\.[^\n]*)\r?\n"
 )
 
 
@@ -43,12 +46,14 @@ class Decoded:
     """One decoded record.
 
     `end` is the offset after its last byte, line end included; `form` names the decoder (a value of `dump_sections.decoder`); `fields`
-    are columns of the fact row, or None where the decoder itself could not read the record.
+    are columns of the fact row, or None where there is none; `unread_from`: where the decoder says that it could not read the record, and
+    it may have been one that matters.
     """
 
     end: int
     form: str
     fields: Fields | None
+    unread_from: int | None = None
 
 
 def coordinator_records(dump: bytes, start: int, *, key_size: int, value_size: int) -> Iterator[Decoded]:
@@ -68,7 +73,7 @@ def coordinator_records(dump: bytes, start: int, *, key_size: int, value_size: i
     elif record := JSON_RECORD.match(dump, start):
         yield from _json_records(record, key_size, value_size)
     elif unread := UNDECODED.match(dump, start):
-        yield Decoded(unread.end(), TRANSACTION_TEXT if unread[1].startswith(b"unknown::") else TRANSACTION_JSON, None)
+        yield Decoded(unread.end(), TRANSACTION_TEXT if unread["old"] else TRANSACTION_JSON, None, unread.start())
 
 
 def _text_records(dump: bytes, id_start: int, *, id_size: int, value_size: int) -> Iterator[Decoded]:

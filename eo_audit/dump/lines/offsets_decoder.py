@@ -28,6 +28,7 @@ _LINE_END = re.compile(rb"\n")
 _NOTHING = re.compile(rb"\r?\n")
 _LOOKAHEAD = 320  # bytes: the longest topic and partition behind a group, and the beginning of a value
 _MOST_LINES = 1000  # of commit metadata, which a broker limits to 4 KiB unless told otherwise
+_OF_COMMITS = 1  # `OffsetCommitKey`: the highest version of its key
 _OTHER: Fields = {"record_kind": "other", "tombstone": False}
 
 
@@ -45,7 +46,12 @@ def offset_records(dump: bytes, start: int, *, key_size: int, value_size: int) -
     elif record := JSON_RECORD.match(dump, start):
         yield from _json_records(record, value_size)
     elif undecoded := UNDECODED.match(dump, start):
-        yield Decoded(undecoded.end(), OFFSETS_TEXT if undecoded[1].startswith(b"unknown::") else OFFSETS_JSON, _OTHER)
+        form, version = OFFSETS_TEXT if undecoded["old"] else OFFSETS_JSON, undecoded["old"] or undecoded["new"]
+        # What tells of members of a group of the newer protocols has keys of its own, which older tools do not know.
+        if version is not None and int(version) > _OF_COMMITS:
+            yield Decoded(undecoded.end(), form, _OTHER)
+        else:
+            yield Decoded(undecoded.end(), form, None, undecoded.start())
     elif value_size < 0 and (nothing := _NOTHING.match(dump, start)):
         yield Decoded(nothing.end(), OFFSETS_TEXT, _OTHER | {"tombstone": True})
 

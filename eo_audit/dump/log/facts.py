@@ -11,6 +11,7 @@ from eo_audit.dump.log.sections import section_row, speaks_of
 from eo_audit.dump.log.state import FileContext, Section
 
 Row = dict[str, object]
+UNDECODED = "undecoded_record"  # a reason of `unread_spans`
 
 
 def replica_log(section: Section) -> int:
@@ -47,12 +48,14 @@ def batch_row(group: Group, section: Section, base: int) -> Row:
 
 
 def record_row(record: Record, group: Group, section: Section, base: int) -> Row:
-    """The row of a record line, but for its hashes."""
+    """The row of a record line, but for its hashes; without what a decoder says of a record that it could not read."""
+    decoded = record.ending.decoded
+    end = record.ending.end if decoded is None or decoded.unread_from is None else decoded.unread_from
     return {
         **record.line.columns,
         "section_id": section.section_id,
         "byte_offset": base + record.start,
-        "length": record.ending.end - record.start,
+        "length": end - record.start,
         "replica_log_id": replica_log(section),
         "base_offset": group.base_offset,
     }
@@ -151,6 +154,14 @@ class FactRows:
             decoded = decoded_row(record, group, section, self._base)
             if decoded:
                 self.rows[decoded[0]].append(decoded[1])
+            elif record.ending.decoded is not None and record.ending.decoded.unread_from is not None:
+                self._undecoded(record.ending.decoded.unread_from, record.ending.end, section)
+
+    def _undecoded(self, start: int, end: int, section: Section) -> None:
+        """What a decoder says of a record that it could not read: nobody knows what that record was."""
+        self.unread(start, end, section=section, reason=UNDECODED)
+        self.own("unread", start, end)
+        self.own("facts", end, start)  # each byte has one owner
 
     def entry(self, start: int, end: int, *, section: Section, row: Row, index: int) -> None:
         """A line of a snapshot, or of an index of aborted transactions (its number in the file is `index`)."""
