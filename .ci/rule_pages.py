@@ -32,6 +32,7 @@ NEEDS = {
     "coordinator": "all partitions of __transaction_state were dumped, whole and decoded",
     "assigned": "the coordinator's log still tells which transaction the records are of",
     "matched": "markers and decisions fit each other in one way only, by order or by clocks",
+    "unbroken": "no entry of the coordinator's log was lost in the text, and the tool's decoder could read them all",
     "fates": "it is known who will end what is open, where the cleaner works",
     "index": "the .txnindex files were dumped, or a listing says that there are none",
     "placed_ids": "it is known how many partitions __transaction_state has, and ids are printed as they are",

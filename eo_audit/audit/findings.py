@@ -20,7 +20,7 @@ from eo_audit.audit.collect import Collected
 from eo_audit.audit.together import together
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.context import Context
-from eo_audit.rules.needs import silent_because
+from eo_audit.rules.needs import rests_on_lost_entries, silent_because
 from eo_audit.rules.rule import CERTAINTIES, RANK, Address, Case, Explanation, Rule
 from eo_audit.store.schemas import schema
 from eo_audit.words import json_text
@@ -193,7 +193,7 @@ def _explained(cases: Iterable[Case], context: Context) -> tuple[list[Draft], di
     for case in cases:
         try:
             rule = BY_CODE[case.rule]
-            if case.log is not None and silent_because(rule, case.log, context) is not None:
+            if case.log is not None and (silent_because(rule, case.log, context) or rests_on_lost_entries(rule, case, context)):
                 continue
             said = rule.explain(case, context.limited_to(rule.asks))
         except Exception as error:  # a rule that crashes is unknown, and takes no other with it

@@ -41,7 +41,8 @@ known AS (
 -- The entries of sections that are read, with cluster, partition and segment.
 sections AS (
     SELECT /*+ BROADCAST(unread) */
-        section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, unread.unread_at, unread.unread_from,
+        section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, incomplete_from, incomplete_to,
+        unread.unread_at, unread.unread_from,
         -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed.
         end_reason IN ('truncated', 'exception')
             OR coalesce(
@@ -66,8 +67,8 @@ placed AS (
     SELECT /*+ BROADCAST(sections) */
         entries.* EXCEPT (value_version, size_identity_ok),
         sections.* EXCEPT (section_id, unread_at, unread_from, cut_off, undecoded_at),
-        -- What no decoder could read behind an entry may be the next of its id.
-        cut_off OR coalesce(undecoded_at > byte_offset, false) AS cut_off,
+        -- What no decoder could read behind an entry, or what lost its line, may be the next of its id.
+        cut_off OR coalesce(undecoded_at > byte_offset, false) OR coalesce(incomplete_to > entry_offset, false) AS cut_off,
         -- The newest text before the entry that was not understood: one number for the shuffle, not all places of the section.
         IF(byte_offset > unread_from, byte_offset, array_max(filter(unread_at, at -> at < byte_offset))) AS unread_before,
         -- An expired id is written without a value (`TransactionStateManager.removeExpiredTransactionalIds`); here that is a state of its
@@ -106,7 +107,9 @@ behind_holes AS (
     SELECT
         *,
         coalesce(entry_offset > IF(begins_section, segment_base_offset, log_previous.entry_offset + 1), false) AS hole,
-        coalesce(begins_section OR unread_before > log_previous.byte_offset, false) AND unread_before IS NOT NULL AS is_behind_unread
+        (coalesce(begins_section OR unread_before > log_previous.byte_offset, false) AND unread_before IS NOT NULL)
+            OR coalesce(incomplete_from < entry_offset AND (begins_section OR incomplete_to > log_previous.entry_offset), false)
+            AS is_behind_unread
     FROM in_sections
 ),
 behind_cleaner AS (

@@ -81,7 +81,7 @@ facts AS (
                 is_segment,
                 struct(
                     segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder,
-                    is_undecoded, end_position, cut_before,
+                    lacks_records, end_position, cut_before,
                     NOT lacks_checksums AS has_sizes, struct(section_id, byte_offset, header_length AS length) AS header, dumped_at_ms
                 ),
                 NULL
@@ -476,8 +476,8 @@ SELECT
     supported AND tail_intact AND missing_head_from IS NULL AND NOT exists(read, s -> NOT s.tail_intact) AND size(short_ends) = 0
         AND size(unordered_before) = 0 AND size(array_except(listed_logs, bases)) = 0
         AND (compacted OR NOT coalesce(jumps, false)) AS whole,
-    NOT exists(read, s -> s.end IS NOT NULL AND (s.is_undecoded OR coalesce(s.decoder, 'plain') IN ('plain', 'other'))) AS decoded,
-    exists(read, s -> s.is_undecoded) AS undecoded,
+    NOT exists(read, s -> s.end IS NOT NULL AND (s.lacks_records OR coalesce(s.decoder, 'plain') IN ('plain', 'other'))) AS decoded,
+    exists(read, s -> s.lacks_records) AS lacks_records,
     snapshot.offset AS snapshot_offset,
     snapshot.section_id AS snapshot_section_id,
     CASE WHEN size(unknown_indexes) > 0 THEN 'not_dumped' WHEN size(indexes) > 0 THEN 'dumped' ELSE 'absent' END AS index_state,

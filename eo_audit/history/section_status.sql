@@ -69,6 +69,8 @@ extents AS (
         max(position + size_bytes) AS end_position,
         min(position) AS first_position,
         min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from,
+        max(IF(records_seen < count, base_offset, NULL)) AS incomplete_to,
+        max(base_offset) AS newest_base,
         -- Offsets are missing, and not a byte: the cleaner wrote the segment anew.
         coalesce(
             min(position) = 0 AND sum(size_bytes) = max(position + size_bytes)
@@ -220,13 +222,20 @@ odd_sizes AS (
     GROUP BY replica_log_id, CAST(regexp_extract(file_name, '(\\d+)[.]txnindex', 1) AS LONG)
 ),
 not_understood AS (
-    SELECT section_id, bool_or(reason = 'undecoded_record') AS is_undecoded FROM {unread_spans} GROUP BY section_id
+    SELECT
+        section_id,
+        bool_or(reason IN ('undecoded_record', 'missing_record', 'orphan_record', 'undelimited_record', 'ambiguous')) AS hides_records
+    FROM {unread_spans}
+    GROUP BY section_id
 ),
 with_faults AS (
     SELECT /*+ BROADCAST(said), BROADCAST(odd), BROADCAST(unread) */
         judged.*,
         kind IN ('snapshot', 'txnindex') AND (unread.section_id IS NOT NULL OR end_reason = 'truncated') AS is_in_part,
-        coalesce(unread.is_undecoded, false) AS is_undecoded,
+        -- A text that was cut lacks records at its end, which is told by where it ends.
+        coalesce(unread.hides_records, false)
+            OR coalesce(deep AND incomplete_from < IF(end_reason IN ('truncated', 'exception'), newest_base, newest_base + 1), false)
+            AS lacks_records,
         CASE
             WHEN said.message.text_kind = 'snapshot_corrupt' AND kind = 'snapshot' THEN 'snapshot_corrupt'
             WHEN said.message.text_kind = 'exception' AND kind = 'txnindex' THEN 'index_version'
@@ -247,7 +256,7 @@ SELECT
     -- "Dumping ", the path, the line end
     coalesce(octet_length(dumped_path) + 9L, 0L) AS header_length,
     path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder,
-    is_undecoded, end_reason, supported,
+    lacks_records, end_reason, supported,
     newest_topic_id AS topic_id,
     better.section_id AS superseded_by,
     CASE
@@ -263,7 +272,7 @@ SELECT
     is_chosen AND is_in_part AS is_in_part,
     -- No line of an entry has as few bytes as a line end.
     kind = 'txnindex' AND length <= octet_length(dumped_path) + 12 AS is_bare,
-    first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, incomplete_from,
+    first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, incomplete_from, incomplete_to,
     -- Up to 2.1 a batch that the cleaner emptied leaves no line, so the first one of a text may stand behind such.
     IF(first_position > 0 AND NOT lacks_checksums, first_offset, NULL) AS cut_before,
     oldest_batch_ms,

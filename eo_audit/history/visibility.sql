@@ -292,7 +292,7 @@ SELECT /*+ BROADCAST(held), BROADCAST(clusters) */
         WHEN coalesce(stable.is_broken, false) OR NOT stable.whole THEN 'partial'
         ELSE 'full'
     END AS coverage,
-    stable.tail_intact, stable.undecoded, stable.compacted, stable.uncleaned_from, stable.is_internal, stable.newest_broker_clock_ms,
+    stable.tail_intact, stable.lacks_records, stable.compacted, stable.uncleaned_from, stable.is_internal, stable.newest_broker_clock_ms,
     stable.first_offset, stable.segments, stable.unknown_indexes,
     coalesce(stable.missing, array()) AS holes,
     stable.unjudged_from

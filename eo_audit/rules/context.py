@@ -87,8 +87,8 @@ class Log:
 
     @property
     def hides_entries(self) -> bool:
-        """It is the coordinator's, and the tool's decoder could not read some of its entries."""
-        return self.topic == COORDINATOR_TOPIC and self.numbers.flag("undecoded")
+        """It is the coordinator's, and some of its entries were lost in the text, or the tool's decoder could not read them."""
+        return self.topic == COORDINATOR_TOPIC and self.numbers.flag("lacks_records")
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,10 @@ class Context:
     siblings: Mapping[tuple[str, str | None, int | None], list[Log]] = field(default_factory=dict)
 
     @cached_property
-    def half_read(self) -> frozenset[str]:
-        """Clusters of whose coordinator some entries could not be read by the tool's decoder."""
-        return frozenset(log.cluster for log in self.logs.values() if log.hides_entries)
+    def half_read(self) -> Mapping[str, frozenset[int | None]]:
+        """Partitions of the coordinator's log of which some entries are hidden, by cluster."""
+        hiding = {(log.cluster, log.partition) for log in self.logs.values() if log.hides_entries}
+        return {name: frozenset(number for cluster, number in hiding if cluster == name) for name, _ in hiding}
 
     def limited_to(self, asks: tuple[str, ...]) -> "Context":
         """The context as a rule sees it: what it did not ask for raises `NotAsked`."""
@@ -250,7 +251,15 @@ class Context:
         if not log.ends_here or self.is_superseded(log) or self.ended_elsewhere(log, producer_id):
             return False
         fate = self.fate(log, producer_id)
+        if self._may_have_ended(log, producer_id):
+            return False
         return fate == "nobody" or (fate == "decided" and self.lost_marker(log, producer_id))
+
+    def _may_have_ended(self, log: Log, producer_id: int) -> bool:
+        """Offsets are missing behind the beginning of what is open: its marker may stand there."""
+        row = self.fates.get((log.log_id, producer_id))
+        begins = None if row is None else row.maybe("first_offset")
+        return begins is not None and any(hole.number("last_offset") > begins for hole in log.numbers.rows("holes"))
 
     def owner(self, log: Log, producer_id: int) -> Row | None:
         """The transaction of what is open here, whatever its producer did since; the producer's last one where none is known."""

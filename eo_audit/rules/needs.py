@@ -14,7 +14,7 @@ from eo_audit.words import shown, some
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
-    from eo_audit.rules.rule import Rule
+    from eo_audit.rules.rule import Case, Rule
 
 
 @dataclass(frozen=True, order=True)
@@ -128,7 +128,7 @@ def _past(log: "Log", _context: "Context") -> str | None:
     if (unread := _unread(log)) is not None:
         return unread
     if log.hides_entries:
-        return "undecoded"
+        return "hidden_entries"
     if _has(log, "unexplained"):
         return "unexplained_gaps"
     return "shallow" if _has(log, "shallow") else missing
@@ -153,7 +153,7 @@ def _missing(log: "Log") -> str | None:
 
 def _end(log: "Log", context: "Context") -> str | None:
     if not _has(log, "truncated"):
-        return "undecoded" if log.hides_entries else None
+        return "hidden_entries" if log.hides_entries else None
     if (unread := _unread(log)) is not None:
         return unread
     cut = [part for part in log.breaks if part.text("state") == "truncated"]
@@ -180,18 +180,30 @@ def _fates(log: "Log", context: "Context") -> str | None:
 
 
 def _matched(log: "Log", context: "Context") -> str | None:
-    why = next((why for why in _IN_DOUBT if why in log.unmatched), None)
-    # What a decoder could not read is asked for before anything is put to clocks, or to the cleaner.
-    return "no_coordinator" if why is not None and log.cluster in context.half_read else why
+    return _unbroken(log, context) or next((why for why in _IN_DOUBT if why in log.unmatched), None)
+
+
+def _unbroken(log: "Log", context: "Context") -> str | None:
+    """Entries that are lost are asked for before anything is put to clocks, or to the cleaner."""
+    return "no_coordinator" if log.cluster in context.half_read else None
+
+
+def rests_on_lost_entries(rule: "Rule", case: "Case", context: "Context") -> bool:
+    """Whether a rule speaks of whose a record or a marker is, and entries are lost that may tell otherwise."""
+    lost = context.half_read.get(case.log.cluster, frozenset()) if case.log is not None else frozenset()
+    if not lost or not _BY_OWNERS.intersection(rule.needs):
+        return False
+    named = {example.row.lenient.text("instance_id") for example in case.examples}
+    told = [context.instances[name] for name in named if name is not None and name in context.instances]
+    return not told or any(instance.maybe("coordinator_partition") in lost for instance in told)
 
 
 def _assigned(log: "Log", context: "Context") -> str | None:
     if "unassigned_batch" not in log.subjects:
         return _matched(log, context)
     # The most precise first: what is known of the log itself, then of its cluster, and last what is true of every old coordinator log.
-    told = next((why for why in _WHY_UNTOLD if why in log.unmatched), None) or _coordinator(log, context)
-    if log.cluster in context.half_read:
-        return "no_coordinator"
+    known = next((why for why in _WHY_UNTOLD if why in log.unmatched), None) or _coordinator(log, context)
+    told = _unbroken(log, context) or known
     return told or ("deleted_between" if _has(log, "not_observed") else "coordinator_compacted")
 
 
@@ -250,6 +262,7 @@ REMOTE = "remote storage: "  # how it begins to say that segments lie where kafk
 PERHAPS_REMOTE = "remote storage may "  # the same, where no listing shows what the broker still has
 LISTING = "listing.txt"  # where the table coverage asks for one
 # The reasons of the table `unmatched`, the gravest first: markers that can be told in more than one way, then the others.
+_BY_OWNERS = frozenset({"assigned", "matched", "unbroken"})
 _IN_DOUBT = ("clocks_apart", "head_in_doubt")
 _WHY_UNTOLD = (*_IN_DOUBT, "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
 # Rules name what they need (`Rule.needs`); each is asked of one log, and the first that is not met is the reason.
@@ -264,6 +277,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "end": _end,
     "coordinator": _coordinator,
     "assigned": _assigned,
+    "unbroken": _unbroken,
     "matched": _matched,
     "fates": _fates,
     "index": _index,

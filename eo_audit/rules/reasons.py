@@ -74,9 +74,10 @@ REASONS: Mapping[str, Reason] = {
         "offsets are missing where text of the dumps of {places} was not understood",
         "Dump {places} again: the text is damaged (`eo-audit export unread_spans`).",
     ),
-    "undecoded": Reason(
-        "the tool's decoder could not read some entries of {places}",
-        "Dump {places} again with --transaction-log-decoder, and no other decoder, with the tool of the brokers' release or a newer one.",
+    "hidden_entries": Reason(
+        "some entries of {places} are missing in the text, or the tool's decoder could not read them",
+        "Dump {places} again, with every line, with --transaction-log-decoder and no other decoder, and with the tool of the brokers' "
+        "release or a newer one.",
     ),
     "shallow": Reason("there are no records in the dumps of {places}", "Dump {places} with --deep-iteration."),
     "cut_off": Reason("the dump text of {places} stops before the log does", "Dump {places} again, to its end."),

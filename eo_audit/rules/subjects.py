@@ -50,7 +50,7 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "unplaced_producer": ("id_allocation", "is_beyond AND NOT is_proved"),
     # Whether a group committed in transactions there is not known.
     "undecoded_offsets": ("replica_logs", "topic = '__consumer_offsets' AND NOT decoded"),
-    "unread_offsets": ("replica_logs", "topic = '__consumer_offsets' AND undecoded"),
+    "unread_offsets": ("replica_logs", "topic = '__consumer_offsets' AND lacks_records"),
     "replica": ("visibility", "count(1) OVER (PARTITION BY cluster, topic, partition) > 1"),
 }
 # One `bit_or` over all histories, where a set of names would be collected and united row by row.

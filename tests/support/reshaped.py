@@ -204,6 +204,15 @@ def _unread(numbered: Mapping[int, int], every: int, found: re.Match[str]) -> st
     return found[0] if numbered[found.start()] % every else f"{found[1]}{_COULD_NOT}"
 
 
+def some_lines_lost(folder: Path) -> Kept:
+    """One line in thirty of each log's text is lost, as where a terminal or a log collector drops some."""
+    for path in _segments(folder):
+        source = random.Random(f"{folder.name} {path.parent.name}")
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if source.random() > 1 / 30))
+    return Kept()
+
+
 def only_logs(folder: Path) -> Kept:
     """What somebody dumps who knows of `*.log` alone; of the manifest the name of the cluster is left."""
     for path in folder.rglob("*"):

@@ -27,7 +27,7 @@ RULE = Rule(
     severity="critical",
     reads=("producer_history",),
     subject="transactional_batch",
-    needs=("order", "epochs", "past", "index"),
+    needs=("order", "epochs", "past", "index", "unbroken"),
     where=f"{SEEN} AND truth IN ('committed', 'plain') AND {SOMEBODY_MISSES}",
     asks=ASKS,
     # A producer id is dropped from an entry's first offset to its next ABORT: a false entry hides what lies between.
