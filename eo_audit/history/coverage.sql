@@ -228,19 +228,21 @@ parts_of_stretches AS (
 of_batches AS (
     SELECT
         * EXCEPT (at), at.section_id AS section_id, at.byte_offset AS byte_offset, at.length AS length,
-        IF(state IN ('hole', 'unexplained'), at.byte_offset, NULL) AS unread_end
+        IF(state IN ('hole', 'unexplained', 'compacted'), at.byte_offset, NULL) AS unread_end
     FROM (SELECT replica_log_id, cluster, broker, topic, partition, inline(parts) FROM parts_of_stretches)
 ),
 -- What is missing before a batch line with unread text right before it is unexplained, and no hole.
 explained AS (
     SELECT
         part.replica_log_id, part.cluster, part.broker, part.topic, part.partition, part.first_offset, part.last_offset,
-        IF(unread.section_id IS NOT NULL AND part.state = 'hole', 'unexplained', part.state) AS state,
+        -- The cleaner leaves nothing of a batch: where a record stands without its batch line, that line was lost.
+        IF(unread.section_id IS NOT NULL AND part.state IN ('hole', 'compacted'), 'unexplained', part.state) AS state,
         coalesce(concat('unread text: ', unread.reason), part.reason) AS reason,
         part.section_id, part.byte_offset, part.length
     FROM of_batches part
     LEFT JOIN {unread_spans} unread
         ON unread.section_id = part.section_id AND unread.byte_offset + unread.length = part.unread_end
+        AND (part.state <> 'compacted' OR unread.reason IN ('orphan_record', 'missing_record', 'undelimited_record', 'ambiguous'))
 ),
 
 -- The sections with text behind their last batch line that can be read in more than one way.
