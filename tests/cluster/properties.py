@@ -13,6 +13,7 @@ fault may also be `unknown` for the same reason, whatever the clocks did.
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -158,12 +159,17 @@ def _healthy(shape: Shape, said: Said, undecided: frozenset[str], gone: frozense
         yield from (f"unknown {why}: {place} ({' '.join(codes)})" for (why, place), codes in minded.items())
 
 
+@cache
+def _default_policy() -> policy.Policy:
+    return policy.load()
+
+
 def _planted(truth: Truth, said: Said, missed: Iterable[frozenset[str]]) -> Iterable[str]:
     yield from said.crashed
     for rules in missed:
         where = f"{truth.place} producer {truth.producer_id} {truth.offsets}"
         yield f"missed {'|'.join(sorted(rules))} of {truth.kind} at {where}: {truth.why}"
-    chosen = policy.load()
+    chosen = _default_policy()
     for finding in said.findings:
         if chosen.fails(finding.rule, finding.severity) and not (finding.rule in truth.allowed and _is_near(truth, finding)):
             yield f"beside {truth.kind} ({truth.why}): {told(finding)}"
