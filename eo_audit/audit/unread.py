@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AMBIGUOUS = "ambiguous"  # more than one reading of the text closes
-UNDECODED = "undecoded_record"  # the decoder of the tool could not read it
+UNDECODED_RECORD = "undecoded_record"  # the decoder of the tool could not read it
 # The reasons of `unread_spans` that a policy may name, and the kinds of `dump_sections`.
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
     AMBIGUOUS,
-    UNDECODED,
+    UNDECODED_RECORD,
     *("unknown_line", "blank_line", "unsupported_dialect", "not_a_dump", "bad_manifest", "another_tool"),
     "no_producer_epochs",  # of facts that older versions read; policies name it
 )
@@ -88,9 +88,9 @@ def told(unread: Sequence[Unread]) -> tuple[str, str]:
     if doubt is not None:
         why += f"; the text of {doubt.path} can be read in more than one way, so none is believed"
     shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
-    undecoded = next((one for one in by_size if one.because == UNDECODED), None)
+    undecoded = next((one for one in by_size if one.because == UNDECODED_RECORD), None)
     what = ("" if doubt is None else _without_doubt(doubt.path)) + ("" if undecoded is None else _decoded(undecoded.path))
-    if all(one.because == UNDECODED for one in by_size):
+    if all(one.because == UNDECODED_RECORD for one in by_size):
         return why, f"{what}{shown} shows it."
     return why, what + (
         f"Look at the text ({shown}, eo-audit export unread_spans). Where a dump is damaged, print it again; where the text is no dump at "

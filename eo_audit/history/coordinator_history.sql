@@ -43,7 +43,8 @@ sections AS (
     SELECT /*+ BROADCAST(unread) */
         section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, incomplete_from, incomplete_to,
         unread.unread_at, unread.unread_from,
-        -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed.
+        -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed. Of a later segment a decoder
+        -- may have read nothing.
         end_reason IN ('truncated', 'exception')
             OR coalesce(
                 segment_base_offset < max(IF(undecoded_at IS NULL, NULL, segment_base_offset)) OVER (PARTITION BY replica_log_id), false

@@ -251,9 +251,9 @@ class Context:
         if not log.ends_here or self.is_superseded(log) or self.ended_elsewhere(log, producer_id):
             return False
         fate = self.fate(log, producer_id)
-        if self._may_have_ended(log, producer_id):
-            return False
-        return fate == "nobody" or (fate == "decided" and self.lost_marker(log, producer_id))
+        return not self._may_have_ended(log, producer_id) and (
+            fate == "nobody" or (fate == "decided" and self.lost_marker(log, producer_id))
+        )
 
     def _may_have_ended(self, log: Log, producer_id: int) -> bool:
         """Offsets are missing behind the beginning of what is open: its marker may stand there."""

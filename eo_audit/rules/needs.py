@@ -195,15 +195,16 @@ def rests_on_lost_entries(rule: "Rule", case: "Case", context: "Context") -> boo
         return False
     named = {example.row.lenient.text("instance_id") for example in case.examples}
     told = [context.instances[name] for name in named if name is not None and name in context.instances]
-    return not told or any(instance.maybe("coordinator_partition") in lost for instance in told)
+    # What consumers get of data that is put to no transaction is told by its marker and the index alone.
+    is_blind = not told and "index" not in rule.needs
+    return is_blind or any(instance.maybe("coordinator_partition") in lost for instance in told)
 
 
 def _assigned(log: "Log", context: "Context") -> str | None:
     if "unassigned_batch" not in log.subjects:
         return _matched(log, context)
     # The most precise first: what is known of the log itself, then of its cluster, and last what is true of every old coordinator log.
-    known = next((why for why in _WHY_UNTOLD if why in log.unmatched), None) or _coordinator(log, context)
-    told = _unbroken(log, context) or known
+    told = _unbroken(log, context) or next((why for why in _WHY_UNTOLD if why in log.unmatched), None) or _coordinator(log, context)
     return told or ("deleted_between" if _has(log, "not_observed") else "coordinator_compacted")
 
 

@@ -11,7 +11,7 @@ from eo_audit.dump.log.sections import section_row, speaks_of
 from eo_audit.dump.log.state import FileContext, Section
 
 Row = dict[str, object]
-UNDECODED = "undecoded_record"  # a reason of `unread_spans`
+UNDECODED_RECORD = "undecoded_record"  # a reason of `unread_spans`
 
 
 def replica_log(section: Section) -> int:
@@ -159,7 +159,7 @@ class FactRows:
 
     def _undecoded(self, start: int, end: int, section: Section) -> None:
         """What a decoder says of a record that it could not read: nobody knows what that record was."""
-        self.unread(start, end, section=section, reason=UNDECODED)
+        self.unread(start, end, section=section, reason=UNDECODED_RECORD)
         self.own("unread", start, end)
         self.own("facts", end, start)  # each byte has one owner
 
