@@ -82,8 +82,8 @@ ages AS (
 logs AS (
     SELECT /*+ BROADCAST(gaps, ages) */
         logs.replica_log_id, logs.cluster, logs.broker, logs.topic, logs.partition, logs.is_internal, logs.first_offset,
-        logs.tail_intact, logs.is_empty, logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms, logs.noted_at,
-        logs.clean_end, logs.first_leader_epoch,
+        logs.tail_intact, logs.lacks_records, logs.is_empty, logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms,
+        logs.noted_at, logs.clean_end, logs.first_leader_epoch,
         gaps.broken, gaps.last_gap, gaps.has_gaps,
         ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at
     FROM {replica_logs} logs
@@ -231,7 +231,8 @@ covered AS (
         CASE
             WHEN replica_log_id IS NULL THEN 'not_dumped'
             WHEN marker IS NOT NULL THEN 'covered'
-            WHEN coalesce(broken, false) OR (lost_among IS NOT NULL AND last_gap IS NOT NULL) THEN 'not_judged'
+            -- Of a marker whose record line was lost nobody knows what it says, nor whether it is this one.
+            WHEN coalesce(broken OR lacks_records, false) OR (lost_among IS NOT NULL AND last_gap IS NOT NULL) THEN 'not_judged'
             WHEN lost_among IS NOT NULL THEN 'covered'
             WHEN coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
             -- So the markers of all producers of the log, told together, have it.

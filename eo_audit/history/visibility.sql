@@ -278,10 +278,10 @@ SELECT /*+ BROADCAST(held), BROADCAST(clusters) */
     coalesce(held.records, 0L) AS held_back_records,
     coalesce(held.committed_records, 0L) AS held_back_committed_records,
     stable.index_state, stable.index_may_lag,
-    -- Behind the last segment whose index nobody knows.
+    -- Behind the last segment whose index nobody knows; of a segment without a name nobody knows which it is.
     coalesce(
         array_max(transform(
-            filter(stable.segments, s -> array_contains(stable.unknown_indexes, s.base_offset)),
+            filter(stable.segments, s -> s.base_offset IS NULL OR array_contains(stable.unknown_indexes, s.base_offset)),
             s -> s.end_offset
         )),
         0L

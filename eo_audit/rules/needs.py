@@ -180,6 +180,8 @@ def _fates(log: "Log", context: "Context") -> str | None:
 
 
 def _matched(log: "Log", context: "Context") -> str | None:
+    if log.numbers.flag("lacks_records"):
+        return "lost_lines"
     return _unbroken(log, context) or next((why for why in _IN_DOUBT if why in log.unmatched), None)
 
 

@@ -74,6 +74,9 @@ REASONS: Mapping[str, Reason] = {
         "offsets are missing where text of the dumps of {places} was not understood",
         "Dump {places} again: the text is damaged (`eo-audit export unread_spans`).",
     ),
+    "lost_lines": Reason(
+        "record lines of {places} are missing in the text, or were not understood", "Dump {places} again, with every line."
+    ),
     "hidden_entries": Reason(
         "some entries of {places} are missing in the text, or the tool's decoder could not read them",
         "Dump {places} again, with every line, with --transaction-log-decoder and no other decoder, and with the tool of the brokers' "
