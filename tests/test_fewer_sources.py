@@ -36,6 +36,11 @@ FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
             "state_expired_k39",
         ),
     ),
+    # Nor is a marker missing whose record line was cut, nor data visible where the index of a segment without a name is not known.
+    "some_lines_cut": (
+        reshaped.some_lines_cut,
+        ("clean_k40", "clean_tv2", "synthetic_base_tv2", "timeout_comeback_tv2", "state_expired_k39"),
+    ),
     "without_records": (
         reshaped.without_records,
         # Of the second and the third the times, or the epochs, put markers to decisions that are not theirs.
@@ -83,7 +88,7 @@ def test_lines_that_are_missing_from_the_beginning_are_missed(changed: Changed) 
     """Of a text that was cut at its head, by `tail` or a log collector that keeps the newest lines."""
     cut = {f"{name}.without_first_lines" for name in FEWER["without_first_lines"][1]}
     found = {str(row["cluster"]) for row in changed.results.rows("coverage", state="lines_missing")}
-    assert cut <= found and all(name.endswith((".without_first_lines", ".some_lines_lost")) for name in found)
+    assert cut <= found and all(name.endswith((".without_first_lines", ".some_lines_lost", ".some_lines_cut")) for name in found)
     why = {why for name in cut for _, why, _ in changed.said[str(name)].unknowns}
     assert "missing_segments" in why
 

@@ -70,16 +70,26 @@ placed AS (
     FROM events
 ),
 in_transactions AS (
-    SELECT told.*, IF(batch.last_offset >= told.record_offset, batch, NULL) AS batch, marker_offset FROM placed WHERE told IS NOT NULL
+    -- Behind a hole the next marker may be that of a later transaction.
+    SELECT /*+ BROADCAST(logs) */
+        placed.told.*,
+        IF(placed.batch.last_offset >= placed.told.record_offset, placed.batch, NULL) AS batch,
+        placed.marker_offset,
+        coalesce(
+            exists(logs.holes, h -> h.first_offset > placed.told.record_offset AND h.first_offset < placed.marker_offset), false
+        ) AS is_behind_hole
+    FROM placed
+    JOIN logs ON logs.replica_log_id = placed.told.replica_log_id
+    WHERE placed.told IS NOT NULL
 ),
 fated AS (
     SELECT
-        * EXCEPT (batch, marker_offset),
+        * EXCEPT (batch, marker_offset, is_behind_hole),
         batch.instance_id, batch.instance_decision,
-        CASE batch.span_outcome
+        CASE IF(is_behind_hole, 'unknown', batch.span_outcome)
             WHEN 'committed' THEN 'applied' WHEN 'aborted' THEN 'dropped' WHEN 'open' THEN 'pending' ELSE 'unknown'
         END AS outcome,
-        IF(batch.span_outcome IN ('committed', 'aborted'), marker_offset, NULL) AS marker_offset
+        IF(batch.span_outcome IN ('committed', 'aborted') AND NOT is_behind_hole, marker_offset, NULL) AS marker_offset
     FROM in_transactions
     UNION ALL
     SELECT *, NULL, NULL, IF(record_kind = 'commit', 'applied', NULL), NULL FROM of_groups

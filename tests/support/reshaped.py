@@ -6,7 +6,7 @@ Only for plain dumps (a text per file, `broker-N` folders), of which a batch lin
 import random
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -206,10 +206,18 @@ def _unread(numbered: Mapping[int, int], every: int, found: re.Match[str]) -> st
 
 def some_lines_lost(folder: Path) -> Kept:
     """One line in thirty of each log's text is lost, as where a terminal or a log collector drops some."""
+    return _line_by_line(folder, lambda line, source: "" if source.random() < 1 / 30 else line)
+
+
+def some_lines_cut(folder: Path) -> Kept:
+    """One line in thirty of each log's text ends anywhere; the lines that name the files as well."""
+    return _line_by_line(folder, lambda line, source: f"{line[: source.randrange(len(line))]}\n" if source.random() < 1 / 30 else line)
+
+
+def _line_by_line(folder: Path, change: Callable[[str, random.Random], str]) -> Kept:
     for path in _segments(folder):
         source = random.Random(f"{folder.name} {path.parent.name}")
-        lines = path.read_text().splitlines(keepends=True)
-        path.write_text("".join(line for line in lines if source.random() > 1 / 30))
+        path.write_text("".join(change(line, source) for line in path.read_text().splitlines(keepends=True)))
     return Kept()
 
 
