@@ -224,9 +224,8 @@ def _cleaner(log: "Log", context: "Context") -> str | None:
 
 def _decoded(log: "Log", _context: "Context") -> str | None:
     # A segment that holds nothing but markers has no decoded record either: where any commit was read, the decoder was there.
-    is_blind = "group_offset" not in log.subjects or "unread_offsets" in log.subjects
-    is_blind = is_blind and {"undecoded_offsets", "transactional_record"} <= log.subjects
-    return "offsets_not_decoded" if is_blind else None
+    hides_some = "group_offset" not in log.subjects or "unread_offsets" in log.subjects
+    return "offsets_not_decoded" if hides_some and {"undecoded_offsets", "transactional_record"} <= log.subjects else None
 
 
 def _marker_keys(log: "Log", context: "Context") -> str | None:
@@ -264,8 +263,8 @@ LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say 
 REMOTE = "remote storage: "  # how it begins to say that segments lie where kafka-dump-log does not look
 PERHAPS_REMOTE = "remote storage may "  # the same, where no listing shows what the broker still has
 LISTING = "listing.txt"  # where the table coverage asks for one
+_BY_OWNERS = frozenset({"assigned", "matched", "unbroken"})  # needs of rules that say whose a record or a marker is
 # The reasons of the table `unmatched`, the gravest first: markers that can be told in more than one way, then the others.
-_BY_OWNERS = frozenset({"assigned", "matched", "unbroken"})
 _IN_DOUBT = ("clocks_apart", "head_in_doubt")
 _WHY_UNTOLD = (*_IN_DOUBT, "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "coordinator_compacted")
 # Rules name what they need (`Rule.needs`); each is asked of one log, and the first that is not met is the reason.
