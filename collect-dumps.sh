@@ -330,10 +330,10 @@ keep_partition() {
   for name in leader-epoch-checkpoint partition.metadata; do
     [ ! -f "$folder/$name" ] || cp "$folder/$name" "$own/"
   done
-  # Of the segment that still grows the size from before the dump: its text must show as much.
+  # Of what still grows the size from before the dump: its text must show as much.
   awk '
     NR == FNR { before[$3] = $2; if ($3 ~ /^[0-9]+\.log$/ && $3 > newest) newest = $3; next }
-    $3 in before { print ($3 == newest ? before[$3] : $2), partition "/" $3 }' "$own/.before" partition="$1" "$own/.after" >"$work/listed"
+    $3 in before { print ($3 == newest || $3 ~ /\.txnindex$/ ? before[$3] : $2), partition "/" $3 }' "$own/.before" partition="$1" "$own/.after" >"$work/listed"
   awk '{ last[$2] = $1 } END { for (name in last) print last[name], name }' "$own/.times" |
     while read -r moment name; do if was_dumped "$1/$name"; then echo "$moment $1/$name"; fi; done | sort -k 2 >"$work/times"
   rm -f "$own"/.[a-z]*

@@ -151,12 +151,6 @@ class Reader(FlatReader):
         self.mid_line = False
         self.damage = None
 
-    def _close_section(self, at: int, end_reason: str) -> None:
-        self._close_unread(at)
-        if self.section is not None:
-            self.facts.section(self.section, at, end_reason)
-            self.section = None
-
     # behind damage
 
     def _lost_line(self, at: int, damage: Damage) -> int:

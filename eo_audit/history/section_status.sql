@@ -231,7 +231,10 @@ not_understood AS (
 with_faults AS (
     SELECT /*+ BROADCAST(said), BROADCAST(odd), BROADCAST(unread) */
         judged.*,
-        kind IN ('snapshot', 'txnindex') AND (unread.section_id IS NOT NULL OR end_reason = 'truncated') AS is_in_part,
+        kind IN ('snapshot', 'txnindex') AND (
+            -- Where the tool said why it printed no more, the file is damaged, and not its text.
+            unread.section_id IS NOT NULL OR (end_reason = 'truncated' AND said.message IS NULL)
+        ) AS is_in_part,
         -- A text that was cut lacks records at its end, which is told by where it ends.
         coalesce(unread.hides_records, false)
             OR coalesce(deep AND incomplete_from < IF(end_reason IN ('truncated', 'exception'), newest_base, newest_base + 1), false)

@@ -13,6 +13,13 @@ from eo_audit.report.values import maybe
 from eo_audit.report.why_console import printed_of_group
 from eo_audit.words import Row, count, digits, place
 
+_OUTSIDE = "the dumps tell of a group {}, but of no offsets that it committed in transactions, and so of none that wait for a marker"
+# KIP-932: the share coordinator keeps the offsets of its groups in a topic of its own, and in no transaction.
+_NOWHERE = (
+    "no dump of __consumer_offsets tells of offsets that a group {} committed in transactions; those of a share group lie in "
+    "__share_group_state, and never wait for a marker"
+)
+
 
 def group(name: str, results: Results, cluster: str | None = None) -> Subject:
     """A consumer group that commits offsets in transactions: the offsets that count, and those that wait for a marker.
@@ -23,13 +30,14 @@ def group(name: str, results: Results, cluster: str | None = None) -> Subject:
         cluster: its name, where several have such a group.
 
     Raises:
-        ArgumentError: no dump of __consumer_offsets tells of such a commit.
+        ArgumentError: no dump of __consumer_offsets tells of such a commit, though it may tell of the group.
     """
     logs = {row["replica_log_id"]: row for row in in_one(results.rows("visibility", topic="__consumer_offsets"), cluster)}
     commits = [row for row in results.rows("group_offsets", group=name) if row["replica_log_id"] in logs]
     printed = list(printed_of_group(name, results, cluster))
     if not (commits or printed):
-        raise ArgumentError(f"no dump of __consumer_offsets tells of offsets that a group {name} committed in transactions")
+        known = any(row["replica_log_id"] in logs for row in results.rows("offset_commits", group=name))
+        raise ArgumentError(_OUTSIDE.format(name) if known else _NOWHERE.format(name))
     blocks: list[RenderableType] = []
     for log_id in sorted({row["replica_log_id"] for row in commits}, key=lambda one: of_broker(logs[one])):
         blocks += _committed(logs[log_id], [row for row in commits if row["replica_log_id"] == log_id], results)

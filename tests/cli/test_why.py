@@ -39,6 +39,7 @@ REFUSED = {
     "--id nobody": "no dump of __transaction_state tells of the id nobody",
     "--pid 4711": "no dump tells of a producer 4711",
     "--group nobody": "no dump of __consumer_offsets tells of offsets that a group nobody committed in transactions",
+    "--group console-consumer-531": "the dumps tell of a group console-consumer-531, but of no offsets that it committed in transactions",
     "orders-0 --pid 1": "name one thing: a partition such as orders-0, --id ID, --pid N or --group GROUP",
     "": "name one thing: a partition such as orders-0, --id ID, --pid N or --group GROUP",
 }

@@ -23,7 +23,8 @@ def when_listed(world: World, plan: "Plan", copy: "Copy") -> int:
 
 
 def listed_sizes(world: World, plan: "Plan", listed: State, dumped: State) -> dict[str, int]:
-    """The script lists what stood there before and behind the dump, and a segment that the cleaner replaced meanwhile once more."""
+    """The script lists what stood there before and behind the dump, with the size from before where it still grew, and a segment that the
+    cleaner replaced meanwhile once more."""
     sizes = sizes_of(world, plan, listed)
     if not plan.times:
         return sizes
@@ -31,7 +32,8 @@ def listed_sizes(world: World, plan: "Plan", listed: State, dumped: State) -> di
     # It dumps what it has listed: where a segment was rolled before the dump, the listing is of the moment behind that.
     rolled = [f"{base:020d}" for base in dumped.bases if base > max(listed.bases, default=-1)]
     late = {path: size for path, size in still.items() if path.rpartition("/")[2].partition(".")[0] in rolled}
-    return late | {path: size if newest and path.endswith(newest) else still[path] for path, size in sizes.items() if path in still}
+    grows = (newest, ".txnindex") if newest else (".txnindex",)
+    return late | {path: size if path.endswith(grows) else still[path] for path, size in sizes.items() if path in still}
 
 
 def sizes_of(world: World, plan: "Plan", state: State) -> dict[str, int]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from eo_audit.dump.fast import reader as kernel_reader
-from eo_audit.dump.files.sidecars import rolled_segments
 from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
 from tests.dump.test_framing_forged import forged_chain, lying
 from tests.support.dump_text import Batch, Rec, Style, dump, forged_lines, forged_marker
@@ -208,14 +207,8 @@ def test_no_batch_ends_behind_the_end_of_its_segment() -> None:
         text = forged_lines(batches, 3, style)
         size = batches[3].position + batches[3].size_bytes
         assert len(read(text)[0]) > 4  # where nobody knows the size
-        found, _ = read(text, replace(CONTEXT, segment_bytes=size))
+        found, _ = read(text, replace(CONTEXT, dumped_bytes=size))
         assert found == written(batches)
-
-
-def test_sizes_of_segments_that_no_longer_grow() -> None:
-    listed = ((100, "t-0/00000000000000000000.log"), (7, "t-0/00000000000000000000.txnindex"), (50, "t-0/00000000000000000009.log"))
-    lines = [f"{size} {path}\n" for size, path in (*listed, (60, "t-1/00000000000000000000.log"))]
-    assert rolled_segments("".join(lines).encode()) == {"t-0/00000000000000000000.log": 100}
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])

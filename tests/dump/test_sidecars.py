@@ -8,13 +8,19 @@ import pytest
 import yaml
 
 from eo_audit.dump.files.identity import ManifestHint, identify, parse_path, replica_log_id
-from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, dump_times, read_sidecar
+from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, dump_times, listed_sizes, read_sidecar
 from eo_audit.dump.lines.messages import MAX_QUOTE, detail_of, message_of
 from eo_audit.dump.lines.sidecars import is_index_line, snapshot_row, txnindex_row
+from eo_audit.dump.parse import FileContext, State, parse_range
 from eo_audit.store.schemas import schema
 
 HERE = Path(__file__).parent
 DUMPS = HERE.parent / "data" / "corpus" / "dumps"
+INDEXED = b"version: 0 producerId: 2001 firstOffset: 2 lastOffset: 6 lastStableOffset: 0\n"
+KNOWN = (
+    b"producerId: 2000 producerEpoch: 4 coordinatorEpoch: 0 currentTxnFirstOffset: OptionalLong.empty lastTimestamp: 1795237418081 "
+    b"firstSequence: 0 lastSequence: 1 lastOffset: 5 offsetDelta: 1 timestamp: 1795237418081\n"
+)
 CASES = yaml.safe_load((HERE / "cases" / "sidecar_lines.yaml").read_text(encoding="utf-8"))
 
 
@@ -231,3 +237,26 @@ def test_manifest_entries_point_at_their_lines() -> None:
         ("dumped_at", "2026-11-21T05:31:00+00:00", 74, 32),
     ]
     assert facts.bytes_by_owner == {"preamble": 11, "facts": 95, "tool_messages": 0, "unread": 0}
+
+
+def test_how_large_what_is_dumped_was() -> None:
+    grown = {"t-0/00000000000000000000.log": 100, "t-0/00000000000000000000.txnindex": 68, "t-0/00000000000000000009.snapshot": 56}
+    growing = {"t-0/00000000000000000009.log": 50, "t-1/00000000000000000000.log": 60}
+    other = {"t-0/00000000000000000000.index": 8, "t-0/leader-epoch-checkpoint": 9}
+    lines = [f"{size} {path}\n" for path, size in {**growing, **other, **grown}.items()]
+    assert listed_sizes("".join(lines).encode()) == grown
+
+
+@pytest.mark.parametrize(("kind", "line", "head", "each"), [("txnindex", INDEXED, 0, 34), ("snapshot", KNOWN, 10, 46)])
+@pytest.mark.parametrize(
+    ("lines", "more_bytes", "ends"), [(2, 0, "eof"), (1, 0, "truncated"), (0, 0, "truncated"), (3, 0, "eof"), (2, 5, "eof")]
+)
+def test_a_text_with_fewer_entries_than_its_file_is_cut(
+    kind: str, line: bytes, head: int, each: int, lines: int, more_bytes: int, ends: str
+) -> None:
+    """The text of a file of two entries; an index of an odd size is damaged itself."""
+    text = b"Dumping /d/orders-0/00000000000000000000.%s\n" % kind.encode() + line * lines
+    context = FileContext("c", f"orders-0/00000000000000000000.{kind}.txt", 1, dumped_bytes=head + 2 * each + more_bytes)
+    parsed = parse_range(text, context=context, base=0, start=0, stop=len(text), state=State.initial(), final=True)
+    (section,) = parsed.facts["dump_sections"].to_pylist()
+    assert (section["kind"], section["end_reason"]) == (kind, ends)

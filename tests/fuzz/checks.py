@@ -63,8 +63,8 @@ class InMemory(ranges.Text):
 def faults(made: Mutant, seed: int) -> Iterator[Fault]:
     """All broken promises of one mutant; sizes of blocks and ranges are drawn from the seed."""
     rng = random.Random(seed)
-    known = _segment_bytes(made) if made.undamaged and rng.random() < SIZE_KNOWN else None
-    context = replace(context_of(made), segment_bytes=known)
+    known = _dumped_bytes(made) if made.undamaged and rng.random() < SIZE_KNOWN else None
+    context = replace(context_of(made), dumped_bytes=known)
     with sizes(kernel_reader, LEAST_BYTES=1, STRETCH_BYTES=rng.choice((1 << 22, 3000)), AHEAD_BYTES=rng.choice((128 << 10, 700))):
         fast, exact = (_read(made.text, fast=fast, context=context) for fast in (True, False))
         yield from _ledger(made, exact)
@@ -87,7 +87,7 @@ def context_of(made: Mutant) -> FileContext:
     return CONTEXT if topic is None else FileContext("cluster", path, 1, own=parse_path(path))
 
 
-def _segment_bytes(made: Mutant) -> int | None:
+def _dumped_bytes(made: Mutant) -> int | None:
     """Size of the segment that an undamaged text prints."""
     for start in reversed(made.line_starts()):
         found = _GENUINE.match(made.text, start) if made.origins[min(start, len(made.origins) - 1)] == TOOL else None

@@ -17,7 +17,7 @@ from eo_audit.dump.files.identity import Identity, ManifestHint, PathFacts, iden
 from eo_audit.dump.files.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, archive, by_name, in_utf16, is_kafka_file, is_utf16, told_together, unpacking
 from eo_audit.dump.files.recognised import printed_by
-from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, PARTITION_METADATA, dump_times, rolled_segments
+from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, PARTITION_METADATA, dump_times, listed_sizes
 from eo_audit.dump.files.unpacked import beginning
 from eo_audit.dump.files.walk import check_file, outside, real_paths, walk
 from eo_audit.dump.lines.printed import text
@@ -57,7 +57,7 @@ class DumpFile:
         dumped_at_source: which of them: dumped-at, manifest.
         manifest: what the manifests beside it and above it say, the nearest first.
         own: what its own path says.
-        segment_bytes: size of the segment it prints, from a `listing.txt`; None where that may be another size than was dumped.
+        dumped_bytes: size of the file that it prints, from a `listing.txt`; of an index, before it was dumped. None: not known.
         kind_hint: text (has or may have `Dumping` lines), one of `sidecars.SIDECAR_KINDS`, or a formatter of `lines.console`.
     """
 
@@ -73,7 +73,7 @@ class DumpFile:
     manifest: ManifestHint
     own: PathFacts
     kind_hint: str
-    segment_bytes: int | None = None
+    dumped_bytes: int | None = None
 
     def identity(self, dumped_path: str | None = None) -> Identity:
         """Whose text it holds, behind a `Dumping` line with that path (None: the file has none)."""
@@ -132,7 +132,7 @@ def look_through(inputs: Sequence[Path], cluster: str | None = None) -> Discover
     partitions = {file.absolute.parent for file in unique.values() if parse_path(file.absolute.name).kind != "unknown"}
     nearest = {folder: _nearest(folder, said) for folder in {file.absolute.parent for file in unique.values()}}
     placed = [_dump_file(file, nearest, base=_base(file, partitions), cluster=cluster) for file in unique.values()]
-    sizes = _numbers(unique.values(), "listing", rolled_segments)
+    sizes = _numbers(unique.values(), "listing", listed_sizes)
     files = _name_dump_sets([_sized(_timed(file, times), sizes) for file in placed])
     return Discovery(sorted(files, key=lambda file: (file.cluster, file.path, file.input_path)), sorted(problems, key=lambda p: p.path))
 
@@ -270,10 +270,10 @@ def _numbers(found: Iterable[_Found], kind: str, read: Callable[[bytes], dict[st
 
 
 def _sized(file: DumpFile, sizes: dict[Path, int]) -> DumpFile:
-    """With the size of its segment, where collect-dumps.sh listed it: it does so again where a segment was replaced meanwhile."""
+    """With the size of what it prints, where collect-dumps.sh listed it: it does so again where a segment was replaced meanwhile."""
     if file.dumped_at_source != "dumped-at":
         return file
-    return replace(file, segment_bytes=sizes.get(_dumped(file)))
+    return replace(file, dumped_bytes=sizes.get(_dumped(file)))
 
 
 def _dumped(file: DumpFile) -> Path:

@@ -249,8 +249,9 @@ def dump_times(content: bytes) -> dict[str, int]:
     return dict(found for line in _lines(content) if line.whole and (found := _listed_file(line.text)))
 
 
-def rolled_segments(content: bytes) -> dict[str, int]:
-    """Of a `listing.txt`: by path, the size of each segment that no longer grows (all but the newest of each log).
+def listed_sizes(content: bytes) -> dict[str, int]:
+    """Of a `listing.txt`: by path, how large what is dumped was: segments that no longer grow, all of a log but the newest, snapshots of
+    producers, which are written in one go (`ProducerStateManager.writeSnapshot`), and aborted indexes, which only grow.
 
     Args:
         content: as for `dump_times`.
@@ -258,7 +259,8 @@ def rolled_segments(content: bytes) -> dict[str, int]:
     listed = dump_times(content)  # lines of the same form
     # Names have 20 digits, so by name is by offset; the last one of a folder is still written to.
     segments = sorted(path for path in listed if path.endswith(".log") and parse_path(path).kind == "log")
-    return {path: listed[path] for path, behind in pairwise(segments) if path.rpartition("/")[0] == behind.rpartition("/")[0]}
+    rolled = {path for path, behind in pairwise(segments) if path.rpartition("/")[0] == behind.rpartition("/")[0]}
+    return {path: size for path, size in listed.items() if path in rolled or path.endswith((".snapshot", ".txnindex"))}
 
 
 def _read_manifest(content: bytes, facts: SidecarFacts) -> None:

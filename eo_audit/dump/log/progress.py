@@ -6,7 +6,7 @@ from eo_audit.dump.log.closing import is_contradicted
 from eo_audit.dump.log.facts import FactRows
 from eo_audit.dump.log.framing import whole_message
 from eo_audit.dump.log.least import fragment, stretch
-from eo_audit.dump.log.sections import heard, may_hold_records, profile
+from eo_audit.dump.log.sections import heard, lacks_entries, may_hold_records, profile
 from eo_audit.dump.log.state import Damage, FileContext, Ledger, Section, State
 from eo_audit.dump.log.text import NeedMore, Window
 
@@ -42,7 +42,7 @@ class Progress:
     def _limit(self) -> None:
         """The size of the segment that is printed bounds its positions."""
         is_log = self.section is not None and self.section.identity.kind == "log"
-        self.window.limit = self.context.segment_bytes if is_log else None
+        self.window.limit = self.context.dumped_bytes if is_log else None
 
     def _turn(self) -> None:
         """The line at hand is about to change how it is read: that must not outlive the window if the window does not hold it."""
@@ -114,6 +114,13 @@ class Progress:
             assert self.section is not None
             self.facts.unread(self.unread_from - self.base, at, section=self.section, reason=self.unread_reason or "unknown_line")
         self.unread_from = self.unread_reason = None
+
+    def _close_section(self, at: int, end_reason: str) -> None:
+        self._close_unread(at)
+        if self.section is not None:
+            is_cut = lacks_entries(self.section, self.context, entries=self.entries)
+            self.facts.section(self.section, at, "truncated" if is_cut else end_reason)
+            self.section = None
 
     def _lose(self, at: int, reason: str, damage: Damage | None = None) -> None:
         """What stands at `at` cannot be read, so the next line may be anybody's."""

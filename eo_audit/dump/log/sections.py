@@ -165,6 +165,19 @@ def speaks_of(message: Message, section: Section) -> bool:
     return spoken == dumped or dumped.endswith(f"/{spoken}") or spoken.endswith(f"/{dumped}")
 
 
+# Bytes before the first entry of a file, and of each: `AbortedTxn.TotalSize`; `ProducerStateManager`, whose snapshots begin with version,
+# CRC and count. So of all releases from 0.11 to 4.3.
+_ENTRIES = {"txnindex": (0, 34), "snapshot": (10, 46)}
+
+
+def lacks_entries(section: Section, context: FileContext, *, entries: int) -> bool:
+    """Does the text of an index or snapshot hold fewer entries than the file that it was printed from?"""
+    if context.dumped_bytes is None or section.identity.kind not in _ENTRIES:
+        return False
+    head, each = _ENTRIES[section.identity.kind]
+    return entries < (context.dumped_bytes - head) // each
+
+
 def section_row(section: Section, context: FileContext, *, end: int, end_reason: str) -> dict[str, object]:
     """The row of a section that ends at a byte of the file."""
     return vars(section.identity) | {

@@ -26,7 +26,7 @@ class FileContext:
         manifest: the nearest manifest's word.
         salt: key of the hashes of keys and payloads, 16 bytes; never leaves the process.
         ingest_id: the run that adds the facts.
-        segment_bytes: size of the segment's file after it was dumped, where that is known.
+        dumped_bytes: size of the segment or snapshot that is printed, at least that of an index, where that is known.
     """
 
     cluster: str
@@ -37,12 +37,12 @@ class FileContext:
     salt: bytes = field(default=bytes(16), repr=False)
     ingest_id: str = ""
     own: PathFacts = field(default_factory=PathFacts)
-    segment_bytes: int | None = None
+    dumped_bytes: int | None = None
 
     @classmethod
     def of(cls, file: DumpFile, *, dump_file_id: int, salt: bytes, ingest_id: str) -> "FileContext":
         """What discovery found out about a file, with its id."""
-        own, known = file.own, file.segment_bytes
+        own, known = file.own, file.dumped_bytes
         return cls(file.cluster, file.path, dump_file_id, file.kind_hint, file.manifest, salt, ingest_id, own, known)
 
 
