@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 
 from eo_audit.dump.files.identity import ManifestHint, identify, parse_path, replica_log_id
 from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, dump_times, read_sidecar
 from eo_audit.dump.lines.messages import MAX_QUOTE, detail_of, message_of
 from eo_audit.dump.lines.sidecars import is_index_line, snapshot_row, txnindex_row
 from eo_audit.store.schemas import schema
+from tests.support.yaml_text import read_yaml
 
 HERE = Path(__file__).parent
 DUMPS = HERE.parent / "data" / "corpus" / "dumps"
-CASES = yaml.safe_load((HERE / "cases" / "sidecar_lines.yaml").read_text(encoding="utf-8"))
+CASES = read_yaml(HERE / "cases" / "sidecar_lines.yaml")
 
 
 def read(content: bytes, kind: str, path: str = "broker-1/orders-0/leader-epoch-checkpoint") -> SidecarFacts:
