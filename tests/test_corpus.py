@@ -12,7 +12,6 @@ from types import ModuleType
 
 import pyarrow.compute as pc
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 
 import eo_audit
@@ -25,6 +24,7 @@ from eo_audit.store.tables import Warehouse
 from tests.jobs.test_ingest import no_spark
 from tests.support import rulebook
 from tests.support.without_payloads import copy_without_payloads
+from tests.support.yaml_text import read_yaml
 
 CORPUS = Path(__file__).parent / "data" / "corpus"
 INPUTS = sorted(path for path in (CORPUS / "dumps").iterdir() if path.is_dir())
@@ -129,7 +129,7 @@ def test_a_log_whose_tool_died_before_the_first_batch_has_no_numbers(results: Re
 
 def test_each_rule_of_the_rulebook_is_broken_by_a_real_log_or_by_one_in_which_a_thing_was_changed(results: Results) -> None:
     of_real = {finding["rule"] for finding in results.findings}
-    mutated = yaml.safe_load((Path(__file__).parent / "rules" / "mutated.yaml").read_text(encoding="utf-8"))
+    mutated = read_yaml(Path(__file__).parent / "rules" / "mutated.yaml")
     assert rulebook.codes() - of_real - {case["rule"] for case in mutated["cases"]} == mutated["without"].keys()
     assert all(len(why) > 30 for why in mutated["without"].values())
 

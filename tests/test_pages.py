@@ -3,6 +3,7 @@
 import re
 import runpy
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def test_the_readme_is_short_and_names_every_command() -> None:
     assert not {name for name in commands if not re.search(rf"^eo-audit .*\b{name}\b", readme, re.MULTILINE)}
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """The anchors that a page's headings make, as the usual renderers do."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)

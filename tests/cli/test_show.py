@@ -165,8 +165,9 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Warehouse, Path, 
     folder, out = tmp_path_factory.mktemp("damaged") / "d", tmp_path_factory.mktemp("out")
     path = folder / "broker-1/orders-0/00000000000000000000.log.txt.gz"
     path.parent.mkdir(parents=True)
-    # Several times the same log: long enough that nothing near the damage is unpacked with what was asked for.
-    packed = bytearray(gzip.compress((DUMPS / "hanging_txn_k39" / LOG).read_bytes() * 400, compresslevel=1))
+    # Many logs behind one of a megabyte: long enough that nothing near the damage is unpacked with what was asked for.
+    log, large = ((DUMPS / name).read_bytes() for name in (f"hanging_txn_k39/{LOG}", f"hostile/broker-1/big-0/{0:020}.log.txt"))
+    packed = bytearray(gzip.compress(log + large + log * 80, compresslevel=1))
     packed[len(packed) // 2 : len(packed) // 2 + 40] = bytes(40)
     path.write_bytes(packed)
     found = pipeline.discover([folder], Options())

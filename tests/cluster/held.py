@@ -3,10 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
 from tests.cluster.properties import Case
 from tests.cluster.shape import DUMPS, FEATURES, draw
+from tests.support.yaml_text import read_yaml
 
 # What still fails is left out here; the driver runs everything.
 FAILING_FEATURES: frozenset[str] = frozenset()
@@ -23,7 +22,7 @@ def held(*, healthy: bool, also_open: bool = False) -> list[Case]:
         healthy: those without a fault; else those with one.
         also_open: those that still fail as well.
     """
-    rows = yaml.safe_load((Path(__file__).parent / "held_seeds.yaml").read_text(encoding="utf-8"))
+    rows = read_yaml(Path(__file__).parent / "held_seeds.yaml")
     cases = []
     for number, row in enumerate(rows):
         shape = replace(draw(row["seed"]), features=frozenset(row["features"]), **{name: row[name] for name in FIXED if name in row})

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 
 from tests.cluster.faults import FAULTS
@@ -11,13 +10,14 @@ from tests.cluster.held import SURE_DUMPS, SURE_FEATURES, held
 from tests.cluster.properties import Case, Result, check
 from tests.cluster.shape import draw
 from tests.support import rulebook
+from tests.support.yaml_text import read_yaml
 
 # Some 290 clusters: two thirds of them are held seeds, which all stay; the others show that every kind is still drawn, each fault once,
 # some again. New ones are looked for with python -m tests.cluster --seeds 0:10000. Beside a planted fault stands a healthy cluster, too.
 SEEDS = range(14)
 PLANTED = range(1_000, 1_014)
 # The seed in which each fault is planted, and rules that no fault of the tests asks for alone, with the reason.
-CHOSEN = yaml.safe_load((Path(__file__).parent / "planted.yaml").read_text(encoding="utf-8"))
+CHOSEN = read_yaml(Path(__file__).parent / "planted.yaml")
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from eo_audit.dump.lines.decoders import Decoded, coordinator_records
 from eo_audit.dump.lines.offsets_decoder import offset_records
+from tests.support.yaml_text import read_yaml
 
 Reader = Callable[..., Iterator[Decoded]]
 
 HERE = Path(__file__).parent
 DUMPS = HERE.parent / "data" / "corpus" / "dumps"
-CASES = yaml.safe_load((HERE / "cases" / "decoded_records.yaml").read_text(encoding="utf-8"))
+CASES = read_yaml(HERE / "cases" / "decoded_records.yaml")
 READERS: dict[str, Reader] = {"coordinator": coordinator_records, "offsets": offset_records}
 RECORD = re.compile(rb"^\| offset: (\d+) .*?key[sS]ize: (-?\d+) value[sS]ize: (-?\d+) .*?headerKeys: \[\](?! endTxnMarker)", re.MULTILINE)
 FORGERIES = [

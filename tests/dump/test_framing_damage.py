@@ -50,7 +50,7 @@ def damaged(rng: random.Random, text: bytes) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_damaged_dumps_balance_and_never_raise(seed: int) -> None:
     rng = random.Random(seed)
     for number in range(350):
@@ -130,9 +130,10 @@ def test_a_file_cut_inside_a_decoded_record_is_truncated() -> None:
     """Else a coordinator log that was cut off counts as whole, and what it lacks as never written."""
     rng = random.Random(9)
     topics = ("__transaction_state", "__consumer_offsets")
-    decoded = [(file, text) for file, text in corpus() if ".log." in file.path and any(topic in file.path for topic in topics)]
+    # Of a log that is the same on several brokers one dump.
+    decoded = {text: file for file, text in corpus() if ".log." in file.path and any(topic in file.path for topic in topics)}
     cuts = 0
-    for file, text in decoded:
+    for text, file in decoded.items():
         starts = [found.start() + 1 for found in re.finditer(rb"\n\| offset: ", text)]
         for start in rng.sample(starts, min(len(starts), 2)):
             key, line_end = text.find(b" key: ", start), text.find(b"\n", start)

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from eo_audit.dump.files import identity
 from eo_audit.dump.files.identity import ManifestHint, PathFacts, identify, parse_path
+from tests.support.yaml_text import read_yaml
 
-PATHS = yaml.safe_load((Path(__file__).parent / "cases" / "paths.yaml").read_text(encoding="utf-8"))
+PATHS = read_yaml(Path(__file__).parent / "cases" / "paths.yaml")
 
 
 @pytest.mark.parametrize("case", PATHS, ids=lambda case: case["path"])

@@ -24,21 +24,21 @@ LIKELY = ("clean", "compaction", "compressed", "dialects_tv2", "hostile", "seq_w
 
 @cache
 def logs() -> list[tuple[bytes, FileContext]]:
-    """Log dumps of the inputs that differ in form."""
+    """Log dumps of the inputs that differ in form; of one that is the same on several brokers, one dump."""
     likely = [file for file in facts.corpus_files() if file.cluster.startswith(LIKELY)]
     files = [file for file in likely if ".log." in file.path and not file.path.endswith(".err.txt")]
-    return [(text, facts.context_of(file, text)) for file in files if (text := facts.text_of(file))]
+    return list({text: (text, facts.context_of(file, text)) for file in files if (text := facts.text_of(file))}.values())
 
 
 def test_on_the_corpus(stretches: None) -> None:
-    assert sum(assert_same(text, context) for text, context in logs()) > 2000
+    assert sum(assert_same(text, context) for text, context in logs()) > 1900
 
 
 @cache
 def generated(release: str) -> list[bytes]:
     """Dumps of all styles of a release: of two sections, the second cut off."""
     rng, texts = random.Random(release), []
-    for _ in range(12):
+    for _ in range(8):
         style = Style(release, deep=rng.random() < 0.9, printed=rng.random() < 0.8, crlf=rng.random() < 0.2)
         batches = random_batches(rng.randrange(1 << 30), 20, codecs=rng.choice((("none",), ("none", "lz4"))), malformed=rng.random() < 0.2)
         text = dump(batches, style)

@@ -39,24 +39,24 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @cache
 def logs() -> list[tuple[bytes, FileContext]]:
-    """All logs of the coordinators in the corpus."""
+    """All logs of the coordinators in the corpus; of one that is the same on several brokers, one dump."""
     files = [
         file for file in facts.corpus_files() if re.search("__transaction_state|__consumer_offsets", file.path) and ".log." in file.path
     ]
-    return [(text, facts.context_of(file, text)) for file in files if (text := facts.text_of(file))]
+    return list({text: (text, facts.context_of(file, text)) for file in files if (text := facts.text_of(file))}.values())
 
 
 def test_on_the_corpus(stretches: None) -> None:
-    assert sum(assert_same(text, context) for text, context in logs()) > 4000
+    assert sum(assert_same(text, context) for text, context in logs()) > 2500
 
 
 @cache
 def generated(release: str) -> list[bytes]:
     """Logs of a release with every kind of id and value: two in a row, the second cut off."""
     rng, texts = random.Random(release), []
-    for hostile in (0.0, 0.0, 0.1, 0.5):
-        for _ in range(3):
-            style = Style(release, ascii=rng.random() < 0.1, crlf=rng.random() < 0.1)
+    for hostile in (0.0, 0.1, 0.5):
+        for plain in (True, False):
+            style = Style(release, ascii=not plain and rng.random() < 0.5, crlf=not plain and rng.random() < 0.3)
             text = dump(random_log(rng, 25, style, hostile=hostile), style, path=PATH)
             texts.append(text + text[: rng.randrange(len(text))])
     return texts
@@ -82,9 +82,9 @@ def test_it_takes_what_is_regular(release: str, taken: list[int]) -> None:
 def commits(release: str) -> list[bytes]:
     """Logs of offset commits with every kind of group and value: two in a row, the second cut off."""
     rng, texts = random.Random(release), []
-    for hostile in (0.0, 0.0, 0.1, 0.5):
-        for _ in range(3):
-            style = Style(release, ascii=rng.random() < 0.1, crlf=rng.random() < 0.1)
+    for hostile in (0.0, 0.1, 0.5):
+        for plain in (True, False):
+            style = Style(release, ascii=not plain and rng.random() < 0.5, crlf=not plain and rng.random() < 0.3)
             text = dump(commit_text.random_log(rng, 25, style, hostile=hostile), style, path=commit_text.PATH)
             texts.append(text + text[: rng.randrange(len(text))])
     return texts

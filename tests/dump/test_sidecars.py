@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 
 from eo_audit.dump.files.identity import ManifestHint, identify, parse_path, replica_log_id
 from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, SidecarFacts, SidecarFile, dump_times, listed_sizes, read_sidecar
@@ -13,6 +12,7 @@ from eo_audit.dump.lines.messages import MAX_QUOTE, detail_of, message_of
 from eo_audit.dump.lines.sidecars import is_index_line, snapshot_row, txnindex_row
 from eo_audit.dump.parse import FileContext, State, parse_range
 from eo_audit.store.schemas import schema
+from tests.support.yaml_text import read_yaml
 
 HERE = Path(__file__).parent
 DUMPS = HERE.parent / "data" / "corpus" / "dumps"
@@ -21,7 +21,7 @@ KNOWN = (
     b"producerId: 2000 producerEpoch: 4 coordinatorEpoch: 0 currentTxnFirstOffset: OptionalLong.empty lastTimestamp: 1795237418081 "
     b"firstSequence: 0 lastSequence: 1 lastOffset: 5 offsetDelta: 1 timestamp: 1795237418081\n"
 )
-CASES = yaml.safe_load((HERE / "cases" / "sidecar_lines.yaml").read_text(encoding="utf-8"))
+CASES = read_yaml(HERE / "cases" / "sidecar_lines.yaml")
 
 
 def read(content: bytes, kind: str, path: str = "broker-1/orders-0/leader-epoch-checkpoint") -> SidecarFacts:

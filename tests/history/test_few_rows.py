@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit.history import text
 from eo_audit.store.schemas import table_names
 from tests.support.rows import table
+from tests.support.yaml_text import read_yaml
 
 FOLDER = Path(__file__).parent / "cases"
-CASES = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.yaml"))}
+CASES = {path.stem: read_yaml(path) for path in sorted(FOLDER.glob("*.yaml"))}
 # Histories with cases in a module of their own, or held against the model on generated logs (`tests/agreement`).
 ELSEWHERE = {
     *("assigned_rows", "judged_events", "paired_markers", "matched_markers", "instance_partitions"),  # test_assignment, tests/cluster

@@ -171,7 +171,7 @@ def ingest_then_die(number: int, out: Path, dumps: Path) -> None:
 
 
 def test_a_run_killed_after_any_commit_leaves_no_trace(tmp_path: Path) -> None:
-    first, second = DUMPS / "syn_gap", DUMPS / "clean_k40"
+    first, second = DUMPS / "syn_gap", DUMPS / "synthetic_base_k39"
     clean, base = tmp_path / "clean", tmp_path / "base"
     ingest(base, first)
     before = content(base)

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from eo_audit.model.coordinator import Step, replay
 from eo_audit.model.entries import Entry
 from eo_audit.model.instances import instances
 from eo_audit.model.states import TOMBSTONE, TV0, TV2, partition_for
 from tests.support.facts import CORPUS, facts_of
+from tests.support.yaml_text import read_yaml
 
 SCAN = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 CAUSES = {"fenced": {"fenced_by_init"}, "timeout_abort": {"coordinator_timeout"}}
@@ -20,7 +20,7 @@ FAULTY = {"coordinator_faults", "syn_coord_epoch_back", "syn_coord_prepare_missi
 
 
 def manifest(name: str) -> dict:
-    return yaml.safe_load((CORPUS / "dumps" / name / "manifest.yaml").read_text(encoding="utf-8"))
+    return read_yaml(CORPUS / "dumps" / name / "manifest.yaml")
 
 
 def entry(row: dict, *, before: dict | None, place: int) -> Entry:

@@ -414,7 +414,7 @@ def test_a_pair_that_the_epochs_of_another_producer_deny_is_not_believed() -> No
     assert [match.decided for match in align({1: first}, skew_ms=2_000)[1].matches] == [None, 0, 1]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_all_that_the_cleaner_takes_of_a_long_log_costs_no_more_than_a_clock_that_was_set(seed: int) -> None:
     """Of 700 markers a sixth is left, most of them young, and a neighbour's first one: so the log begins before them all."""
     rng = random.Random(seed)

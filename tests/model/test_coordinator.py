@@ -166,7 +166,7 @@ def lives(cluster: Cluster, count: int, failing: float) -> list[list[Entry]]:
 def test_no_failing_append_makes_a_fault(cluster: Cluster, head: int) -> None:
     """Whatever a coordinator logs while appends fail is legal, from its first entry on or from where the cleaner left it."""
     ghosts = 0
-    for seed, life in enumerate(lives(cluster, 500, 0.3)):
+    for seed, life in enumerate(lives(cluster, 250, 0.3)):
         log = life[head:]
         if not head:
             log[0] = replace(log[0], nothing_before=True)
@@ -210,7 +210,7 @@ PLANTED = {
 def test_a_planted_fault_is_found(fault: str, failing: float) -> None:
     """Also where other appends failed: no earlier entry explains it."""
     tried = 0
-    told = ((cluster, seed, log) for cluster in CLUSTERS if cluster.json for seed, log in enumerate(lives(cluster, 300, failing)))
+    told = ((cluster, seed, log) for cluster in CLUSTERS if cluster.json for seed, log in enumerate(lives(cluster, 150, failing)))
     for cluster, seed, log in told:
         for at in prepared(log)[:1]:
             wrong = PLANTED[fault](log, at)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit.audit.collect import Collected, collect
 from eo_audit.audit.findings import Finding, findings
 from tests.rules.compact import Rows, Tables
 from tests.support.rows import arrow, table
+from tests.support.yaml_text import read_yaml
 
 CASES = Path(__file__).parent / "cases"
 
@@ -51,7 +51,7 @@ class Audited:
 @cache
 def case_files() -> tuple[tuple[str, Mapping[str, object]], ...]:
     """Every case file: its stem and its content, read once."""
-    return tuple((path.stem, yaml.safe_load(path.read_text(encoding="utf-8"))) for path in sorted(CASES.glob("*.yaml")))
+    return tuple((path.stem, read_yaml(path)) for path in sorted(CASES.glob("*.yaml")))
 
 
 def audit(tables: InMemory) -> Audited:

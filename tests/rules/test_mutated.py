@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from eo_audit.rules.catalogue import BY_CODE
 from tests.support.changed import Changed
 from tests.support.mutated import mutated
+from tests.support.yaml_text import read_yaml
 
 HERE = Path(__file__).parent
 DUMPS = HERE.parent / "data" / "corpus" / "dumps"
-CASES = yaml.safe_load((HERE / "mutated.yaml").read_text(encoding="utf-8"))["cases"]
+CASES = read_yaml(HERE / "mutated.yaml")["cases"]
 Findings = Mapping[str, list[dict[str, Any]]]
 
 

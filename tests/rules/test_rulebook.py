@@ -4,12 +4,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 
 from eo_audit.rules.catalogue import BY_CODE, RULES
 from eo_audit.rules.rule import SEVERITIES
+from tests.support.yaml_text import read_yaml
 
-BOOK = yaml.safe_load((Path(__file__).parent / "rulebook.yaml").read_text(encoding="utf-8"))
+BOOK = read_yaml(Path(__file__).parent / "rulebook.yaml")
 NAMED = {rule["code"]: rule for rule in BOOK["rules"]}
 MISSING = BOOK.get("missing") or {}
 

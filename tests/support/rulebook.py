@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import yaml
+from tests.support.yaml_text import read_yaml
 
 PATH = Path(__file__).parent.parent / "rules" / "rulebook.yaml"
 
 
 def codes() -> set[str]:
     """Their codes."""
-    return {str(rule["code"]) for rule in yaml.safe_load(PATH.read_text(encoding="utf-8"))["rules"]}
+    return {str(rule["code"]) for rule in read_yaml(PATH)["rules"]}

@@ -57,7 +57,7 @@ def column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(kind):
         return boolean(np.array([value is True for value in values], dtype=bool), valid)
     if pa.types.is_string(kind):
-        return _strings(values, valid)
+        return pa.array(values, kind)
     if pa.types.is_list(kind):
         return _lists(values, kind, valid)
     raise TypeError(f"no column of type {kind}")
@@ -91,7 +91,7 @@ def vocabulary(codes: NDArray[np.int32], words: Sequence[str], valid: NDArray[np
 
 @cache
 def _known(words: tuple[str, ...]) -> pa.Array:
-    return _strings(words)
+    return pa.array(words, pa.string())
 
 
 def slices(text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> pa.StringArray:
@@ -107,12 +107,6 @@ def structs(lengths: NDArray[np.int64], kind: pa.DataType, fields: Sequence[pa.A
     items = pa.Array.from_buffers(kind.value_type, int(lengths.sum()), [None], children=list(fields))
     offsets = pa.py_buffer(_offsets(lengths.tolist()))
     return pa.Array.from_buffers(kind, len(lengths), [_validity(valid), offsets], children=[items])
-
-
-def _strings(values: Sequence[object], valid: NDArray[np.bool_] | None = None) -> pa.Array:
-    encoded = [b"" if value is None else str(value).encode() for value in values]
-    data = pa.py_buffer(b"".join(encoded))
-    return pa.StringArray.from_buffers(len(values), pa.py_buffer(_offsets([len(text) for text in encoded])), data, _validity(valid))
 
 
 def _offsets(lengths: Sequence[int]) -> NDArray[np.int32]:
