@@ -19,7 +19,7 @@ running AS (
 asking AS (
     SELECT
         *,
-        span IS NOT NULL AND first_allowed IS NULL AND known
+        span IS NOT NULL AND try_element_at(allowed, 1) IS NULL AND known
             -- Older than the marker before it, as its client says: then it is late data of that transaction, whoever was running.
             AND NOT coalesce(before.data_epoch = span.first_epoch AND span.first_ms <= marker_before.at_ms, false) AS is_ownerless
     FROM {events}
@@ -61,14 +61,14 @@ owners AS (
         -- The least that the log's clock was ahead of the coordinator's, at the marker before the span and at the one that ended it: it may
         -- have been set between. Null where one of them has no completion.
         IF(
-            match = 'closing' AND instance.until_ms < {never_ms} AND before.until_ms < {never_ms},
-            least(closer.at_ms - instance.until_ms, marker_before.at_ms - before.until_ms),
+            match = 'closing' AND matched_until_ms < {never_ms} AND before.until_ms < {never_ms},
+            least(closer.at_ms - matched_until_ms, marker_before.at_ms - before.until_ms),
             NULL
         ) AS least_ahead_ms,
         array(closer.leader_epoch, marker_before.leader_epoch) AS their_leaders,
         clocklike, marker_role, marker_instance,
         ends_instance(match) AS by_marker,
-        size(candidates) AS listing,
+        listing,
         IF(end_is_told, NULL, closer.type) AS untold_end,
         coalesce(span.hole_at, removed_at) AS hole_at
     FROM owned

@@ -41,17 +41,19 @@ def judged_events(
         clusters: the table, for skew_ms.
 
     Returns:
-        replica_log_id, producer_id, cluster, log (topic and partition), first_offset (of the log), skew_ms, ahead_ms (of the log's clock
-        before the coordinator's), tolerance_ms (how exactly that is known), place (in the log);
+        replica_log_id, producer_id, cluster, log (topic and partition), skew_ms, ahead_ms (of the log's clock before the coordinator's),
+        tolerance_ms (how exactly that is known), place (in the log), removed_at (where segments were deleted behind it);
         marker (null on a span), span (null on a marker);
-        match and instance (the one matched, or null) of the marker, on a span those of the marker that closes it, which is `closer` (null
-        while open); marker_before: the producer's previous marker; candidates: the instances that list the partition, from the last one
-        that some marker ended before (`before`) up to the one that the next marker ends, which stands at ends_candidate;
-        is_ambiguous: the marker cannot be matched; clocklike: the producer's timestamps follow its transactions;
-        why_unknown: why the coordinator log does not tell of it (see the table unmatched); null where it does;
+        match of the marker, on a span that of the marker that closes it, which is `closer` (null while open); matched_until_ms: when the
+        instance that it is matched with was completed, or null; marker_before: the producer's previous marker; listing: how many
+        instances list the partition, from the last one that some marker ended before (`before`) up to the one that the next marker ends;
+        is_ambiguous: the marker cannot be matched, of_doubtful: some marker of the producer cannot; clocklike: the producer's timestamps
+        follow its transactions;
+        why_unknown: why the coordinator log does not tell of it (see the table unmatched); null where it does; end_is_told: whether its
+        end would be told;
         known_to_the_end: whether the coordinator log tells what became of it, be its transaction still in that log or not;
-        known: whether it tells about the time of the marker, or of the end of the span; allowed: the candidates that time and epoch
-        allow, marker_role and marker_instance of markers;
+        known: whether it tells about the time of the marker, or of the end of the span; allowed: those of the listed instances that time
+        and epoch allow; marker_role and marker_instance of markers;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
     return run(
