@@ -75,6 +75,11 @@ flags() {
 folder_of() {
   folder=''
   IFS= read -r folder <"$at/$1" || : # the file has no line end
+  [ -d "$folder" ] && return
+  # A replica that is moved to another log directory of its broker (KIP-113) leaves its folder when the copy there has all of it.
+  moved=$(partitions | awk -v name="$1" '$2 == name { sub(/^[^ ]+ [^ ]+ /, ""); print; exit }')
+  [ -z "$moved" ] || printf '%s' "$moved" >"$at/$1"
+  folder=${moved:-$folder}
 }
 
 gently() {
@@ -468,7 +473,7 @@ command -v "$tool" >/dev/null 2>&1 || fail "cannot run $tool"
 
 # One log directory per line: their names may hold spaces.
 while IFS= read -r log_dir; do
-  [ -d "$log_dir" ] || fail "there is no log directory $log_dir"
+  [ -d "$log_dir" ] || fail "there is no log directory $log_dir; if its disk failed, name the others, each with --log-dir"
   if [ -r "$log_dir/meta.properties" ]; then
     [ -n "$broker" ] || broker=$(property node.id "$log_dir/meta.properties")
     [ -n "$broker" ] || broker=$(property broker.id "$log_dir/meta.properties")

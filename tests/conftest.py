@@ -21,11 +21,11 @@ TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
 # Files whose tests start Java by themselves: runs of the program, a cluster. They need no session.
 STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py")
-# One audit of hundreds of clusters, a fifth of all that the session does, some nights of audits, histories of random logs and of a few
-# rows: they have one of their own in the other half, so that both halves of the suite take about as long.
+# One audit of hundreds of clusters, a fifth of all that the session does, some nights of audits, histories of random logs, of a few rows
+# and of plain ones: they have one of their own in the other half, so that both halves of the suite take about as long.
 OWN_SESSION = (
     *("agreement/test_coordinator_agreement.py", "agreement/test_producer_history.py", "agreement/test_visibility_agreement.py"),
-    *("cluster/test_clusters.py", "history/test_few_rows.py", "jobs/test_nights.py"),
+    *("benchmarks/test_sequences.py", "cluster/test_clusters.py", "history/test_few_rows.py", "jobs/test_nights.py", "jobs/test_plain.py"),
 )
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (

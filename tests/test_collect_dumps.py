@@ -429,6 +429,25 @@ def test_what_retention_takes_away_meanwhile_is_neither_a_failure_nor_listed(rol
     assert collected == expected
 
 
+def test_a_replica_that_is_moved_to_another_log_directory_meanwhile_is_dumped_there(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """KIP-113: the folder goes when its copy, which was `orders-0.<id>-future` until then, has all of it."""
+    other = tmp_path / "other disk"
+    (other / "orders-0.77-future").mkdir(parents=True)
+    (tmp_path / "calls.hook").write_text(
+        "import shutil\n"
+        f"there, here = pathlib.Path({str(other)!r}), path.parent.resolve()\n"
+        "if path.parent.name == 'orders-0' and here.is_dir() and here.parent != there:\n"
+        " shutil.copytree(here, there / 'orders-0')\n"
+        " shutil.rmtree(there / 'orders-0.77-future')\n"
+        " shutil.rmtree(here)"
+    )
+    expected = recorded(log_dir)
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--log-dir", other, "--kafka-dump-log", tool)
+    assert (done.returncode, done.stderr) == (0, "")
+    collected = {name: text.replace(bytes(other), bytes(log_dir)) for name, text in files(tmp_path / "out").items()}
+    assert [name for name in expected if name != "manifest.yaml" and collected[name] != expected[name]] == []
+
+
 def rolled_with_index(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     """orders-1 gets a second segment with an index; of the segment there is a text."""
     for suffix in ("log", "txnindex"):

@@ -108,11 +108,9 @@ def stuck_sentence(partition: Row, findings: Sequence[Row], *, many: bool = Fals
     """
     blocker = partition.get("blocker")
     told = blocker if isinstance(blocker, Mapping) else {}
-    here = [f for f in findings if place(f) == place(partition) and f.get("cluster") == partition.get("cluster")]
-    # A finding that nobody will end it outweighs what the coordinator says: it does not know of the data.
-    hanging = next((f for f in here if waiting_for(f) == "for_ever"), None)
+    hanging = _hanging(partition, findings)
     since = f" since {moment(hanging.get('timestamp_ms'))}" if hanging and hanging.get("timestamp_ms") else ""
-    ending = "; they go on when that transaction ends"
+    ending = "; they go on with its marker, and these dumps do not tell whether that comes"
     if hanging:
         ending = "; nothing will free them without an abort"
     elif told.get("coordinator_status"):
@@ -120,6 +118,29 @@ def stuck_sentence(partition: Row, findings: Sequence[Row], *, many: bool = Fals
     where = f"{place(partition)}{_cluster(partition, many=many)}"
     stuck_at = digits(partition.get("lso"))
     return f"{where}: read_committed consumers are stuck at offset {stuck_at}{since} behind {writer(told)}{ending}."
+
+
+def held_back_sentence(partition: Row, findings: Sequence[Row]) -> str:
+    """What a partition whose last stable offset lies below its high watermark means for its consumers.
+
+    Args:
+        partition: a row of verdict.json with a blocker.
+        findings: finding rows.
+    """
+    blocker = partition["blocker"]
+    assert isinstance(blocker, Mapping)
+    ends_by_itself = blocker.get("coordinator_status") is not None and not _hanging(partition, findings)
+    if is_waiting(partition):
+        return waiting_sentence(partition)
+    if ends_by_itself and partition.get("held_back_records") == 0:
+        return f"{waiting_sentence(partition)} No committed record stands behind it, so nobody misses one."
+    return stuck_sentence(partition, findings)
+
+
+def _hanging(partition: Row, findings: Sequence[Row]) -> Row | None:
+    """A finding that nobody will end what holds a partition back. It outweighs what the coordinator says: it does not know of the data."""
+    here = (f for f in findings if place(f) == place(partition) and f.get("cluster") == partition.get("cluster"))
+    return next((f for f in here if waiting_for(f) == "for_ever"), None)
 
 
 def _cluster(row: Row, *, many: bool) -> str:

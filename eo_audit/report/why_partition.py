@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from eo_audit.audit.sentences import is_waiting, stuck_sentence, waiting_sentence
+from eo_audit.audit.sentences import held_back_sentence
 from eo_audit.errors import ArgumentError
 from eo_audit.report.results import Results
 from eo_audit.report.subject import MOST_ROWS, Subject, at, cause, cells, copy_of, instances_of, of_broker, table_of, with_rest
@@ -54,8 +54,7 @@ def _log(log: Row, results: Results) -> Iterator[RenderableType]:
     if told is not None and told.get("lso_unknown_why"):
         yield Text(visible(told["lso_unknown_why"]))
     if told is not None and told["blocker"] and told["lso"] != told["hw"]:
-        waits = waiting_sentence(told) if is_waiting(told) else stuck_sentence(told, results.findings)
-        yield Text(visible(waits), "yellow")
+        yield Text(visible(held_back_sentence(told, results.findings)), "yellow")
     yield from _open(log, results)
     yield from _ended(log, results)
 

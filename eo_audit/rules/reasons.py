@@ -150,6 +150,6 @@ REASONS: Mapping[str, Reason] = {
     ),
     "partition_not_dumped": Reason(
         "transactions list {places}, of which no replica was dumped",
-        "Dump {places} from any replica.",
+        "Dump {places} from any replica. If the topic was deleted since, or created anew with fewer partitions, nothing is left of them.",
     ),
 }

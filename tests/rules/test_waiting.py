@@ -1,7 +1,10 @@
 """How much of a timeout is over, when the coordinator ends a transaction, and who wrote: as a person reads it."""
 
+import re
+
 import pytest
 
+from eo_audit.audit.sentences import held_back_sentence
 from eo_audit.rules.row import Row
 from eo_audit.rules.waiting import frees_at_ms, spent, whose
 from eo_audit.words import moment
@@ -56,3 +59,22 @@ def test_a_moment_of_the_day_of_the_audit_needs_no_date() -> None:
     assert moment(at, at + 1) == "00:21:43 UTC"
     assert moment(at, at - 86_400_000) == moment(at) == "2026-11-22 00:21:43 UTC"
     assert moment(10**18) == f"{10**18} ms after 1970"
+
+
+BLOCKER = {"transactional_id": "a", "producer_id": 7, "coordinator_status": "Ongoing", "held_back_seconds": 5, "timeout_ms": MINUTE}
+HELD_BACK = {"cluster": "c", "topic": "orders", "partition": 0, "lso": 3, "hw": 8, "held_back_records": 2, "blocker": BLOCKER}
+HANGING = {"rule": "T01", "cluster": "c", "topic": "orders", "partition": 0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "findings", "said"),
+    [
+        ({}, [], "orders-0: read_committed consumers wait at offset 3 for a (producer 7), open for 5 of 60 s"),
+        ({"held_back_records": 0}, [], "orders-0: read_committed consumers wait at .*No committed record stands behind it"),
+        ({"held_back_records": 0}, [HANGING], "orders-0: read_committed consumers are stuck at .*nothing will free them without an abort"),
+        ({"held_back_records": None}, [], "orders-0: read_committed consumers are stuck at "),
+        ({"blocker": BLOCKER | {"coordinator_status": None}}, [], "orders-0: .* are stuck at .*these dumps do not tell whether that comes"),
+    ],
+)
+def test_who_waits_is_not_stuck(changed: dict[str, object], findings: list[dict[str, object]], said: str) -> None:
+    assert re.match(said.replace("(", "\\(").replace(")", "\\)"), held_back_sentence(HELD_BACK | changed, findings))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.waiting import frees_at_ms, spent, whose
+from eo_audit.rules.waiting import age, frees_at_ms, spent, whose
 from eo_audit.words import count, moment
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     last = context.unfinished(case.log.cluster, producer)
     if last is None:
         return None
-    now, start, name = context.now(case.log.cluster), last.maybe("start_ms"), last.text("transactional_id")
-    open_for = None if now is None or start is None or start < 0 else max(0, now - start)
+    now, name = context.now(case.log.cluster), last.text("transactional_id")
+    # As the page says of the partition: it was seen open when the coordinator's log was dumped, not only when the collection began.
+    old = age(case.log, context, producer_id=producer, first_offset=row.maybe("first_offset"), record_ms=None)
+    open_for = old.ms if old.source == "coordinator" else None
     until = frees_at_ms(last, context.cluster(case.log.cluster))
     ends = f" and aborts it at {moment(until, now)} at the latest" if until is not None and now is not None and until >= now else ""
     message = (
