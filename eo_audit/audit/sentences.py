@@ -129,12 +129,11 @@ def held_back_sentence(partition: Row, findings: Sequence[Row]) -> str:
     """
     blocker = partition["blocker"]
     assert isinstance(blocker, Mapping)
-    ends_by_itself = blocker.get("coordinator_status") is not None and not _hanging(partition, findings)
     if is_waiting(partition):
         return waiting_sentence(partition)
-    if ends_by_itself and partition.get("held_back_records") == 0:
-        return f"{waiting_sentence(partition)} No committed record stands behind it, so nobody misses one."
-    return stuck_sentence(partition, findings)
+    if blocker.get("coordinator_status") is None or partition.get("held_back_records") != 0 or _hanging(partition, findings):
+        return stuck_sentence(partition, findings)
+    return f"{waiting_sentence(partition)} No committed record stands behind it, so nobody misses one."
 
 
 def _hanging(partition: Row, findings: Sequence[Row]) -> Row | None:

@@ -233,7 +233,8 @@ with_faults AS (
         judged.*,
         kind IN ('snapshot', 'txnindex') AND (
             -- Where the tool said why it printed no more, the file is damaged, and not its text.
-            unread.section_id IS NOT NULL OR (end_reason = 'truncated' AND said.message IS NULL)
+            unread.section_id IS NOT NULL
+            OR (end_reason = 'truncated' AND NOT coalesce(said.message.text_kind IN ('snapshot_corrupt', 'exception'), false))
         ) AS is_in_part,
         -- A text that was cut lacks records at its end, which is told by where it ends.
         coalesce(unread.hides_records, false)

@@ -207,3 +207,19 @@ def test_the_leader_epochs_of_the_batch_at_offset_0_and_of_the_newest(spark: Spa
     )
     assert {row.section_id: row.first_leader_epoch for row in status.collect() if row.first_leader_epoch is not None} == {1: 2}
     assert {row.section_id: row.last_leader_epoch for row in status.collect() if row.last_leader_epoch is not None} == {1: 2, 3: 2}
+
+
+def test_a_snapshot_that_was_cut_is_not_read_and_one_that_is_damaged_is(spark: SparkSession) -> None:
+    """Its listing tells of more producers either way; of the second the tool says why it printed none."""
+    messages = [{"section_id": 2, "text_kind": "snapshot_corrupt"}, {"section_id": 3, "text_kind": "invalid_bytes"}]
+    status = section_status(
+        table(spark, "dump_sections", [section(n, kind="snapshot", base=n, end_reason="truncated") for n in (1, 2, 3)]),
+        table(spark, "dump_files", [file(n, f"{n}.txt") for n in (1, 2, 3)]),
+        table(spark, "batches", []),
+        tool_messages=table(spark, "tool_messages", messages),
+    )
+    assert {row.section_id: (row.is_read, row.is_in_part, row.fault) for row in status.collect()} == {
+        1: (False, True, None),
+        2: (True, False, "snapshot_corrupt"),
+        3: (False, True, None),
+    }

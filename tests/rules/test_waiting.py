@@ -69,7 +69,7 @@ HANGING = {"rule": "T01", "cluster": "c", "topic": "orders", "partition": 0}
 @pytest.mark.parametrize(
     ("changed", "findings", "said"),
     [
-        ({}, [], "orders-0: read_committed consumers wait at offset 3 for a (producer 7), open for 5 of 60 s"),
+        ({}, [], "orders-0: read_committed consumers wait at offset 3 for a .producer 7., open for 5 of 60 s"),
         ({"held_back_records": 0}, [], "orders-0: read_committed consumers wait at .*No committed record stands behind it"),
         ({"held_back_records": 0}, [HANGING], "orders-0: read_committed consumers are stuck at .*nothing will free them without an abort"),
         ({"held_back_records": None}, [], "orders-0: read_committed consumers are stuck at "),
@@ -77,4 +77,4 @@ HANGING = {"rule": "T01", "cluster": "c", "topic": "orders", "partition": 0}
     ],
 )
 def test_who_waits_is_not_stuck(changed: dict[str, object], findings: list[dict[str, object]], said: str) -> None:
-    assert re.match(said.replace("(", "\\(").replace(")", "\\)"), held_back_sentence(HELD_BACK | changed, findings))
+    assert re.match(said, held_back_sentence(HELD_BACK | changed, findings))
