@@ -28,7 +28,7 @@ NEEDS = {
     "past": "no part of the log is missing before it",
     "past_of_open": "no part of the log is missing before it, but what lies in remote storage, where nothing is open",
     "beginnings": "batches that the cleaner emptied were printed, where it works (kafka-dump-log 2.2 and later)",
-    "end": "the dump runs to the end of the log",
+    "end": "the dump runs to the end of the log, and the replica was not left behind by its leader",
     "coordinator": "all partitions of __transaction_state were dumped, whole and decoded",
     "assigned": "the coordinator's log still tells which transaction the records are of",
     "matched": "markers and decisions fit each other in one way only, by order or by clocks",

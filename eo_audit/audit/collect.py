@@ -21,7 +21,7 @@ from eo_audit.audit.outages import Outage, outage
 from eo_audit.audit.unlisted_aborts import unlisted_aborts
 from eo_audit.rules.cases import cases, may_find
 from eo_audit.rules.catalogue import RULES
-from eo_audit.rules.context import ASKED, Context, Log
+from eo_audit.rules.context import ASKED, Context, Log, lack_alike
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example, Rule
 from eo_audit.rules.sources import SOURCES
@@ -263,7 +263,7 @@ def _context(
         dumped_at_ms=told.dumped_at_ms,
         fates=fates,
         data_of=_data_of(histories["instance_partitions"], asked.instances("data_of"), logs),
-        unmarked=_unmarked(histories["instance_partitions"], asked.instances("unmarked")),
+        unmarked=_unmarked(histories["instance_partitions"], asked.instances("unmarked"), siblings.values()),
         edges=_of_producers(histories["producer_edges"], asked.producers["edges"]),
         spans=_of_producers(histories["transaction_spans"], asked.producers["spans"]),
         missed_entries=_of_producers(missed, asked.producers["missed_entries"]),
@@ -287,10 +287,12 @@ def _last_of_producers(instances: DataFrame, producers: set[int]) -> dict[tuple[
     return {(row["cluster"], row.producer_id): Row(row["last"].asDict(recursive=True)) for row in rows}
 
 
-def _unmarked(partitions: DataFrame, ids: set[str]) -> dict[str, tuple[tuple[str, int], ...]]:
+def _unmarked(partitions: DataFrame, ids: set[str], replicas: Iterable[Sequence[Log]]) -> dict[str, tuple[tuple[str, int], ...]]:
     if not ids:
         return {}
-    lacking = partitions.where(F.col("instance_id").isin(sorted(ids)) & F.col("marker_match").isin("pending", "missing"))
+    alike = sorted(log.log_id for of_partition in replicas if lack_alike(of_partition) for log in of_partition)
+    lost = F.col("marker_match").isin("pending", "missing") | ((F.col("coverage") == "overdue") & F.col("replica_log_id").isin(alike))
+    lacking = partitions.where(F.col("instance_id").isin(sorted(ids)) & lost)
     found: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in lacking.select("instance_id", "topic", "partition").collect():
         found[row.instance_id].add((row.topic, row.partition))

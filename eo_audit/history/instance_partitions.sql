@@ -101,7 +101,7 @@ farthest AS (
 listed AS (
     SELECT
         instance_id, replica_log_id AS coordinator_log_id, cluster, transactional_id, producer_id, protocol, data_epoch, decision, is_last,
-        last_status, decided_at_ms,
+        last_status, decided_at_ms, completed_at_ms, next_at_ms,
         coalesce(complete_leader_epoch, prepare_leader_epoch) AS end_leader_epoch,
         coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms,
         complete_offset AS ended_at_offset,
@@ -122,7 +122,9 @@ expected AS (
         clocks.newest_leader_epoch AS pair_leader_epoch, clocks.newest_coordinator_epoch AS pair_coordinator_epoch,
         clocks.told_up_to_offset,
         coalesce(clocks.newest_offset_ms, 0L) AS ahead_ms,
-        clusters.skew_ms + coalesce(clocks.spread_ms, farthest.farthest_ms, 0L) AS margin_ms
+        clusters.skew_ms + coalesce(clocks.spread_ms, farthest.farthest_ms, 0L) AS margin_ms,
+        -- Between the coordinator's clock and that of the broker that dumped the log, which need not have written to it.
+        clusters.skew_ms + greatest(coalesce(clocks.spread_ms, 0L), coalesce(farthest.farthest_ms, 0L)) AS dump_margin_ms
     FROM listed
     LEFT JOIN {clusters} clusters ON clusters.cluster = listed.cluster
     -- Left: a partition that a transaction lists and nobody dumped has a row too. Its marker is not missing, nobody has looked.
@@ -221,7 +223,14 @@ ended AS (
                     AND newest_clock_ms - ahead_ms >= ended_ms + margin_ms
                     AND (ended_ms >= newest_decision_ms OR newest_decision_ms IS NULL),
                 false
-            ) AS is_past_end
+            ) AS is_past_end,
+        -- The coordinator completes a transaction when every replica in sync has its marker (`WriteTxnMarkers` asks for all acknowledgements).
+        -- A log that was dumped later and ends before it was left behind, or has lost it: nothing in the log tells which.
+        coalesce(
+            noted_at IS NOT NULL AND (completed_at_ms IS NOT NULL OR next_at_ms IS NOT NULL)
+                AND dumped_at_ms >= ended_ms + dump_margin_ms,
+            false
+        ) AS is_overdue
     FROM beside_others
 ),
 -- Whether the place of the marker was dumped.
@@ -235,6 +244,9 @@ covered AS (
             WHEN coalesce(broken OR lacks_records, false) OR (lost_among IS NOT NULL AND last_gap IS NOT NULL) THEN 'not_judged'
             WHEN lost_among IS NOT NULL THEN 'covered'
             WHEN coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
+            WHEN coalesce(unseen = 'tail', NOT is_past_end) AND tail_intact AND is_overdue AND head_seen
+                AND coalesce(last_gap < data_first_offset, last_gap IS NULL)
+                THEN 'overdue'
             -- So the markers of all producers of the log, told together, have it.
             WHEN unseen IS NOT NULL THEN unseen
             WHEN NOT (tail_intact AND is_past_end) THEN 'tail'

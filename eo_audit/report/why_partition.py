@@ -16,7 +16,7 @@ from eo_audit.words import Row, digits, offset_range, place, some, visible
 
 _FATES = {
     "running": "its coordinator will end it",
-    "decided": "decided; its marker is missing here, or is younger than the dump",
+    "decided": "decided; its marker is missing here, or came to this replica behind the dump",
     "nobody": "nobody will end it",
     "unknown": "the dumps do not tell whether anybody will end it",
 }

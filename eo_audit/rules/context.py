@@ -1,6 +1,6 @@
 """What `explain` may ask beyond its own case: logs, clusters, transactions by id, and who still lists a partition."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Never
@@ -90,6 +90,20 @@ class Log:
         """It is the coordinator's, and some of its entries were lost in the text, or the tool's decoder could not read them."""
         return self.topic == COORDINATOR_TOPIC and self.numbers.flag("lacks_records")
 
+    @property
+    def is_overdue(self) -> bool:
+        """It was dumped when the coordinator had long completed a transaction, and ends before its marker."""
+        return "overdue_marker" in self.subjects
+
+
+def lack_alike(replicas: Sequence[Log]) -> bool:
+    """Whether the replicas of several brokers end at one and the same offset before markers that were overdue.
+
+    Followers that were left behind end where each of them was; of a leader that was not dumped they would have to be left behind at once.
+    """
+    ends = {(log.leader_epoch, log.numbers.maybe("leo")) for log in replicas}
+    return len({log.broker for log in replicas}) > 1 and len(ends) == 1 and all(log.is_overdue for log in replicas)
+
 
 @dataclass(frozen=True)
 class Context:
@@ -176,6 +190,10 @@ class Context:
             return now
         return max(least, 0 if log is None else log.newest_ms)
 
+    def how_sure(self, log: Log, producer_id: int) -> str:
+        """The certainty that what is open here hangs: likely, where only the replicas' common end tells that its marker is lost."""
+        return "likely" if log.is_overdue and self.has_ended(log, producer_id) else "definite"
+
     def lost_commit(self, log: Log, producer_id: int) -> bool:
         """Whether the coordinator committed what is open here, and its marker is missing in this partition (T05)."""
         owner = self.owner(log, producer_id)
@@ -227,6 +245,10 @@ class Context:
     def lags(self, log: Log) -> bool:
         """Another dumped replica of the partition reaches further: what this one lacks at its end may only be late."""
         return any(other.is_further(log) for other in self.replicas(log))
+
+    def may_be_left_behind(self, log: Log) -> bool:
+        """A marker was overdue when this log was dumped, and no dumped replica tells: the log lost it, or is a follower's that lags."""
+        return log.is_overdue and not self.lags(log) and not lack_alike(self.replicas(log))
 
     def ended_elsewhere(self, log: Log, producer_id: int) -> bool:
         """A replica that reaches further shows that what is open here has ended."""

@@ -152,6 +152,8 @@ def _missing(log: "Log") -> str | None:
 
 
 def _end(log: "Log", context: "Context") -> str | None:
+    if context.may_be_left_behind(log):
+        return "marker_overdue"
     if not _has(log, "truncated"):
         return "hidden_entries" if log.hides_entries else None
     if (unread := _unread(log)) is not None:

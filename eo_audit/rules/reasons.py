@@ -84,6 +84,11 @@ REASONS: Mapping[str, Reason] = {
     ),
     "shallow": Reason("there are no records in the dumps of {places}", "Dump {places} with --deep-iteration."),
     "cut_off": Reason("the dump text of {places} stops before the log does", "Dump {places} again, to its end."),
+    "marker_overdue": Reason(
+        "{places} ended before the marker of a transaction that the coordinator had completed before the dump: a follower that lags, or a "
+        "log that lost its end",
+        "Dump {places} on its leader (kafka-topics.sh --describe names it). If the leader's log ends there too, the marker is lost.",
+    ),
     "no_coordinator": Reason(
         "not every partition of __transaction_state of {places} was dumped whole and decoded",
         "Dump all partitions of __transaction_state of {places}: "

@@ -16,12 +16,14 @@ from tests.cluster.replay import Producer, State, clean, cut_head, replay
 
 @dataclass(frozen=True)
 class Copy:
-    """One dump of one log: on which broker, of which true time; `lost_ms`: its text ends so long before."""
+    """One dump of one log: on which broker, of which true time; `lost_ms`: its text ends so long before; `late_ms`: the log itself had
+    stood there for so long, as that of a follower that lags does."""
 
     place: Place
     broker: int
     moment: int
     lost_ms: int = 0
+    late_ms: int = 0
 
 
 @dataclass
@@ -69,7 +71,7 @@ def plan_of(world: World) -> Plan:
         plan = Plan(begins, dumped_at=world.clocks[1].read(begins) // 1000 * 1000)
         _copy_all(plan, world, _moments(world, begins, rng))
         _by_hand(plan, world, rng)
-        plan.times = shape.dump == shapes.SCRIPT and shape.stream("times").random() < 0.6
+        plan.times = shape.dump in shapes.BY_SCRIPT and shape.stream("times").random() < 0.6
     _replicas(plan, world, rng)
     _copies_of_coordinators(plan, world)
     if shape.has("coordinator_cut"):
@@ -143,7 +145,8 @@ def _replicas(plan: Plan, world: World, rng: random.Random) -> None:
         others = [broker for broker in world.clocks if broker != copy.broker]
         if not others or copy.place[0] == COORDINATOR:
             continue
-        behind = Copy(copy.place, rng.choice(others), copy.moment - rng.randrange(300, 30_000))
+        broker, late_ms = rng.choice(others), rng.randrange(300, 30_000)
+        behind = Copy(copy.place, broker, copy.moment - late_ms, late_ms=late_ms)
         chosen = rng.random() < 0.6
         if world.shape.dump == shapes.STOPPED and world.shape.has("replicas") and chosen:
             plan.copies.append(Copy(copy.place, behind.broker, copy.moment))
@@ -265,7 +268,7 @@ def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
 
 def _note_times(world: World, into: Path, name: str, copy: Copy) -> None:
     """A time at which the dump of none of the partition's files had begun, by the clock of its broker, in whole seconds."""
-    at = world.clocks[copy.broker].read(copy.moment + copy.lost_ms) // 1_000 * 1_000
+    at = world.clocks[copy.broker].read(copy.moment + copy.lost_ms + copy.late_ms) // 1_000 * 1_000
     with (into / "dumped-at.txt").open("a") as noted:
         noted.writelines(f"{at} {name}/{path.name.removesuffix('.txt')}\n" for path in sorted((into / name).glob("*.txt")))
 

@@ -200,3 +200,24 @@ def repeated_marker(scene: Scene, rng: random.Random) -> Planted | None:
         must, tells = rules(), rules("T11|T13")
     truth = Truth("repeated_marker", must, may, log.place, t.producer_id, t.transactional_id, tells=tells)
     return at_writes(scene, truth, [before, copy], True, f"the {t.decision} of transaction {t.number} came again")
+
+
+def cut_off_marker(scene: Scene, rng: random.Random) -> Planted | None:
+    """All replicas lost their last bytes, a marker, in a power cut; they were dumped a minute after its transaction was complete."""
+    found = []
+    for log, t in with_data(scene):
+        marker, (copy, *others) = scene.markers(log, t)[-1], scene.copies(log.place)
+        last = max((write for write in log.writes if write.at <= copy.moment), key=lambda write: write.at)
+        if scene.plan.times and not others and last is marker and scene.markers(log, t) == [marker] and scene.can_count(log, t):
+            found.append((log, t, marker, copy))
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, t, marker, copy = chosen
+    log.writes.remove(marker)
+    # One replica alone may be a follower's that lags: then nobody knows.
+    brokers = rng.sample(sorted(scene.world.clocks), rng.choice((1, 2, 2)))
+    scene.plan.copies.remove(copy)
+    scene.plan.copies[:0] = [replace(copy, broker=broker, late_ms=60_000) for broker in brokers]
+    truth = Truth("cut_off_marker", rules("T05"), OPEN | VISIBLE | {"T10", "T02"}, log.place, t.producer_id, t.transactional_id)
+    return at_writes(scene, truth, scene.data(log, t), True, f"the {t.decision} of transaction {t.number} was cut off")

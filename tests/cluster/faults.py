@@ -49,6 +49,7 @@ _GHOSTLESS = "ghosts unheard_ghosts cleaned_coordinator coordinator_cut"
 SUITS: Final[Mapping[str, Suit]] = {
     # A fork needs a plain producer, and replicas in step; a cleaner's fault a cleaner.
     "fork": Suit("replicas", least={"brokers": 2, "plain": 1}, stopped=True),
+    "cut_off_marker": Suit("replicas", f"clocks drift jumps cleaned_data retention delete_records {_GHOSTLESS}", least={"brokers": 2}),
     "cleaned_marker": Suit("cleaned_data", stopped=True),
     "unfenced_owner": _GROUP,
     "applied_abort": _GROUP,
@@ -99,6 +100,7 @@ FAULTS: Final[dict[str, Planter]] = {
             markers.flipped_marker,
             markers.cleaned_marker,
             markers.repeated_marker,
+            markers.cut_off_marker,
         ),
         *(batches.lost_batch, batches.hole, batches.duplicate, batches.old_duplicate, batches.zombie),
         *(

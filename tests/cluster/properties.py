@@ -6,8 +6,9 @@
 
 What stays ambiguous is `unknown` and no finding: where a clock was set, or another broker led, between the markers of a log that was still
 being written, a marker that was lost and one that is still to come may look the same; so may one that was lost and one that is older than
-all that is left. That is counted (`open`), and must be rare. Where markers cannot be counted from the beginning of both logs, a planted
-fault may also be `unknown` for the same reason, whatever the clocks did.
+all that is left, and one that was lost and one that the only replica dumped, a follower, does not have yet. That is counted (`open`), and
+must be rare. Where markers cannot be counted from the beginning of both logs, a planted fault may also be `unknown` for the same reason,
+whatever the clocks did.
 """
 
 import shutil
@@ -89,7 +90,8 @@ def _result(case: Case, truth: Truth | None, said: Said, world: World, plan: Pla
         wrong = (*_healthy(case.shape, said, undecided, gone_since_listed(world, plan)), *_blamed_clocks(case.shape, said))
         return Result(case, wrong, transactions, open=case.shape.is_complete and bool(undecided))
     missed = [rules for rules in truth.demands if not _is_found(truth, rules, said)]
-    apart = (where for _, why, where in said.unknowns if why in IN_DOUBT and any(case.shape.has(feature) for feature in HEADLESS))
+    headless = any(case.shape.has(feature) for feature in HEADLESS)
+    apart = (where for _, why, where in said.unknowns if (why in IN_DOUBT and headless) or why == "marker_overdue")
     may_be = not case.shape.is_complete or any(_is_in(truth, place) for place in (*undecided, *apart))
     is_open = may_be and bool(missed) and all(_is_unknown(truth, rules, said) for rules in missed)
     return Result(case, tuple(_planted(truth, said, [] if is_open else missed)), transactions, truth, is_open)

@@ -56,6 +56,7 @@ DUMPS: Final[dict[str, float]] = {
     FOLLOWER_BESIDE: 1,  # a follower that is behind, beside the leader
     FOLLOWER_ALONE: 1,  # only the follower that is behind
 }
+BY_SCRIPT = frozenset({SCRIPT, FOLLOWER_BESIDE, FOLLOWER_ALONE})  # it may note when it dumped each file
 COMPLETE = frozenset({STOPPED, SCRIPT})  # nothing is missing: such a dump of a healthy cluster leaves nothing unknown
 
 

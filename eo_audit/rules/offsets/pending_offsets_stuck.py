@@ -88,7 +88,8 @@ class _Wait:
         if context.hangs(log, producer):
             limit = cluster.number("max_transaction_timeout_ms", 900_000)
             grave = old.ms is not None and old.ms > limit
-            return cls(old, first, True, "error" if grave else "warning", "definite", "and nobody will end it (T01)")
+            sure = context.how_sure(log, producer)
+            return cls(old, first, True, "error" if grave else "warning", sure, "and nobody will end it (T01)")
         over = _over_ms(log, producer, old, context)
         if over is None or over <= 0 or context.ended_elsewhere(log, producer):
             return None

@@ -65,6 +65,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     return Explanation(
         message,
         severity="critical" if age_ms is not None and age_ms > limit else "warning",
+        certainty=context.how_sure(case.log, row.number("producer_id")),
         remedy=remedies.abort(case.log, row.number("first_offset"), row.number("producer_id"), context),
         details=details,
         transactional_id=last.text("transactional_id") if last else None,
