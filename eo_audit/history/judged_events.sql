@@ -67,7 +67,11 @@ events AS (
 logs AS (
     SELECT
         logs.replica_log_id, logs.cluster, struct(logs.topic, logs.partition) AS log, logs.first_offset,
-        logs.removed_before, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms, coalesce(logs.clean_end, false) AS clean_end,
+        logs.removed_before, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms,
+        coalesce(logs.clean_end, false) AS clean_end,
+        -- Of several brokers' dumps one has the partition: it may be a follower that lags, and the time of its dump says nothing.
+        size(collect_set(logs.broker) OVER (PARTITION BY logs.cluster)) > 1
+            AND size(collect_set(logs.broker) OVER (PARTITION BY logs.cluster, logs.topic, logs.partition)) = 1 AS may_lag,
         clusters.skew_ms, clusters.as_of_ms, clusters.max_transaction_timeout_ms
     FROM {replica_logs} logs
     JOIN {clusters} clusters ON clusters.cluster = logs.cluster
@@ -266,7 +270,10 @@ bounded AS (
         stopped_together
             OR dumped_first = 'coordinator'
             OR coalesce(newest_decision_offset > known_from_offset, false)
-            OR coalesce(greatest(newest_broker_clock_ms, dumped_at_ms) - ahead_ms - unsure_ms >= known_from_ms, false) AS reaches_head,
+            OR coalesce(
+                greatest(newest_broker_clock_ms, IF(may_lag, NULL, dumped_at_ms)) - ahead_ms - unsure_ms >= known_from_ms, false
+            ) AS reaches_head,
+        coalesce(may_lag AND dumped_at_ms - ahead_ms - unsure_ms >= known_from_ms, false) AS would_reach_head,
         -- A coordinator that knows nothing of a producer whose markers only a coordinator can have written is not the one that did, and its
         -- log, made anew, tells of no producer before.
         whole AND NOT other_coordinator
@@ -316,6 +323,7 @@ explained AS (
             WHEN is_ambiguous AND marker IS NULL AND closer IS NULL THEN 'live_tail'
             WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted')
             WHEN known THEN NULL
+            WHEN would_reach_head AND NOT reaches_head AND to_the_end AND span IS NOT NULL AND closer IS NULL THEN 'leader_not_dumped'
             WHEN coalesce(has_story, false) AND NOT has_begun AND NOT begins THEN 'coordinator_compacted'
             WHEN NOT coalesce(has_story, false) AND NOT whole
                 THEN IF(only_cleaned AND coalesce(marker, closer) IS NOT NULL, 'coordinator_compacted', 'no_coordinator')

@@ -89,6 +89,11 @@ REASONS: Mapping[str, Reason] = {
         "log that lost its end",
         "Dump {places} on its leader (kafka-topics.sh --describe names it). If the leader's log ends there too, the marker is lost.",
     ),
+    "leader_not_dumped": Reason(
+        "of {places} one replica was dumped, which may be a follower that lags: the marker of what is open there may have come since, and "
+        "the coordinator log no longer holds its transaction",
+        "Dump {places} on its leader (kafka-topics.sh --describe names it).",
+    ),
     "no_coordinator": Reason(
         "not every partition of __transaction_state of {places} was dumped whole and decoded",
         "Dump all partitions of __transaction_state of {places}: "
