@@ -27,8 +27,9 @@ A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command 
   --force              begin even where the text does not seem to fit
   --help               this text
 
-Exit code: 0 all dumped; 1 the tool failed on some files (named on the way; keep their .err.txt); 2 nothing done: bad arguments, a topic
-that this broker does not hold, no room; 3 stopped on the way, no room left; 129, 130, 143 interrupted. After 3 and more: unfinished.
+Exit code: 0 all dumped; 1 the tool failed on some files (named on the way; keep their .err.txt), or the cleaner was quicker than the dumps
+of some partitions (named at the end); 2 nothing done: bad arguments, a topic that this broker does not hold, no room; 3 stopped on the way,
+no room left; 129, 130, 143 interrupted. After 3 and more: unfinished.
 USAGE
 }
 
@@ -326,6 +327,8 @@ torn() {
   awk 'NR == FNR { size[$3] = $2; next } { print $1, ($3 ~ /log$/ && size[$3] > $2 + 0 ? size[$3] : $2), $3 }' "$own/.after" "$own/.before" >"$own/.now"
   mv "$own/.now" "$own/.after"
   echo "  $1 was cleaned or deleted while it was dumped, three times: dump it again later" >&2
+  # Of one that was deleted there is nothing left to dump.
+  [ ! -d "$folder" ] || echo "$1" >>"$work/torn"
 }
 
 # keep_partition PARTITION: puts it in its place, with its rows of the listing (what stood there before *and* after) and its dump times
@@ -611,7 +614,7 @@ echo $$ >"$work/pid"
 rm -rf "$at" "$work"/dump-* "$work"/part.* "$work"/call*
 mkdir "$at"
 while read -r _ name folder; do printf '%s' "$folder" >"$at/$name"; done <"$work/plan.full"
-touch "$work/finished" "$work/failed"
+touch "$work/finished" "$work/failed" "$work/torn"
 
 # The cutting of one output into a text for each file needs a csplit that repeats; without it one file a process.
 if [ "$(printf 'a\nb\na\nb\n' | csplit -s -k -n 5 -f "$work/part." - '/^a/' '{*}' 2>/dev/null && cat "$work/part.00002" 2>/dev/null)" != "$(printf 'a\nb')" ]; then
@@ -658,11 +661,14 @@ $log_dirs
 DIRS
 sort -k 2 "$into/listing.txt" >"$work/listing"
 mv "$work/listing" "$into/listing.txt"
-failures=$(wc -l <"$work/failed")
+failures=$(wc -l <"$work/failed") torn=$(paste -s -d ' ' "$work/torn")
 rm -rf "${into:?}/.work"
 rm -f "$into/unfinished.txt"
 echo "Dumped to $into; audit it with: eo-audit run '$out'"
 if [ "$failures" -gt 0 ]; then
   echo "The dump tool failed on $failures file(s); what it printed until then is kept." >&2
-  exit 1
 fi
+if [ -n "$torn" ]; then
+  echo "Not whole, as the cleaner went on: $torn. Dump them again later into another --out, by these names." >&2
+fi
+if [ "$failures" -gt 0 ] || [ -n "$torn" ]; then exit 1; fi

@@ -542,6 +542,7 @@ def test_what_the_cleaner_replaces_every_time_is_listed_as_it_was_and_keeps_no_i
     )
     done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
     assert "orders-1 was cleaned or deleted while it was dumped, three times" in done.stderr
+    assert done.returncode == 1 and "Not whole, as the cleaner went on: orders-1. Dump them again" in done.stderr
     collected = files(tmp_path / "out/broker-1")
     assert "orders-1/00000000000000000000.log.txt" in collected and "orders-1/00000000000000000000.txnindex.txt" not in collected
     assert "34 orders-1/00000000000000000000.txnindex" in collected["listing.txt"].decode().splitlines()

@@ -118,6 +118,7 @@ expected AS (
             logs.noted_at, coordinators.coordinator_noted_at, logs.broker, coordinators.coordinator_broker, logs.dumped_at_ms,
             coordinators.coordinator_dumped_at_ms, logs.newest_broker_clock_ms, latest.coordinator_latest_ms
         ) AS dumped_first,
+        coordinators.coordinator_noted_at, coordinators.coordinator_dumped_at_ms,
         clocks.newest_decision_offset, clocks.newest_decision_ms, clocks.oldest_completion_offset,
         clocks.newest_leader_epoch AS pair_leader_epoch, clocks.newest_coordinator_epoch AS pair_coordinator_epoch,
         clocks.told_up_to_offset,
@@ -224,11 +225,12 @@ ended AS (
                     AND (ended_ms >= newest_decision_ms OR newest_decision_ms IS NULL),
                 false
             ) AS is_past_end,
-        -- The coordinator completes a transaction when every replica in sync has its marker (`WriteTxnMarkers` asks for all acknowledgements).
-        -- A log that was dumped later and ends before it was left behind, or has lost it: nothing in the log tells which.
+        -- The coordinator completes a transaction when every replica in sync has its marker (`WriteTxnMarkers`, acknowledged by all).
+        -- A log that was dumped later and ends before it was left behind, or has lost it: nothing in the log tells which. Of a broker that
+        -- led nothing nobody knows the clock: both dumps must have come later, by more than lies between them.
         coalesce(
-            noted_at IS NOT NULL AND (completed_at_ms IS NOT NULL OR next_at_ms IS NOT NULL)
-                AND dumped_at_ms >= ended_ms + dump_margin_ms,
+            noted_at IS NOT NULL AND coordinator_noted_at IS NOT NULL AND (completed_at_ms IS NOT NULL OR next_at_ms IS NOT NULL)
+                AND least(dumped_at_ms, coordinator_dumped_at_ms - abs(dumped_at_ms - coordinator_dumped_at_ms)) >= ended_ms + dump_margin_ms,
             false
         ) AS is_overdue
     FROM beside_others

@@ -90,9 +90,14 @@ class Log:
         """It is the coordinator's, and some of its entries were lost in the text, or the tool's decoder could not read them."""
         return self.topic == COORDINATOR_TOPIC and self.numbers.flag("lacks_records")
 
+    def shows_all_of(self, other: "Log") -> bool:
+        """Nothing is hidden in it, and it begins as early and ends as late: the entries that count are its own (`coordinator_history`)."""
+        begins, ends = (self.starts_at or 0, other.starts_at or 0), (self.numbers.number("leo", 0), other.numbers.number("leo", 0))
+        return not self.hides_entries and begins[0] <= begins[1] and ends[0] >= ends[1]
+
     @property
     def is_overdue(self) -> bool:
-        """It was dumped when the coordinator had long completed a transaction, and ends before its marker."""
+        """It was dumped after the coordinator had completed a transaction, and ends before its marker."""
         return "overdue_marker" in self.subjects
 
 
@@ -149,8 +154,9 @@ class Context:
 
     @cached_property
     def half_read(self) -> Mapping[str, frozenset[int | None]]:
-        """Partitions of the coordinator's log of which some entries are hidden, by cluster."""
-        hiding = {(log.cluster, log.partition) for log in self.logs.values() if log.hides_entries}
+        """Partitions of the coordinator's log of which some entries are hidden, by cluster: no replica shows them all."""
+        hidden = [log for log in self.logs.values() if log.hides_entries and not any(one.shows_all_of(log) for one in self.replicas(log))]
+        hiding = {(log.cluster, log.partition) for log in hidden}
         return {name: frozenset(number for cluster, number in hiding if cluster == name) for name, _ in hiding}
 
     def limited_to(self, asks: tuple[str, ...]) -> "Context":

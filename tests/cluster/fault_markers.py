@@ -203,7 +203,7 @@ def repeated_marker(scene: Scene, rng: random.Random) -> Planted | None:
 
 
 def cut_off_marker(scene: Scene, rng: random.Random) -> Planted | None:
-    """All replicas lost their last bytes, a marker, in a power cut; they were dumped a minute after its transaction was complete."""
+    """All replicas lost their last bytes, a marker, in a power cut; they were dumped seconds after its transaction was complete."""
     found = []
     for log, t in with_data(scene):
         marker, (copy, *others) = scene.markers(log, t)[-1], scene.copies(log.place)
@@ -218,6 +218,7 @@ def cut_off_marker(scene: Scene, rng: random.Random) -> Planted | None:
     # One replica alone may be a follower's that lags: then nobody knows.
     brokers = rng.sample(sorted(scene.world.clocks), rng.choice((1, 2, 2)))
     scene.plan.copies.remove(copy)
-    scene.plan.copies[:0] = [replace(copy, broker=broker, late_ms=60_000) for broker in brokers]
+    copies = [*(replace(copy, broker=broker) for broker in brokers), *scene.plan.copies]
+    scene.plan.copies = [replace(other, late_ms=12_000) for other in copies]
     truth = Truth("cut_off_marker", rules("T05"), OPEN | VISIBLE | {"T10", "T02"}, log.place, t.producer_id, t.transactional_id)
     return at_writes(scene, truth, scene.data(log, t), True, f"the {t.decision} of transaction {t.number} was cut off")

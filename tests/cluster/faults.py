@@ -45,11 +45,12 @@ class Suit:
 _GROUP = Suit("group_offsets aborts", least={"ids": 3})
 _LONG = {"transactions": 20}
 _MINUTES = {"transactions": 20, "period_ms": 5_000}
+_ODD_CLOCKS = "clocks drift jumps"
 _GHOSTLESS = "ghosts unheard_ghosts cleaned_coordinator coordinator_cut"
 SUITS: Final[Mapping[str, Suit]] = {
     # A fork needs a plain producer, and replicas in step; a cleaner's fault a cleaner.
     "fork": Suit("replicas", least={"brokers": 2, "plain": 1}, stopped=True),
-    "cut_off_marker": Suit("replicas", f"clocks drift jumps cleaned_data retention delete_records {_GHOSTLESS}", least={"brokers": 2}),
+    "cut_off_marker": Suit("replicas", f"timeouts {_ODD_CLOCKS} cleaned_data retention delete_records {_GHOSTLESS}", least={"brokers": 2}),
     "cleaned_marker": Suit("cleaned_data", stopped=True),
     "unfenced_owner": _GROUP,
     "applied_abort": _GROUP,

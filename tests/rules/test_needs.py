@@ -1,6 +1,10 @@
 """What a rule lacks, in words."""
 
+import pytest
+
+from eo_audit.rules.context import COORDINATOR_TOPIC, Context, Log
 from eo_audit.rules.needs import Unknown, sentences
+from eo_audit.rules.row import Row
 
 
 def test_a_cluster_is_named_once_for_all_its_partitions() -> None:
@@ -20,3 +24,24 @@ def test_text_that_can_be_read_in_two_ways_is_dumped_without_payloads_or_with_a_
     assert "without --print-data-log" in bring
     _, bring = sentences({Unknown("ambiguous_ids", "__transaction_state-3")})
     assert "UTF-8 locale" in bring and "--print-data-log" not in bring
+
+
+@pytest.mark.parametrize(
+    ("other", "hidden"),
+    [
+        ({"leo": 9, "lacks_records": False}, False),
+        ({"leo": 12, "lacks_records": False}, False),
+        ({"leo": 8, "lacks_records": False}, True),
+        ({"leo": 9, "lacks_records": True}, True),
+        ({"leo": 9, "lacks_records": False, "starts_at": 3}, True),
+    ],
+)
+def test_entries_that_one_replica_hides_are_read_from_another_one(other: dict[str, int], hidden: bool) -> None:
+    """Where it begins as early and goes on as far."""
+    starts_at = other.pop("starts_at", 0)
+    damaged = Log(1, "c", 1, COORDINATOR_TOPIC, 0, Row({"leo": 9, "lacks_records": True}), starts_at=0)
+    sibling = Log(2, "c", 2, COORDINATOR_TOPIC, 0, Row(other), starts_at=starts_at)
+    context = Context(
+        logs={1: damaged, 2: sibling}, clusters={}, instances={}, last_of_producer={}, siblings={damaged.place: [damaged, sibling]}
+    )
+    assert context.half_read == ({"c": frozenset({0})} if hidden else {})
