@@ -17,7 +17,8 @@
 -- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
 --    index of the broker were dumped. One of which the dump shows a part is not known, and neither is one without entries whose segment the
 --    listing no longer shows: of an index that was deleted before its dump the tool prints as much (`TransactionIndex`). Of a segment that
---    retention deleted since it was dumped the listing of that time tells, though newer ones have taken its place.
+--    retention deleted since it was dumped the listing of that time tells, though newer ones have taken its place. Of a segment that was rolled
+--    since its directory was listed the snapshot of that roll tells, or a later one: what lies beside the log was dumped behind it.
 -- 5. A snapshot of the producers at the log end offset: the broker had been stopped. It takes none of an empty log
 --    (`ProducerStateManager.takeSnapshot`), whose end is known by the other logs of its broker, if all of them ended so.
 -- 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
@@ -412,7 +413,13 @@ placed AS (
         array_sort(array_compact(array_union(
             array_except(
                 CASE
-                    WHEN listed THEN array_union(array_intersect(bases, listed_indexes), array_except(unlisted, unindexed))
+                    WHEN listed THEN array_union(
+                        array_intersect(bases, listed_indexes),
+                        filter(
+                            array_except(unlisted, unindexed),
+                            base -> NOT coalesce(broker_has_index AND base > array_max(listed_logs) AND base <= snapshot.offset, false)
+                        )
+                    )
                     WHEN snapshot IS NOT NULL AND broker_has_index THEN slice(bases, 1, 0)
                     ELSE bases
                 END,
