@@ -116,9 +116,11 @@ def most_telling(found: DataFrame) -> DataFrame:
 
 
 def _key(rules: Sequence[Rule]) -> str:
-    """The cause, by rule: the value of the rule's `by` column, or nothing."""
+    """The cause, by rule: the values of the rule's `by` columns, or nothing."""
     columns = sorted({rule.by for rule in rules if rule.by})
-    branches = " ".join(f"WHEN rule IN ({_quoted([r.code for r in rules if r.by == by])}) THEN CAST({by} AS string)" for by in columns)
+    branches = " ".join(
+        f"WHEN rule IN ({_quoted([r.code for r in rules if r.by == by])}) THEN concat_ws(' ', {', '.join(by.split())})" for by in columns
+    )
     return f"CASE {branches} END" if branches else "NULL"
 
 

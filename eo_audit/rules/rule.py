@@ -138,7 +138,7 @@ class Rule:
         needs: what must be covered before a silence means "pass" (names of `rules.needs`).
         where: predicate over the rows of `reads[0]`, as SQL.
         find: step from the history tables to hits (see `rules.cases.hits`), for what one row cannot show.
-        by: column whose value, within one replica log, is the cause; empty: the whole log is one cause.
+        by: columns, with blanks between, whose values, within one replica log, are the cause; empty: the whole log is one cause.
         weight: what makes a row telling (highest first), as SQL; None: its first offset is.
         columns: columns of `reads[0]` that `explain` reads, with blanks between, besides those that every row of the table brings
             (`Source.about`). Any other raises `UnaskedColumn`.

@@ -44,7 +44,7 @@ def test_a_rule_is_whole(rule: Rule) -> None:
     assert rule.where or rule.find
     assert set(rule.subject.split()) <= set(SUBJECTS) and set(rule.needs) <= NEEDS
     assert rule.reads[0] in SOURCES
-    assert not rule.where or not rule.by or rule.by in schema(rule.reads[0]).columns
+    assert not rule.where or not rule.by or set(rule.by.split()) <= set(schema(rule.reads[0]).columns)
     assert set(rule.columns.split()) <= set(schema(rule.reads[0]).columns)
     assert set(rule.asks) <= set(ASKED) and rule.waiting in WAITING
     assert {*rule.caused_by, *rule.silences, *rule.speaks_for} <= set(BY_CODE)

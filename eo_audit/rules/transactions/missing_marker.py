@@ -12,7 +12,7 @@ marker; a replica that is behind a newer leader, however long it is; a follower 
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.rule import Case, Example, Explanation, Rule
+from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.writers import of_transactions
 from eo_audit.words import count, some
 
@@ -29,6 +29,8 @@ RULE = Rule(
     # `covered`: the dump reaches past the time at which the coordinator had all markers acknowledged (CompleteX). `overdue`: by the time of
     # the dump it should; a follower that lags does not.
     where="(coverage = 'covered' AND marker_match IN ('missing', 'missing_among')) OR coverage = 'overdue'",
+    # Of a log that may lag the first are told, and the others are not.
+    by="producer_id coverage",
     columns="coverage marker_epoch marker_match",
     # The first for T01 and L01 too, which ask whether the marker of what is open was lost.
     asks=("unmarked", "newest_markers"),
@@ -45,14 +47,13 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     """A replica that is behind its siblings, by leader epoch and offset, proves nothing about the end of its log."""
     if case.log is None or context.lags(case.log):
         return None
-    left_behind = context.may_be_left_behind(case.log)
-    examples = [example for example in case.examples if not (left_behind and _is_overdue(example))]
-    if not examples:
+    row = case.row
+    overdue = row.text("coverage") == "overdue"
+    if overdue and context.may_be_left_behind(case.log):
         return None
-    row, hits = examples[0].row, case.hits - len(case.examples) + len(examples)
-    decisions = {context.decision(example.row.word("instance_id")) for example in examples}
+    decisions = {context.decision(example.row.word("instance_id")) for example in case.examples}
     commit = "COMMIT" in decisions
-    epochs = sorted({epoch for example in examples if (epoch := example.row.maybe("marker_epoch")) is not None})
+    epochs = sorted({epoch for example in case.examples if (epoch := example.row.maybe("marker_epoch")) is not None})
     data = (
         f"its {count(case.records, 'record')} from offset {case.first} on {'has' if case.records == 1 else 'have'} no end of "
         f"{'its' if case.records == 1 else 'their'} own"
@@ -60,38 +61,32 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         else "no data in the log is known to be its"
     )
     done = some(sorted(decision or "undecided" for decision in decisions))
-    among = any(example.row.text("marker_match") == "missing_among" for example in examples)
+    among = any(example.row.text("marker_match") == "missing_among" for example in case.examples)
     lacking = (
         "at least one of them has no marker in the partition, and the dumps do not tell which"
         if among
-        else (f"the partition has no marker of {'it' if hits == 1 else 'them'}: {data}")
+        else (f"the partition has no marker of {'it' if case.hits == 1 else 'them'}: {data}")
     )
     begins = _begins_behind(case, context)
     unless = "" if begins is None else f", unless it stands before offset {begins}, where the dumps begin"
     if begins is not None and case.records:
         unless += ", and the records came late (T02)"
-    overdue = any(map(_is_overdue, examples))
     alike = f". The replicas of {some(_brokers(case.log, context))} all end at one offset, and were dumped after that" if overdue else ""
-    message = (
-        f"The coordinator completed {count(hits, 'transaction')} of {of_transactions(case, context)}, {done}, but {lacking}{unless}{alike}"
-    )
+    completed = f"{count(case.hits, 'transaction')} of {of_transactions(case, context)}, {done}"
+    message = f"The coordinator completed {completed}, but {lacking}{unless}{alike}"
     return Explanation(
         message,
         severity="critical" if commit else "error",
         certainty="likely" if among or overdue or begins is not None else "definite",
         remedy=_REMEDY_AMONG if among else _missing_remedy(case, commit=commit),
         details={
-            "transactions": hits,
+            "transactions": case.hits,
             "decisions": sorted(d or "undecided" for d in decisions),
             "marker_epochs": epochs,
             "records": case.records,
         },
         transactional_id=row.text("transactional_id"),
     )
-
-
-def _is_overdue(example: Example) -> bool:
-    return example.row.text("coverage") == "overdue"
 
 
 def _brokers(log: "Log", context: "Context") -> list[str]:

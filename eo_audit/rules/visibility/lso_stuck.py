@@ -66,7 +66,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     return Explanation(
         _message(row, log, context, name=name, old=old) + ("" if sure else " (the high watermark is assumed)"),
         severity=severity,
-        certainty=context.how_sure(log, producer) if sure and hanging else "definite" if sure else "likely",
+        certainty=context.how_sure(log, producer) if sure else "likely",
         remedy=_remedy(case, context, hanging=hanging),
         details=_details(row, old),
         transactional_id=name,
