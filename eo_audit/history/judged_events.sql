@@ -421,7 +421,14 @@ roles AS (
 -- (docs/performance.md).
 SELECT
     cluster, replica_log_id, producer_id, place, removed_at, marker, span, began_after_ms, sealed_ms, log, skew_ms, ahead_ms, tolerance_ms,
-    of_doubtful, before, marker_before, closer, match, instance.until_ms AS matched_until_ms, is_ambiguous, size(candidates) AS listing,
+    of_doubtful, before, marker_before, closer, match, instance.until_ms AS matched_until_ms, is_ambiguous,
+    -- Those that may have written the span. Under TV2 no transaction has data of another epoch than its own (KIP-890).
+    size(filter(
+        candidates,
+        c -> span IS NULL OR c.protocol <> 'tv2' OR coalesce(
+            c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch), true
+        )
+    )) AS listing,
     clocklike, known, end_is_told, why_unknown, known_to_the_end, allowed, marker_role,
     CASE
         WHEN marker_role IN ('unknown', 'unexplained') THEN NULL

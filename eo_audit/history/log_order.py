@@ -26,7 +26,8 @@ def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int
         segment_base_offset; sequenced (the topic's batches carry producer sequences); cleaned_below (null: nowhere);
         era (removals before this segment), behind_removal (one lies right before it), removed_behind (one lies behind it);
         position_in_log (ascending, without ties; not consecutive), chunk (of the log; 0 in one piece);
-        previous_last_offset (null on the first batch of a log); gap (null, hole, removed, compacted: before this batch);
+        previous_last_offset (of the first batch of a log null, or right below what is missing before it);
+        gap (null, hole, removed, compacted: before this batch);
         disorder (the batch starts at or below the one before it, ends before it starts, or lies below its segment's base);
         crc_invalid; count_short (fewer records than offsets where nothing was compacted); judged;
         hole_at, cleaned_at (base offset of the newest batch up to this one that has a hole or removal, or a compacted one, before it).

@@ -24,11 +24,15 @@ begun AS (
     LEFT JOIN {inherited} inherited ON inherited.replica_log_id = placed.replica_log_id AND inherited.chunk = placed.chunk
 ),
 followed AS (
-    -- Only the first row of a chunk has none before it there: what it follows is inherited.
+    -- Only the first row of a chunk has none before it there: what it follows is inherited. Before the first row of a log the cleaner may
+    -- have been; where it was not, the log must begin where its segment does.
     SELECT
         *,
-        coalesce(lag(last_offset) OVER (PARTITION BY replica_log_id, {chunk} ORDER BY position_in_log), inherited_last_offset)
-            AS previous_last_offset
+        coalesce(
+            lag(last_offset) OVER (PARTITION BY replica_log_id, {chunk} ORDER BY position_in_log),
+            inherited_last_offset,
+            IF(chunk = 0 AND starts_at < base_offset AND NOT base_unknown AND coalesce(base_offset > cleaned_below, true), starts_at - 1, NULL)
+        ) AS previous_last_offset
     FROM begun
 ),
 checked AS (

@@ -17,6 +17,7 @@ sections AS (
         removed_before,
         -- What the cleaner did not take: segments that nobody dumped, and what is behind the end of a text that was cut.
         array_union(coalesce(missing_segments, array()), coalesce(short_ends, array())) AS missing,
+        first_offset, log_start,
         posexplode(segments) AS (section_number, segment)
     FROM {replica_logs}
 ),
@@ -30,7 +31,10 @@ read_sections AS (
         array_max(filter(missing, base -> base < segment.base_offset)) AS missing_below,
         size(filter(removed_before, base -> base <= segment.base_offset)) AS era,
         array_contains(removed_before, segment.base_offset) AS behind_removal,
-        exists(removed_before, base -> base > segment.base_offset) AS removed_behind
+        exists(removed_before, base -> base > segment.base_offset) AS removed_behind,
+        -- The lowest offset that the log must show: a segment has the name of the first offset in it (`UnifiedLog.roll`), though its first
+        -- lines may be missing in the text, and below the log start nobody reads.
+        IF(section_number = 0 AND size(removed_before) = 0, greatest(first_offset, log_start), NULL) AS starts_at
     FROM sections
 ),
 placed AS (

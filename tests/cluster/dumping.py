@@ -262,8 +262,7 @@ def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
     for number, base in enumerate(state.bases):
         text, _ = printing.segment_text(state, number, payloads=world.shape.has("payloads"))
         _print(plan, folder / f"{base:020d}.log.txt", text)
-    rows = [f"{epoch} {offset}" for epoch, offset in state.epochs]
-    (folder / "leader-epoch-checkpoint").write_text(printing.checkpoint_text(rows))
+    _print(plan, folder / "leader-epoch-checkpoint", printing.epochs_text(state))
 
 
 def _note_times(world: World, into: Path, name: str, copy: Copy) -> None:

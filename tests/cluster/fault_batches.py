@@ -51,6 +51,24 @@ def _lost(scene: Scene, rng: random.Random, *, hole: bool) -> Planted | None:
     return replace(planted, truth=replace(planted.truth, offsets=None)) if hole else planted
 
 
+def lost_head(scene: Scene, rng: random.Random) -> Planted | None:
+    """The first batch of a log is gone from its first segment, which has the name of that batch's first offset all the same."""
+    found = [
+        (log, write)
+        for log in scene.world.data_logs
+        for write in log.writes[:1]
+        if write.marker is None and not log.compacted and scene.whole_head(log.place) and scene.is_seen(log.place, write)
+    ]
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, write = chosen
+    log.writes[0] = replace(write, lost=True)
+    # Of the aborted index and the snapshots nobody can tell then what they should be.
+    truth = Truth("hole:head", rules("R04"), frozenset({"R04", "R07", "P07", "P04"}), log.place)
+    return Planted(replace(truth, decidable=scene.plan.checkpoints, why=f"the batch of producer {write.producer_id} at offset 0 is lost"))
+
+
 def _has_predecessor(scene: Scene, log: Log, write: Write) -> bool:
     same = [w for w in log.writes if (w.producer_id, w.epoch) == (write.producer_id, write.epoch) and w.marker is None]
     before = same[: next(n for n, w in enumerate(same) if w is write)]

@@ -68,6 +68,28 @@ def wrong_index_entry(scene: Scene, rng: random.Random) -> Planted | None:
     return Planted(replace(truth, offsets=(first, max(last, batch.base)), decidable=sure and batch.base < state.lso, why=why))
 
 
+def other_epochs(scene: Scene, rng: random.Random) -> Planted | None:
+    """leader-epoch-checkpoint gives a stretch of the log to the leader behind the one that wrote it."""
+    found = []
+    for log in scene.world.data_logs:
+        state = scene.states[log.place]
+        # The batches that every reader sees: below the log start the checkpoint was cut.
+        stretches = {batch.write.leader_epoch: batch for batch in reversed(state.batches) if batch.base >= state.log_start}
+        found += [(log, state, epoch, offset, stretches[epoch]) for epoch, offset in state.epochs if epoch in stretches]
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, state, epoch, offset, batch = chosen
+    row = re.compile(rf"(?m)^{epoch} {offset}$")
+    scene.plan.edits.append(
+        Edit(f"{printing.name_of(state)}/leader-epoch-checkpoint", lambda text: row.sub(f"{epoch + 1} {offset}", text, count=1))
+    )
+    why = f"the checkpoint calls leader epoch {epoch}, which wrote the batch at {batch.base}, {epoch + 1}"
+    # The high watermark that a running broker noted may lie below that batch.
+    sure = scene.plan.stopped or not scene.plan.checkpoints
+    return Planted(Truth("other_epochs", rules("R05"), NONE, log.place, decidable=sure, why=why))
+
+
 def _snapshots(scene: Scene) -> list[tuple[Log, State, int, dict[int, Producer]]]:
     """Producer snapshots that are dumped, of logs that nobody cleaned."""
     found = []

@@ -103,7 +103,7 @@ FAULTS: Final[dict[str, Planter]] = {
             markers.repeated_marker,
             markers.cut_off_marker,
         ),
-        *(batches.lost_batch, batches.hole, batches.duplicate, batches.old_duplicate, batches.zombie),
+        *(batches.lost_batch, batches.hole, batches.lost_head, batches.duplicate, batches.old_duplicate, batches.zombie),
         *(
             entries.skipped_entry,
             entries.changed_field,
@@ -121,7 +121,13 @@ FAULTS: Final[dict[str, Planter]] = {
             offsets.parked_offsets,
             offsets.plain_between,
         ),
-        *(sidecars.damaged_index, sidecars.wrong_index_entry, sidecars.wrong_snapshot, sidecars.damaged_snapshot),
+        *(
+            sidecars.damaged_index,
+            sidecars.wrong_index_entry,
+            sidecars.wrong_snapshot,
+            sidecars.damaged_snapshot,
+            sidecars.other_epochs,
+        ),
         *(
             segments.bad_checksum,
             segments.offsets_back,

@@ -46,8 +46,7 @@ def sizes_of(world: World, plan: "Plan", state: State) -> dict[str, int]:
             sizes[f"{name}/{base:020d}.txnindex"] = 34 * entries
     for offset, known in snapshots_of(plan, state).items():
         sizes[f"{name}/{offset:020d}.snapshot"] = 10 + 46 * len(known)
-    rows = [f"{epoch} {offset}" for epoch, offset in state.epochs]
-    sizes[f"{name}/leader-epoch-checkpoint"] = len(printing.checkpoint_text(rows))
+    sizes[f"{name}/leader-epoch-checkpoint"] = len(printing.epochs_text(state))
     return sizes
 
 

@@ -102,6 +102,11 @@ def index_text(state: State, number: int) -> str | None:
     return "\n".join(lines) + "\n"
 
 
+def epochs_text(state: State) -> str:
+    """leader-epoch-checkpoint: each leader epoch and where it begins."""
+    return checkpoint_text([f"{epoch} {offset}" for epoch, offset in state.epochs])
+
+
 def checkpoint_text(rows: list[str]) -> str:
     """A checkpoint file: version, count, rows."""
     return "\n".join(["0", str(len(rows)), *rows]) + "\n"

@@ -17,14 +17,22 @@ LOGS: dict[int, dict[int, list[tuple[int, int, int, bool]]]] = {
     5: {51: [(7, 7, 1, True), (8, 9, 2, False), (10, 10, 1, True)]},
     6: {61: [(0, 0, 1, True), (3, 3, 1, True)], 63: [(12, 12, 1, True), (15, 15, 1, True)]},
     7: {71: [(0, 0, 1, True), (4, 4, 1, True)], 73: [(12, 12, 1, True), (15, 15, 1, True)]},
+    **{log: {log * 10 + 1: [(4, 5, 2, True), (6, 6, 1, True)]} for log in (8, 9, 10, 11, 12)},
 }
 NOT_READ = {99: [(0, 2, 3, True)]}
-BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6, 61: 0, 63: 10, 71: 0, 73: 10}
+BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6, 61: 0, 63: 10, 71: 0, 73: 10, 81: 1, 91: 1, 101: 1, 111: 1, 121: 1}
+WHOLE = {"removed_before": [], "first_offset": 1, "log_start": 1}
 KNOWN: dict[int, dict[str, object]] = {
     3: {"compacted": True, "uncleaned_from": 20},
     5: {"is_internal": True},
     6: {"compacted": True, "missing_segments": [5]},
     7: {"compacted": True, "short_ends": [5]},
+    # A segment named 1 whose first batch stands at 4.
+    8: WHOLE,
+    9: WHOLE | {"log_start": 3},
+    10: WHOLE | {"log_start": 4},
+    11: WHOLE | {"compacted": True, "uncleaned_from": 4},
+    12: WHOLE | {"first_offset": 4},  # the first lines of its text are missing
 }
 
 
@@ -72,6 +80,18 @@ def test_a_hole_is_told_apart_from_compaction(ordered: dict[int, list[dict[str, 
     assert column(ordered[3], "hole_at") == [None, None, None, 40]
 
 
+def test_a_segment_begins_where_its_name_says(ordered: dict[int, list[dict[str, object]]]) -> None:
+    assert {log: (ordered[log][0]["gap"], ordered[log][0]["previous_last_offset"]) for log in (8, 9, 10, 11, 12)} == {
+        8: ("hole", 0),
+        9: ("hole", 2),  # nobody reads below the log start
+        10: (None, None),
+        11: (None, None),  # the cleaner's work
+        12: (None, None),
+    }
+    assert column(ordered[8], "hole_at") == [4, 4]
+    assert column(ordered[8], "disorder") == [False, False]
+
+
 def test_fewer_records_than_offsets_are_legal_where_the_cleaner_has_been(ordered: dict[int, list[dict[str, object]]]) -> None:
     assert column(ordered[3], "count_short") == [False, False, True, True]
 
@@ -113,6 +133,17 @@ def test_a_compressed_batch_of_which_only_the_last_offset_is_printed_begins_behi
     assert column(rows, "base_offset") == [0, 3, 4, 8, 16, 19]
     assert column(rows, "gap") == [None] * 5 + ["hole"]
     assert column(rows, "disorder") == [False] * 6
+
+
+def test_in_chunks_only_a_log_begins_where_its_segment_does(spark: SparkSession) -> None:
+    place = {"section_id": 1, "replica_log_id": 1, "length": PRINTED_BY_HAND, "crc_valid": True, "magic": 2, "count": 1}
+    batches = [place | {"byte_offset": PRINTED_BY_HAND * n, "base_offset": 4 + n, "last_offset": 4 + n} for n in range(6)]
+    logs = [{"replica_log_id": 1, "segments": [(0, None, 1)], "removed_before": [], "first_offset": 0, "log_start": 0}]
+    found = in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs), chunk_bits=7).collect()
+    rows = [row.asDict() for row in sorted(found, key=lambda row: row.position_in_log)]
+    assert len(set(column(rows, "chunk"))) > 2
+    assert column(rows, "gap") == ["hole"] + [None] * 5
+    assert column(rows, "hole_at") == [4] * 6
 
 
 def test_deep_dumps_show_where_such_a_batch_begins(spark: SparkSession) -> None:

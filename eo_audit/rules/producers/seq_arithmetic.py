@@ -57,6 +57,7 @@ def _said(fault: str, row: Row) -> str:
         "last_sequence": f"it has {sequences} for {count(claimed, 'offset')}",
         "one_sequence": f"only one of its {sequences} is set",
         "no_sequence": "it has a producer and no sequence",
+        "no_producer": "it is of a transaction and has no producer",
         "too_many": f"it has {count(row.maybe('count'), 'record')} for {count(claimed, 'offset')}",
         "too_few": f"it has {count(row.maybe('count'), 'record')} for {count(claimed, 'offset')}, in a log that was never compacted",
     }[fault]

@@ -31,6 +31,8 @@ DATA_FAULTS = {
     ),
     "one_sequence": "(base_sequence = -1) <> (last_sequence = -1)",
     "no_sequence": "producer_id >= 0 AND base_sequence = -1 AND last_sequence = -1",
+    # A transaction is a producer's (`MemoryRecordsBuilder.validateProducerState`).
+    "no_producer": "is_transactional AND producer_id < 0",
     "too_many": f"count > {_OFFSETS}",
     "too_few": f"count < {_OFFSETS} AND NOT compacted",
 }

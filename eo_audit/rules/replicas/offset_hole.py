@@ -2,7 +2,7 @@
 
 Proves: Offsets are missing inside a log that was never compacted: records are lost, or a segment was not dumped.
 
-Bad history: Batch 0 to 4, then batch 9 to 12.
+Bad history: Batch 0 to 4, then batch 9 to 12; a segment named 0 whose first batch stands at 2.
 
 Legal look-alike: A compacted topic; a head removed by retention or DeleteRecords, also where nothing says which of two dumps is newer;
 markers, which take offsets too; a hole of which nothing says whether the cleaner made it (R07).
