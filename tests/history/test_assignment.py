@@ -386,6 +386,13 @@ STORIES = [
         transaction_version=2,
     ),
     Story(
+        "under TV2 data of an epoch that no transaction had, within one that lists the partition",
+        TWO_ABORTS_OF_TV2,
+        "0 data e0 @110\n1 ABORT e1 @155\n2 data e2 @210\n3 ABORT e2 @255",
+        {0: (1, *GENUINE), 2: (None, *UNREGISTERED), 3: "closing"},
+        transaction_version=2,
+    ),
+    Story(
         "an ABORT with the data's epoch where the transaction's own is missing",
         """
         0 Empty e0
