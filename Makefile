@@ -11,7 +11,7 @@ CLASSES := .cache/.classes-ready
 # Only for runs inside this checkout: every task finds the interpreter of .venv, and the tests need no display.
 export MPLBACKEND := Agg
 
-.PHONY: help demo test session-tests other-tests quick quick-dump quick-rest test-broker bundle tables rules bench fuzz lint types lock clean java
+.PHONY: help demo test session-tests other-tests quick quick-dump quick-rest test-broker bundle tables rules bench fuzz sweep lint types lock clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
@@ -58,6 +58,9 @@ fuzz: $(PACKAGES) ## thousands of lying and damaged dumps: nothing lost, nothing
 cluster: $(JARS) ## model clusters, healthy and with one planted fault each (SEEDS=0:300; minutes for each thousand)
 	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300)
 	@$(BIN)/python -m tests.cluster --seeds $(or $(SEEDS),0:300) --faults
+
+sweep: $(JARS) ## one thing changed at every place of two real dumps: which changes no rule sees (some minutes)
+	@$(BIN)/python -m tests.sweep
 
 test-broker: $(JARS) ## real brokers on loopback, of three releases and three of a cluster: the audit equals what they answer (needs a JDK; 12 minutes)
 	@$(BIN)/python -m pytest -m broker tests/broker

@@ -104,6 +104,8 @@ def replica_logs_of(spark: SparkSession, total: int) -> DataFrame:
         "false AS is_internal",
         "false AS compacted",
         "CAST(NULL AS BIGINT) AS uncleaned_from",
+        "0L AS first_offset",
+        "0L AS log_start",
         "CAST(array() AS ARRAY<BIGINT>) AS removed_before",
         "CAST(array() AS ARRAY<BIGINT>) AS missing_segments",
         "CAST(array() AS ARRAY<BIGINT>) AS short_ends",

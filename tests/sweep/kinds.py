@@ -1,0 +1,131 @@
+"""What is changed: each kind of change at each batch that it fits, as edits of `tests.support.mutated`."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.mutated import BROKER, Segment
+
+Edits = Sequence[Mapping[str, Any]]
+NOBODY = 4711  # a producer id that no coordinator gave out
+STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead")
+# Kinds that some rule, or an info, must tell wherever they are: the others may look like what a sound broker writes, such as a batch less
+# with the offsets closed up, or the newest marker from a later coordinator.
+ALWAYS_SEEN = frozenset({"bad checksum", "other outcome", "other producer", "epoch higher", "no producer", "other timeout", "state Dead"})
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change: its kind, where it is (`orders-0@12`), and the edits that make it."""
+
+    kind: str
+    at: str
+    edits: Edits
+
+    @property
+    def name(self) -> str:
+        """For a folder and a cluster."""
+        return re.sub(r"[^\w@.-]", "_", f"{self.kind}.{self.at}")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as it was printed, and what stands around it: where it is, and where the next one begins, or `end`."""
+
+    text: str
+    at: str
+    behind: str
+
+    def number(self, name: str) -> int:
+        """A field of its first line."""
+        found = re.search(rf"(?<!\w){name}: (-?\d+)", self.text)
+        return int(found[1]) if found else -1
+
+    def written(self, kind: str, **fields: object) -> Change:
+        """The same with other fields."""
+        return Change(kind, self.at, [{"change": self.at, "fields": fields}])
+
+    def worded(self, kind: str, old: str, new: str) -> Change:
+        """The same with other words."""
+        return Change(kind, self.at, [{"change": self.at, "words": {old: new}}])
+
+
+def changes(source: Path) -> Iterator[Change]:
+    """All changes of a dump of one broker.
+
+    Args:
+        source: a folder of the corpus, in plain text.
+    """
+    for folder in sorted(path for path in (source / BROKER).iterdir() if path.is_dir() and path.name != "__cluster_metadata-0"):
+        is_coordinator = folder.name.startswith("__transaction_state")
+        for batch in _batches(folder):
+            yield from _of_any(batch)
+            if is_coordinator:
+                yield from _of_entry(batch)
+            elif "endTxnMarker" in batch.text:
+                yield from _of_marker(batch)
+            elif batch.number("producerId") >= 0:
+                yield from _of_data(batch)
+
+
+def _batches(folder: Path) -> Iterator[Batch]:
+    texts = [text for path in sorted(folder.glob("*.log.txt")) for text in Segment.of(path).batches]
+    places = [f"{folder.name}@{text.split(maxsplit=2)[1]}" for text in texts]  # baseOffset: 12 ...
+    for text, at, behind in zip(texts, places, [*places[1:], f"{folder.name}@end"], strict=False):
+        yield Batch(text, at, behind)
+
+
+def _of_any(batch: Batch) -> Iterator[Change]:
+    yield Change("lost", batch.at, [{"drop": batch.at}])
+    yield Change("lost and closed up", batch.at, [{"drop": batch.at, "close_up": True}])
+    yield Change("twice", batch.at, [{"repeat": [batch.at], "before": batch.behind}])
+    yield Change("again at the end", batch.at, [{"repeat": [batch.at], "before": f"{batch.at.partition('@')[0]}@end"}])
+    yield batch.worded("bad checksum", "isvalid: true", "isvalid: false")
+    yield batch.written("later leader", partitionLeaderEpoch=batch.number("partitionLeaderEpoch") + 7)
+
+
+def _of_marker(batch: Batch) -> Iterator[Change]:
+    outcome, other = ("COMMIT", "ABORT") if "COMMIT" in batch.text else ("ABORT", "COMMIT")
+    yield batch.worded("other outcome", f"endTxnMarker: {outcome}", f"endTxnMarker: {other}")
+    yield from _of_producer(batch)
+    yield batch.written("later coordinator", coordinatorEpoch=batch.number("coordinatorEpoch") + 5)
+
+
+def _of_producer(batch: Batch) -> Iterator[Change]:
+    yield batch.written("other producer", producerId=NOBODY)
+    epoch = batch.number("producerEpoch")
+    yield batch.written("epoch higher", producerEpoch=epoch + 1)
+    if epoch:
+        yield batch.written("epoch lower", producerEpoch=epoch - 1)
+
+
+def _of_data(batch: Batch) -> Iterator[Change]:
+    yield from _of_producer(batch)
+    is_transactional = "isTransactional: true" in batch.text
+    yield batch.worded(
+        "other mode", *(f"isTransactional: {is_so}" for is_so in (("true", "false") if is_transactional else ("false", "true")))
+    )
+    if is_transactional:
+        yield batch.written("no producer", producerId=-1, producerEpoch=-1, baseSequence=-1, lastSequence=-1)
+    base, last = batch.number("baseSequence"), batch.number("lastSequence")
+    if base >= 0:
+        # A tool prints the sequences of records by those of their batch.
+        records = {f" sequence: {n} ": f" sequence: {n + 5} " for n in range(last, base - 1, -1)}
+        numbered = {"change": batch.at, "fields": {"baseSequence": base + 5, "lastSequence": last + 5}}
+        yield Change("later sequence", batch.at, [numbered, {"change": batch.at, "words": records}])
+
+
+def _of_entry(batch: Batch) -> Iterator[Change]:
+    state, epoch = re.search(r"state=(\w+)", batch.text), re.search(r"producerEpoch:(\d+)", batch.text)
+    owner = re.search(r"payload: producerId:(\d+)", batch.text)
+    if state is None or epoch is None or owner is None:
+        return
+    yield from (batch.worded(f"state {other}", state[0], f"state={other}") for other in STATES if other != state[1])
+    yield batch.worded("epoch higher", epoch[0], f"producerEpoch:{int(epoch[1]) + 1}")
+    yield batch.worded("other producer", f"{owner[0]},", f"payload: producerId:{NOBODY},")
+    yield from (batch.worded("other timeout", found[0], "txnTimeoutMs=30000") for found in re.finditer(r"txnTimeoutMs=60000", batch.text))
+    listed = re.search(r"partitions=\[([^\]]+)\]", batch.text)
+    if listed is not None:
+        yield batch.worded("one partition less", listed[0], f"partitions=[{','.join(listed[1].split(',')[1:])}]")
