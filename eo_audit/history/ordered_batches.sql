@@ -31,7 +31,11 @@ followed AS (
         coalesce(
             lag(last_offset) OVER (PARTITION BY replica_log_id, {chunk} ORDER BY position_in_log),
             inherited_last_offset,
-            IF(chunk = 0 AND starts_at < base_offset AND NOT base_unknown AND coalesce(base_offset > cleaned_below, true), starts_at - 1, NULL)
+            IF(
+                chunk = 0 AND starts_at < base_offset AND NOT base_unknown AND coalesce(base_offset > cleaned_below, true),
+                starts_at - 1,
+                NULL
+            )
         ) AS previous_last_offset
     FROM begun
 ),

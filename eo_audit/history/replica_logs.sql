@@ -466,7 +466,9 @@ closed AS (
 
 SELECT
     replica_log_id, cluster, broker, topic, partition, topic_id, is_internal, supported, segments, first_offset, removed_before, unordered_before,
-    listed, first_leader_epoch, last_leader_epoch, IF(size(unordered_before) = 0, array_sort(epoch_rows), array()) AS leader_epochs, is_empty, missing_head_from, in_remote, only_remote_missing, missing_segments,
+    listed, first_leader_epoch, last_leader_epoch,
+    IF(size(unordered_before) = 0, array_sort(epoch_rows), array()) AS leader_epochs,
+    is_empty, missing_head_from, in_remote, only_remote_missing, missing_segments,
     log_start, log_start_source,
     -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
     IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
