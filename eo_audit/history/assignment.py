@@ -46,7 +46,8 @@ def judged_events(
         marker (null on a span), span (null on a marker);
         match of the marker, on a span that of the marker that closes it, which is `closer` (null while open); matched_until_ms: when the
         instance that it is matched with was completed, or null; marker_before: the producer's previous marker; listing: how many
-        instances list the partition, from the last one that some marker ended before (`before`) up to the one that the next marker ends;
+        instances list the partition, from the last one that some marker ended before (`before`) up to the one that the next marker ends,
+        without those that under TV2 have another epoch than the span;
         is_ambiguous: the marker cannot be matched, of_doubtful: some marker of the producer cannot; clocklike: the producer's timestamps
         follow its transactions;
         why_unknown: why the coordinator log does not tell of it (see the table unmatched); null where it does; end_is_told: whether its

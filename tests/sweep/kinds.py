@@ -73,6 +73,7 @@ def changes(source: Path) -> Iterator[Change]:
 def _batches(folder: Path) -> Iterator[Batch]:
     texts = [text for path in sorted(folder.glob("*.log.txt")) for text in Segment.of(path).batches]
     places = [f"{folder.name}@{text.split(maxsplit=2)[1]}" for text in texts]  # baseOffset: 12 ...
+    # An empty log has an end and no batch.
     for text, at, behind in zip(texts, places, [*places[1:], f"{folder.name}@end"], strict=False):
         yield Batch(text, at, behind)
 
@@ -103,11 +104,9 @@ def _of_producer(batch: Batch) -> Iterator[Change]:
 
 def _of_data(batch: Batch) -> Iterator[Change]:
     yield from _of_producer(batch)
-    is_transactional = "isTransactional: true" in batch.text
-    yield batch.worded(
-        "other mode", *(f"isTransactional: {is_so}" for is_so in (("true", "false") if is_transactional else ("false", "true")))
-    )
-    if is_transactional:
+    mode, other = ("true", "false") if "isTransactional: true" in batch.text else ("false", "true")
+    yield batch.worded("other mode", f"isTransactional: {mode}", f"isTransactional: {other}")
+    if mode == "true":
         yield batch.written("no producer", producerId=-1, producerEpoch=-1, baseSequence=-1, lastSequence=-1)
     base, last = batch.number("baseSequence"), batch.number("lastSequence")
     if base >= 0:
