@@ -41,6 +41,7 @@ NEEDS = {
     "payload": "keys and values were printed (--print-data-log, or collect-dumps.sh --payloads)",
     "decoded": "the offsets of groups were printed with their decoder",
     "marker_keys": "keys were printed, where the brokers have the fault and the topic is cleaned",
+    "snapshot": "the text of the newest producer snapshot was understood as a whole",
     "allocated": "the blocks of producer ids are known up to a time behind the first use of each id",
     "checksums": "the dump tool printed checksums and leader epochs (2.2 and later)",
 }

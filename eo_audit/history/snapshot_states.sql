@@ -7,6 +7,7 @@
 --    offset dumped. A producer that is missing may have expired (producer.id.expiration.ms, by its own timestamps); up to 2.3 it went with
 --    the head of the log. So it is missed only where the version is known and its time was not over when the dump was made, by a
 --    twenty-fourth of that time, ten minutes at most.
+-- 4. Nothing is said of a snapshot whose text was understood only in part: who is missing there may stand in the rest.
 --
 -- rows                                   producer_history
 -- producer_snapshots, section_status, replica_logs, visibility, clusters: the tables
@@ -32,6 +33,15 @@ logs AS (
     -- Batches of __consumer_offsets are compacted, and __transaction_state has no producers.
     WHERE NOT seen.is_internal
 ),
+printed_snapshots AS (
+    SELECT
+        *,
+        is_in_part AND segment_base_offset > coalesce(
+            max(IF(is_read, segment_base_offset, NULL)) OVER (PARTITION BY replica_log_id), -1L
+        ) AS is_half_read
+    FROM {section_status}
+    WHERE kind = 'snapshot' AND (is_read OR is_in_part)
+),
 filled AS (
     SELECT section_id, count(1) AS producers FROM {producer_snapshots} GROUP BY section_id
 ),
@@ -41,17 +51,20 @@ snapshots AS (
         section.section_id, section.byte_offset, section.header_length AS length, section.segment_base_offset AS snapshot_offset,
         filled.section_id IS NULL AS is_empty,
         CASE
+            WHEN section.is_half_read THEN 'half_read'
             WHEN section.segment_base_offset > logs.leo THEN 'cut_off'
             WHEN logs.compacted THEN 'compacted'
             WHEN section.segment_base_offset > logs.unjudged_from THEN 'uncovered'
             WHEN exists(logs.holes, h -> h.first_offset < section.segment_base_offset) THEN 'hole'
         END AS why_not
-    FROM {section_status} section
+    FROM printed_snapshots section
     JOIN logs ON logs.replica_log_id = section.replica_log_id
     LEFT JOIN filled ON filled.section_id = section.section_id
-    WHERE section.kind = 'snapshot' AND section.is_read
+    WHERE
+        section.section_id = logs.snapshot_section_id
+        OR section.is_half_read
         -- An empty one may be older: the broker wrote it when it had lost its state, and learned of new producers since.
-        AND (section.section_id = logs.snapshot_section_id OR filled.section_id IS NULL)
+        OR (section.is_read AND filled.section_id IS NULL)
 ),
 replayed AS (
     SELECT /*+ BROADCAST(snapshot) */

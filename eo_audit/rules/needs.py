@@ -218,6 +218,10 @@ def _index(log: "Log", _context: "Context") -> str | None:
     return "index_not_dumped" if lacks else None
 
 
+def _snapshot(log: "Log", _context: "Context") -> str | None:
+    return "half_read_snapshot" if "half_read_snapshot" in log.subjects else None
+
+
 def _cleaner(log: "Log", context: "Context") -> str | None:
     replicas = context.replicas(log)
     told = all(not one.numbers.flag("compacted") or one.numbers.maybe("uncleaned_from") is not None for one in replicas)
@@ -285,6 +289,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "matched": _matched,
     "fates": _fates,
     "index": _index,
+    "snapshot": _snapshot,
     "placed_ids": _placed_ids,
     "dumped": _dumped,
     "cleaner": _cleaner,

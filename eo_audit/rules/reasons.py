@@ -135,6 +135,10 @@ REASONS: Mapping[str, Reason] = {
         "the aborted index of {places} was not dumped, or not as a whole, and nothing says that it does not exist",
         "Dump the .txnindex files of {places}, or add a listing.txt of the log directory: collect-dumps.sh does both.",
     ),
+    "half_read_snapshot": Reason(
+        "the text of the newest producer snapshot of {places} was not understood as a whole, so who is missing in it is not known",
+        "Dump the newest .snapshot of {places} again: collect-dumps.sh does so.",
+    ),
     "payload_not_printed": Reason(
         "keys and values of {places} were not printed",
         "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",

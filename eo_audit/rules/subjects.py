@@ -44,6 +44,7 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "payload_edge": ("producer_edges", "exists(head, r -> r.value_hash IS NOT NULL) OR exists(tail, r -> r.value_hash IS NOT NULL)"),
     "producer_edge": ("producer_edges", "true"),
     "snapshot": ("snapshot_states", "true"),
+    "half_read_snapshot": ("snapshot_states", "reason <=> 'half_read'"),
     "group_offset": ("group_offsets", "true"),
     "id_block": ("id_allocation", "row_kind = 'block'"),
     "id_user": ("id_allocation", "row_kind = 'user'"),

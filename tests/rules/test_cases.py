@@ -41,6 +41,11 @@ def assert_says(finding: Finding, wanted: Mapping[str, object], told: Sequence[F
             assert row[name] == value, name
 
 
+def test_a_case_holds_nothing_that_nobody_reads() -> None:
+    known = {"name", "why", "history", "logs", "cluster", "expect", "also"}
+    assert not [(stem, case["name"]) for stem, _, case in ALL if not known.issuperset(case)]
+
+
 def test_no_rule_crashes_on_its_cases(audited: Audited) -> None:
     assert not audited.crashed
 
