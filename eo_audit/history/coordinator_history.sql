@@ -352,7 +352,8 @@ judged AS (
         -- The first field that changed and may not, for a step that is legal by its states.
         CASE
             WHEN NOT (judged = 'legal' AND epoch_step IN ('ok', 'not_judged')) THEN NULL
-            -- What `TransactionMetadata.completeTransitionTo` refuses; InitProducerId, which writes Empty, may change all of it.
+            WHEN pair IS NOT NULL AND state = 'Empty' AND size(listed) > 0 THEN 'empty_partitions'
+            -- What `TransactionMetadata.completeTransitionTo` refuses; InitProducerId, which writes Empty, may change all else.
             WHEN pair IS NULL OR state IN ('Empty', 'Tombstone') OR previous.state = 'Tombstone' THEN NULL
             WHEN NOT (previous.timeout_ms <=> timeout_ms) THEN 'timeout'
             WHEN pair = 'Ongoing>Ongoing' AND removed > 0 THEN 'partitions_shrank'
@@ -520,6 +521,7 @@ with_fitting AS (
                                 )
                             END
                             -- No field changed that may not: what `TransactionMetadata.completeTransitionTo` refuses.
+                            AND NOT (entry.state = 'Empty' AND size(entry.listed) > 0)
                             AND (
                                 entry.state IN ('Empty', 'Tombstone')
                                 OR start.state = 'Tombstone'

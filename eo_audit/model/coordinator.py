@@ -276,6 +276,9 @@ def _epoch_step(before: Entry | None, entry: Entry, *, protocol: str, may_jump: 
 
 def _field_change(before: Entry, entry: Entry) -> str | None:
     """The first field that changed and may not, for a step that is legal by its states."""
+    # `TransactionLog.valueToBytes` refuses to write one.
+    if entry.status == EMPTY and entry.partitions:
+        return "empty_partitions"
     if entry.status in (EMPTY, TOMBSTONE) or before.status == TOMBSTONE:
         return None
     continues = before.status in CONTINUES_RUN[entry.status] if entry.status in CONTINUES_RUN else False

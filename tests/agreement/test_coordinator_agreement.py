@@ -27,7 +27,7 @@ STEP_VALUES = {
     "step": ["first", "legal", "ghost", "illegal"],
     "step_reason": ["not_in_table", "transient_state", "unknown_state", "double_complete", "tombstone_while_open"],
     "epoch_step": ["ok", "regression", "jump", "pid_change_epoch_not_zero", "not_judged"],
-    "field_change": ["timeout", "partitions_shrank", "prepare_partitions", "start", "complete_partitions", "epoch"],
+    "field_change": ["timeout", "partitions_shrank", "prepare_partitions", "start", "empty_partitions", "complete_partitions", "epoch"],
     "protocol": ["tv0", "tv2", "unknown"],
 }
 CAUSES = [

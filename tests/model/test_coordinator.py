@@ -253,6 +253,7 @@ FIELD_CHANGES = [
     ("Empty 0, Ongoing 0 [AB], Ongoing 0 [A]", "partitions_shrank"),
     ("Ongoing 0 [A], PrepareCommit 0 [AB]", "prepare_partitions"),
     ("Ongoing 0 [A] ^10, PrepareCommit 0 [A] ^11", "start"),
+    ("CompleteCommit 0, Empty 1 [A]", "empty_partitions"),
     ("PrepareCommit 0 [A], CompleteCommit 0 [A]", "complete_partitions"),
     ("PrepareCommit 0 [A], CompleteCommit 1", "epoch"),
     ("CompleteCommit 0, Ongoing 1 [A]", "epoch"),

@@ -193,6 +193,8 @@ class Id:
             return self.end()
         if self.status in PREPARED:
             return self.write(END_OF[self.status])
+        if self.status == EMPTY:
+            return self.write(EMPTY, partitions=frozenset({("late", 3)}))
         return self.step()
 
 

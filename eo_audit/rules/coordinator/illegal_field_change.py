@@ -44,14 +44,11 @@ RULE = Rule(
 )
 
 
-_FIELDS = {"partitions_shrank": "the partitions"}
-
-
 def explain(case: Case, _context: "Context") -> Explanation:
     """The first change speaks, with both values."""
     row = case.row
     changed = row.word("field_change")
-    named = _FIELDS.get(changed, changed.replace("_", " "))
+    named = "the partitions" if "partitions" in changed else changed
     before, after = _field_values(row, changed)
     message = (
         f"The coordinator log of {name_of(row)} changes {named} from {before} to {after} at offset "
