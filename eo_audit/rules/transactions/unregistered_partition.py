@@ -51,9 +51,10 @@ def explain(case: Case, context: "Context") -> Explanation:
         row.word("span_outcome"), "and it is still open"
     )
     wrote = who(case, context)
+    which = "the coordinator log has no entry of" if instance is None else "the coordinator never extended to this partition"
     message = (
         f"{wrote if id_of(case, context) else wrote[0].upper() + wrote[1:]} wrote {count(case.records, 'record')} at "
-        f"{offsets(case.first, case.last)} in a transaction that the coordinator never extended to this partition, {fate}"
+        f"{offsets(case.first, case.last)} in a transaction that {which}, {fate}"
     )
     return Explanation(
         message,
