@@ -82,7 +82,7 @@ facts AS (
                 is_segment,
                 struct(
                     segment_base_offset AS base_offset, last_offset + 1 AS end, section_id, tail_intact, decoder,
-                    lacks_records, end_position, cut_before,
+                    lacks_records, end_position, end_at_most, cut_before,
                     NOT lacks_checksums AS has_sizes, struct(section_id, byte_offset, header_length AS length) AS header, dumped_at_ms
                 ),
                 NULL
@@ -402,10 +402,15 @@ placed AS (
             ),
             s -> coalesce(s.end, s.base_offset)
         ) AS short_ends,
-        -- So was one whose newest segment was listed and could not be dumped.
+        -- So was one whose newest segment was listed and could not be dumped. Up to 2.1 the text does not say where its newest batch ends.
         coalesce(
             noted IS NOT NULL AND (
-                listed_bytes > coalesce(try_element_at(read, -1).end_position, 0L) OR array_max(listed_logs) > array_max(bases)
+                listed_bytes > IF(
+                    coalesce(try_element_at(read, -1).has_sizes, true),
+                    coalesce(try_element_at(read, -1).end_position, 0L),
+                    try_element_at(read, -1).end_at_most
+                )
+                OR array_max(listed_logs) > array_max(bases)
             ),
             false
         ) AS listed_longer,

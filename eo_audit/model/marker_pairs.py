@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from eo_audit.model.marker_clocks import Decided, Distance, Marker, as_seen, distance_of, gap, leaders_of
+from eo_audit.model.marker_clocks import Decided, Distance, Leaders, Marker, as_seen, distance_of, gap, leaders_of, narrowed
 from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
     BY_TIME_ALONE,
@@ -14,6 +14,7 @@ from eo_audit.model.marker_prices import (
     TOO_FAR_IN_PLACE,
     Clock,
     Producer,
+    Step,
     price_of,
 )
 
@@ -23,17 +24,40 @@ class Pair:
 
     Attributes:
         marker, one: the two.
-        here: the distance of clocks that the pair allows.
-        leaders: whose clocks it compares.
         price: what it costs to believe that the marker ended the transaction; None where the epochs rule it out.
     """
 
     def __init__(self, marker: Marker, one: Decided, clock: Clock) -> None:
         """`clock`: what others saw."""
         self.marker, self.one, self._clock = marker, one, clock
-        self.here = distance_of(marker, one)
-        self.leaders = leaders_of(marker, one)
         self.price = price_of(marker, one)
+        self._jumps: dict[Distance, tuple[float, Distance]] = {}
+        self._asked: dict[tuple[int, Distance], float] = {}
+
+    @cached_property
+    def here(self) -> Distance:
+        """The distance of clocks that the pair allows."""
+        return distance_of(self.marker, self.one)
+
+    @cached_property
+    def leaders(self) -> Leaders:
+        """Whose clocks it compares."""
+        return leaders_of(self.marker, self.one)
+
+    def behind(self, before: Distance) -> tuple[float, Distance]:
+        """How far the distance jumps from the one before, and what both allow where it does not."""
+        found = self._jumps.get(before)
+        if found is None:
+            jump = gap(before, self.here)
+            found = self._jumps[before] = jump, self.here if jump else narrowed(before, self.here)
+        return found
+
+    def price_of_step(self, step: Step, before: Distance) -> float:
+        """What others say of a clock that was set just before the pair."""
+        asked = self._asked.get((step.after, before))
+        if asked is None:
+            asked = self._asked[step.after, before] = self._clock.price(step, before, self.here, self.leaders)
+        return asked
 
     @cached_property
     def out_of_order(self) -> float:

@@ -12,11 +12,10 @@ from eo_audit.model.marker_clocks import (
     Distance,
     Marker,
     as_seen,
-    gap,
-    narrowed,
     of_two_clocks,
     shown_jump,
 )
+from eo_audit.model.marker_limits import CAPS, MOST_STORIES, Limit, cheapest
 from eo_audit.model.marker_pairs import Pair, Pairs
 from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
@@ -83,13 +82,8 @@ from eo_audit.model.marker_story import (
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
 FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than the cheapest one: one clock that was set
 MOST_MISSING = 12  # transactions passed over at once, but for those that time passes over
-# Kept for each last pair: of three transactions any one or two may lack their markers, beside the story in which none does.
-STORIES = 8
 MANY = 32  # pairs that no chance brings together
-MOST_STORIES = 256
 TELLING = 8  # markers in whose types and distances two starts differ
-CAPS = (0.6, 1.6, 3.2)  # what a story may cost: most are told for nothing, and are found at once where no dear ones are followed
-TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by more than this
 
 
 def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
@@ -101,8 +95,11 @@ def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
             # Where clocks lie far apart all starts cost the same: which one is right, only the next markers tell.
             most = None if number < TELLING else MOST_STORIES
             by_hand = number > 0 and _is_by_hand(producer.markers[number - 1])
-            told = (after for story in alive for after in _continued(story, pairs, producer, clock, skew_ms, cap, by_hand=by_hand))
-            alive = _cheapest(told, cap, most)
+            limit = Limit(cap)
+            told = [
+                limit.seen(after) for story in alive for after in _continued(story, pairs, producer, clock, skew_ms, limit, by_hand=by_hand)
+            ]
+            alive = cheapest(told, cap, most)
         ended = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
         if cap is None or (ended and ended[0].cost + _margin(producer, ended[0]) <= cap):
             return ended
@@ -117,16 +114,6 @@ def _margin(producer: Producer, story: Story) -> float:
     if producer.anchored and story.lost and story.pairs() == 1:
         return STEP  # one pair says nothing of how the clock went on
     return MARGIN if producer.anchored or told else FOR_LITTLE
-
-
-def _cheapest(told: Iterable[Story], cap: float | None, most: int | None) -> list[Story]:
-    ordered = sorted((story for story in told if cap is None or story.cost - given_back(story) <= cap), key=lambda story: story.cost)
-    at: dict[tuple[int, int | None], list[Story]] = {}
-    for story in ordered:  # those that agree on the last pair have the same clock and the same choices before them
-        kept = at.setdefault((story.following, story.last.offset if story.last else None), [])
-        if len(kept) < STORIES and story.cost <= ordered[0].cost + TOO_DEAR:
-            kept.append(story)
-    return sorted((story for kept in at.values() for story in kept), key=lambda story: story.cost)[:most]
 
 
 def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
@@ -176,7 +163,7 @@ def _by_hand_too(story: Story, lost: Decided) -> float:
 
 
 def _continued(
-    story: Story, pairs: Pairs, producer: Producer, clock: Clock, skew_ms: int, cap: float | None, *, by_hand: bool
+    story: Story, pairs: Pairs, producer: Producer, clock: Clock, skew_ms: int, limit: Limit, *, by_hand: bool
 ) -> Iterable[Story]:
     """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions. `by_hand`: the
     marker before it may be an operator's."""
@@ -189,19 +176,21 @@ def _continued(
         yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
     if last is not None and one is not None and not marker.closes and (marker.type, marker.epoch) == (last.type, one.epoch):
-        yield from _matched(story, foreign(marker, one), pairs, producer, story.following - 1, clock, skew_ms, again=True)
+        yield from _matched(story, foreign(marker, one), pairs, producer, story.following - 1, clock, skew_ms, limit, again=True)
     within, least = within_log(story, marker, producer, clock), story.cost - given_back(story)
-    for at in _next(story, marker, producer, cap):
-        price = pairs[at].price
-        if price is not None:
-            lacking, paid, cleaned = _left_out(story, marker, producer, at, within)
-            price += paid
-            if lacking:
-                by_tool = _by_hand_too(story, producer.decided[lacking[0]]) if by_hand else 0.0
-                price += by_tool + STANDS_IN * stand_ins(story, marker, lacking, producer)
-            if cap is None or least + price <= cap:
-                without = story._replace(lost=(*story.lost, *lacking), cleaned=story.cleaned + cleaned) if lacking or cleaned else story
-                yield from _matched(without, price, pairs, producer, at, clock, skew_ms)
+    for at in _next(story, marker, producer, limit.cap):
+        pair = pairs[at]
+        if pair.price is None or least + pair.price + pair.out_of_order > limit.most:
+            continue
+        lacking, paid, cleaned = _left_out(story, marker, producer, at, within)
+        price = pair.price + paid
+        if least + price + pair.out_of_order > limit.most:
+            continue
+        if lacking:
+            by_tool = _by_hand_too(story, producer.decided[lacking[0]]) if by_hand else 0.0
+            price += by_tool + STANDS_IN * stand_ins(story, marker, lacking, producer)
+        without = story._replace(lost=(*story.lost, *lacking), cleaned=story.cleaned + cleaned) if lacking or cleaned else story
+        yield from _matched(without, price, pairs, producer, at, clock, skew_ms, limit)
 
 
 def _left_out(story: Story, marker: Marker, producer: Producer, at: int, within: list[int] | None) -> tuple[list[int], float, float]:
@@ -274,7 +263,16 @@ def _in_place_of_next(story: Story, marker: Marker, producer: Producer) -> Story
 
 
 def _matched(
-    story: Story, price: float, pairs: Pairs, producer: Producer, at: int, clock: Clock, skew_ms: int, *, again: bool = False
+    story: Story,
+    price: float,
+    pairs: Pairs,
+    producer: Producer,
+    at: int,
+    clock: Clock,
+    skew_ms: int,
+    limit: Limit,
+    *,
+    again: bool = False,
 ) -> Iterable[Story]:
     """The story in which a marker ends a transaction, or is sent `again` before its end is written (`TransactionMarkerChannelManager`).
 
@@ -288,6 +286,8 @@ def _matched(
     wrote = marker.closes or marker.offset < producer.cleaned_below  # the cleaner takes the data before the marker
     sent = (RETRY_OF_ONE if same_leader else RETRY) if again else 0.0 if wrote else EMPTY
     known = story.cost + price + sent
+    if known - given_back(story) > limit.most:
+        return
 
     def told_with(cost: float, distance: Distance, *steps: Step, by_leaders: float = 0.0, by_time: float = story.by_time) -> Story:
         kept = story.strained, by_time, story.by_leaders + by_leaders, story.lost, story.cleaned
@@ -304,9 +304,9 @@ def _matched(
     if again and of_two_clocks(one):
         yield told_with(0.0, before)
         return
-    jump = gap(before, here)
+    jump, both = pair.behind(before)
     if not jump:
-        yield told_with(0.0, narrowed(before, here))
+        yield told_with(0.0, both)
     if led_by_others(story, marker, one):
         seen, agreed = pair.seen, pair.agreed
         step = step_of_leaders(story, marker, one, here)
@@ -316,23 +316,24 @@ def _matched(
     elif jump:
         step = Step(denied_up_to(story, marker, here), marker.offset, here.least - before.most, here.most - before.least)
         cost = _price_of_step(story, step, pair, producer, at, clock)
-        yield told_with(cost, here, step._replace(paid=cost))
+        if known + min(cost, STEP + STEP_BACK) <= limit.most:
+            yield told_with(cost, here, step._replace(paid=cost))
 
 
 def _price_of_step(story: Story, step: Step, pair: Pair, producer: Producer, at: int, clock: Clock) -> float:
     """What it costs that one leader's clock was set between the last pair and this one."""
-    one, here, last, before = pair.one, pair.here, story.last, story.last_decided
+    one, last, before = pair.one, story.last, story.last_decided
     if last is None or before is None or story.distance is None:
         return 0.0
     named = producer.lone_epochs
-    if one.epoch in named or before.epoch in named or shown_jump(last, pair.marker, before, one, gap(story.distance, here)):
+    if one.epoch in named or before.epoch in named or shown_jump(last, pair.marker, before, one, pair.behind(story.distance)[0]):
         return 0.0
     if not story.steps and _against(clock, last, before, story.distance) and pair.agreed:
         return max(0.0, STEP - story.by_time)  # the first pair has paid for it: others tell of the clock as it stands behind the step
     leaders, undone = pair.leaders, story.steps[-1] if story.steps else None
     if undone is not None and undone.is_undone_by(step) and not clock.sees_between(undone.after, step.up_to, leaders):
         return STEP + STEP_BACK - undone.paid  # who saw the clock go on evenly saw it before and behind both
-    asked = clock.price(step, story.distance, here, leaders)
+    asked = pair.price_of_step(step, story.distance)
     fast = at > 0 and one.decided_ms - producer.decided[at - 1].decided_ms < FAST_MS
     return STEP_LIKE_A_PERIOD if fast and asked == STEP else asked
 

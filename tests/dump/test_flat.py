@@ -82,6 +82,23 @@ def test_what_no_line_prints_is_null() -> None:
     assert (first["size_bytes"], last["size_bytes"]) == (last["position"], None), "the size of the last batch nobody tells"
 
 
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+@pytest.mark.parametrize("shape", [{}, {"legacy": True}, {"codecs": ("gzip",)}])
+def test_where_the_last_batch_ends_at_the_latest(release: str, shape: dict[str, object]) -> None:
+    """So that a listing tells whether its text is whole: of no text too early, and of few much too late."""
+    known = []
+    for seed in range(40):
+        batches = random_batches(seed, 6, **shape)  # type: ignore[arg-type]
+        old, new = (read(dump(batches, Style(one))) for one in (release, "2.3"))
+        (section,), (*_, last) = (
+            told(*of) for of in ((old, "dump_sections", ["end_at_most"]), (new, "batches", ["position", "size_bytes"]))
+        )
+        assert (section["end_at_most"] is None) == any(record.headers for record in batches[-1].records) or unread(old)
+        if section["end_at_most"] is not None:
+            known.append(section["end_at_most"] - last["position"] - last["size_bytes"])  # type: ignore[operator]
+    assert len(known) >= 10 and min(known) >= 0
+
+
 def test_a_record_of_an_old_format_tells_its_checksum() -> None:
     result = read(dump(random_batches(3, 4, legacy=True), Style("2.1")))
     assert result.facts["batches"]["crc_valid"].to_pylist() == [True] * 4

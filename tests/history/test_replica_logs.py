@@ -163,6 +163,18 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=22, end_position=90)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},
         {"tail_intact": False, "listed_longer": True, "whole": False},
     ),
+    "a text of 0.11 to 2.1, which prints no size of its last batch": (
+        [section(last=22, end_position=90, end_at_most=190, lacks_checksums=True)], [],
+        [*listed(f"{SEGMENT}.log", size=180), *dumped((0, 5))], {}, {"tail_intact": True, "listed_longer": False},
+    ),
+    "such a text that was cut": (
+        [section(last=22, end_position=90, end_at_most=190, lacks_checksums=True)], [],
+        [*listed(f"{SEGMENT}.log", size=191), *dumped((0, 5))], {}, {"tail_intact": False, "listed_longer": True},
+    ),
+    "and one of whose last batch nobody knows how large it is": (
+        [section(last=22, end_position=90, end_at_most=None, lacks_checksums=True)], [],
+        [*listed(f"{SEGMENT}.log", size=999), *dumped((0, 5))], {}, {"tail_intact": True, "listed_longer": False},
+    ),
     "a log that went on behind its listing": (
         [section(last=22, end_position=120)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},
         {"tail_intact": True, "listed_longer": False, "whole": True},

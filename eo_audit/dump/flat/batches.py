@@ -36,6 +36,9 @@ _LEAST_LINE = 150  # bytes of a record line of magic 2 at least, with a line fee
 _OWN = re.compile(rb"\n(?=Dumping |offset: \d+ position: )")
 _VARINT_SPARE = 16  # bytes by which the varints of one record (length, timestamp, number of headers) may be longer than `least_size` counts
 
+_OLD_OVERHEAD = 34  # bytes of a record of magic 0 or 1 besides key and value (`LegacyRecord`)
+_FRAME = 64  # and what no codec adds to what it cannot make smaller, besides a sixth (snappy's `MaxCompressedLength`: 32 bytes and a sixth)
+
 
 class Unread(Exception):
     """A record whose end nobody can tell; `end`: behind its text, where an exception cut it."""
@@ -83,6 +86,17 @@ def _group(starts: list[int], lines: list[FlatLine], read: list[Ending], *, next
     # Header keys of a compressed batch may hold all that stands behind it, where no other batch line shows where it ends.
     group.verified = lines[0].codec == "none" or next_position is not None
     return group
+
+
+def end_at_most(group: Group) -> int | None:
+    """Where a batch ends in its segment at the latest: no text behind it shows its size. None where header values count, which no dump
+    prints."""
+    line = group.line
+    if any(record.ending.headers for record in group.records):
+        return None
+    spare = _VARINT_SPARE if line.magic >= 2 else _OLD_OVERHEAD
+    most = BATCH_OVERHEAD + sum(least_size(record.line, line, None) + spare for record in group.records)
+    return line.position + (most if line.codec == "none" else most + most // 6 + _FRAME)
 
 
 def _rules(profile: Profile, line: FlatLine) -> Rules:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from eo_audit.dump.flat.batches import Unread, read_batch
+from eo_audit.dump.flat.batches import Unread, end_at_most, read_batch
 from eo_audit.dump.lines.dialects import LONGEST_LINE, OLD_LINE, UNSUPPORTED, BatchLine
 from eo_audit.dump.lines.flat_lines import FLAT, FlatLine, flat_batch_line, flat_line
 from eo_audit.dump.log.framing import Failure, Group
@@ -62,7 +62,8 @@ class FlatReader(Progress):
             return self._not_read(at, section, unread)
         self._close_unread(at)
         self.facts.group(group, section)
-        self.section, self.position = learned_flat(section, group), position
+        most = end_at_most(group) if position is None else None
+        self.section, self.position = replace(learned_flat(section, group), end_at_most=most), position
         return group.end
 
     def _not_read(self, at: int, section: Section, unread: Unread) -> int:

@@ -192,5 +192,6 @@ def section_row(section: Section, context: FileContext, *, end: int, end_reason:
         "decoder": section.decoder,
         "end_reason": section.end_reason or end_reason,
         "invalid_tail_bytes": section.invalid_tail_bytes,
+        "end_at_most": section.end_at_most,
         "ingest_id": context.ingest_id,
     }

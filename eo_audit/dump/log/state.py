@@ -50,7 +50,8 @@ class FileContext:
 class Section:
     """The dump section in force, with what its text has shown so far (None: not shown yet).
 
-    `left`: why all that comes is left unread, to the end of the file.
+    `left`: why all that comes is left unread, to the end of the file; `end_at_most`: of a flat dump, whose newest batch has no size, the
+    position in the segment that it does not reach beyond.
     """
 
     section_id: int
@@ -63,6 +64,7 @@ class Section:
     decoder: str | None = None
     log_starting: bool | None = None
     invalid_tail_bytes: int | None = None
+    end_at_most: int | None = None
     end_reason: str | None = None
     left: str | None = None
 
