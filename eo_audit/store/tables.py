@@ -308,6 +308,8 @@ class Warehouse:
             if of_machine(error) is not None:
                 raise
             raise DamagedError(name, self.folder / name, error) from error
+        except ValueError as error:  # and for one that the file lacks
+            raise OtherVersionError(name, self.folder) from error
 
     def _from_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
         return frames.of_arrow(self.session(), rows, schema(name).spark())

@@ -5,8 +5,11 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -90,6 +93,18 @@ def test_missing_extra_and_mistyped_columns_are_reported_together(spark: SparkSe
     told = "missing: cluster; extra: colour; mistyped: length \\(string, not bigint\\)"
     with pytest.raises(ConfigurationError, match=told):
         warehouse(spark, tmp_path).overwrite("manifest_entries", wrong)
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows.drop_columns(["length"]), lambda rows: rows.append_column("colour", rows["name"])])
+def test_columns_of_another_version_are_one_sentence(spark: SparkSession, tmp_path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    tables = warehouse(spark, tmp_path)
+    with tables.writing():
+        tables.overwrite("manifest_entries", entries(spark, "a"))
+        tables.publish(STEP)
+    (file,) = (tables.folder / "manifest_entries").glob("*.parquet")
+    pq.write_table(change(pq.read_table(file)), file)
+    with pytest.raises(WarehouseError, match=r"of another version of eo-audit \(other columns in manifest_entries\): choose another --out"):
+        warehouse(spark, tmp_path).read("manifest_entries")
 
 
 def test_what_a_dead_run_left_is_put_back(spark: SparkSession, tmp_path: Path) -> None:
