@@ -142,6 +142,8 @@ between_ends AS (
         * EXCEPT (match),
         match AS own_match,
         max(ambiguous) OVER producer AS of_doubtful,
+        collect_list(IF(kind = 2 AND doubtful, place, NULL)) OVER producer AS doubtful_places,
+        last(claims, true) OVER earlier AS begins_candidate,
         min(legal) OVER producer AS all_legal,
         coalesce(last(claims, true) OVER backwards, {open_end}) AS ends_candidate,
         last(IF(is_ending, found, NULL), true) OVER earlier AS before,
@@ -168,9 +170,14 @@ closed AS (
         closing.match AS match,
         closing.instance AS instance,
         coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false) AS stale,
-        -- Where markers can be told in two ways, one of them may have ended what seems to have no marker.
-        -- What was running when the coordinator's log ended has no marker of those.
-        IF(of_doubtful AND claims IS NULL AND own.decision IS NOT NULL, NULL, own) AS candidate,
+        -- Where markers can be told in two ways, one of them may have ended what seems to have no marker, if it stands between the markers
+        -- that are sure before and behind it. What was running when the coordinator's log ended has no marker of those.
+        IF(
+            claims IS NULL AND own.decision IS NOT NULL
+                AND exists(doubtful_places, at -> at > coalesce(begins_candidate, -1L) AND at < ends_candidate),
+            NULL,
+            own
+        ) AS candidate,
         coalesce(closing.doubtful, of_doubtful AND ends_candidate = {open_end}) AS is_ambiguous,
         -- A COMMIT, an ABORT with a raised epoch, or one of a leader that came later than all that the coordinator's log tells of, which no
         -- known transaction sent, behind all that did: only a coordinator writes those.

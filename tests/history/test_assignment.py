@@ -457,6 +457,29 @@ STORIES = [
         stopped=False,
     ),
     Story(
+        "a lost ABORT between two markers that are sure, behind one that may be either of two transactions'",
+        """0 Empty e0
+        100 Ongoing e0 [A]
+        102 PrepareCommit e0 [A]
+        104 CompleteCommit e0
+        106 Ongoing e0 [A]
+        108 PrepareCommit e0 [A]
+        110 CompleteCommit e0
+        1000 Empty e1
+        1100 Ongoing e1 [A]
+        1150 PrepareCommit e1 [A]
+        1160 CompleteCommit e1
+        2000 Ongoing e1 [A]
+        2050 PrepareAbort e2 [A]
+        2060 CompleteAbort e2
+        2100 Empty e3
+        3000 Ongoing e3 [A]
+        3050 PrepareCommit e3 [A]
+        3060 CompleteCommit e3""",
+        "0 data e0 @101\n1 COMMIT e0 @106\n2 data e1 @1110\n3 COMMIT e1 @1155\n4 data e1 @2010\n5 COMMIT e3 @3055",
+        {0: (None, *UNKNOWN), 1: "unknown", 2: (3, *GENUINE), 3: "closing", 4: (4, *GENUINE), 5: "closing"},
+    ),
+    Story(
         "a hole inside one transaction, whose epoch tells",
         """
         0 Empty e0
