@@ -12,7 +12,7 @@ from eo_audit.audit.findings import Finding
 from eo_audit.rules.catalogue import BY_CODE
 from tests.cluster.audit import Said
 from tests.cluster.properties import Case, make
-from tests.cluster.shape import STOPPED, draw
+from tests.cluster.shape import SCRIPT, STOPPED, draw
 from tests.support import reshaped
 from tests.support.changed import Changed
 
@@ -23,20 +23,24 @@ REAL = (
     *("syn_abort_marker_lost_middle", "syn_plain_in_open", "compaction_k39"),
 )
 MODEL = [Case(draw(seed, features=("aborts", "fences"), dumps=(STOPPED,))) for seed in (300_002, 300_013)]
+# Of running brokers, by collect-dumps.sh, which lists how large a segment is right before it dumps it.
+BY_SCRIPT = [Case(draw(seed, features=("aborts", "fences"), dumps=(SCRIPT,))) for seed in (300_000, 300_004)]
+CASES = (*MODEL, *BY_SCRIPT)
 TOOLS = ("1.1", "0.11.0.0")
 
 
 def make_printed(folder: Path) -> list[str]:
     """Each input as it is (`NAME.as_is`) and as each of the tools would have printed it (`NAME.1.1`): folders and clusters so called."""
     sources = {name: DUMPS / name for name in REAL}
-    for case in MODEL:
+    for case in CASES:
         sources[case.name] = folder / "lived" / case.name
         assert make(case, sources[case.name]) is not None
+    scripted = {case.name for case in BY_SCRIPT}
     names = [f"{name}.{tool}" for name in sources for tool in ("as_is", *TOOLS)]
     for name, source in sources.items():
         for tool in ("as_is", *TOOLS):
             if not (folder / f"{name}.{tool}").is_dir():
-                reshaped.copied(source, folder / f"{name}.{tool}")
+                reshaped.copied(source, folder / f"{name}.{tool}", listed=name in scripted)
                 if tool != "as_is":
                     reshaped.printed_before(folder / f"{name}.{tool}", tool)
     return names
@@ -54,7 +58,7 @@ def told(finding: Finding) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-@pytest.mark.parametrize("name", [*REAL, *(case.name for case in MODEL)])
+@pytest.mark.parametrize("name", [*REAL, *(case.name for case in CASES)])
 def test_an_old_text_accuses_nobody_else_and_says_what_it_does_not_know(said: Mapping[str, Said], name: str, tool: str) -> None:
     old, new = said[f"{name}.{tool}"], said[f"{name}.as_is"]
     assert not old.crashed
@@ -63,6 +67,15 @@ def test_an_old_text_accuses_nobody_else_and_says_what_it_does_not_know(said: Ma
     unknown = {code for code, _, _ in old.unknowns}
     lost = {f.rule for f in new.findings if told(f) not in found and not BY_CODE[f.rule].informs}
     assert lost <= unknown
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("case", BY_SCRIPT, ids=lambda case: case.name)
+def test_a_whole_text_is_whole_though_its_last_batch_has_no_size(said: Mapping[str, Said], case: Case, tool: str) -> None:
+    """Beside a listing that has the size of the segment."""
+    old, new = said[f"{case.name}.{tool}"], said[f"{case.name}.as_is"]
+    assert not new.unknowns
+    assert {why for _, why, _ in old.unknowns} <= {"no_checksums", "no_producer_epochs"}
 
 
 def test_what_the_cleaner_emptied_is_not_missed_where_no_line_shows_it(said: Mapping[str, Said]) -> None:

@@ -44,10 +44,10 @@ class Kept:
         return self.start.get(place, 0), self.end.get(place, float("inf"))
 
 
-def copied(source: Path, folder: Path) -> None:
-    """The dumps as they are, less the listing (which knows how large the files were), under the name of the folder."""
+def copied(source: Path, folder: Path, *, listed: bool = False) -> None:
+    """The dumps as they are, under the name of the folder; unless `listed` less the listing, which knows how large the files were."""
     shutil.copytree(source, folder)
-    for name in ("listing.txt", "dumped-at.txt"):
+    for name in () if listed else ("listing.txt", "dumped-at.txt"):
         for path in folder.rglob(name):
             path.unlink()
     manifest = folder / "manifest.yaml"
