@@ -35,9 +35,8 @@ _LEAST_LINE = 150  # bytes of a record line of magic 2 at least, with a line fee
 # What only the tool would write at the start of a line: where no length is exact, no record is read across it.
 _OWN = re.compile(rb"\n(?=Dumping |offset: \d+ position: )")
 _VARINT_SPARE = 16  # bytes by which the varints of one record (length, timestamp, number of headers) may be longer than `least_size` counts
-
 _OLD_OVERHEAD = 34  # bytes of a record of magic 0 or 1 besides key and value (`LegacyRecord`)
-_FRAME = 64  # and what no codec adds to what it cannot make smaller, besides a sixth (snappy's `MaxCompressedLength`: 32 bytes and a sixth)
+_FRAME = 64  # more bytes, besides a sixth, no codec adds to what it cannot make smaller (snappy's `MaxCompressedLength`: 32 and a sixth)
 
 
 class Unread(Exception):
