@@ -3,7 +3,7 @@
 Proves: Two neighbouring entries of an id are a step that no coordinator takes. Compaction cannot fake it: it only removes the beginning of
 a story. By itself it does not prove that delivery was wrong.
 
-Bad history: Ongoing is followed by CompleteCommit.
+Bad history: Ongoing is followed by CompleteCommit; an id begins with Ongoing in a log that holds all its entries from offset 0 on.
 
 Legal look-alike: PrepareCommit(e) then PrepareAbort(e+1), or PrepareAbort(e+1) then PrepareCommit(e): the first did not count (C09); TV2:
 Empty then PrepareAbort; whatever state compaction left as the first. A completion that was written twice is C10, a tombstone behind an open
@@ -26,7 +26,11 @@ RULE = Rule(
     subject="coordinator_entry",
     # What no coordinator writes in any step is C11's, a second completion C10's, a tombstone C14's; what a failed append explains is a
     # ghost, C09.
-    where="step = 'illegal' AND step_reason = 'not_in_table'",
+    # `TransactionCoordinator.handleInitProducerId` begins each id with Empty, and nobody has cleaned what is whole from offset 0 on.
+    where=(
+        "(step = 'illegal' AND step_reason = 'not_in_table') "
+        "OR (step = 'first' AND previous_offset IS NULL AND head_known AND status <> 'Empty')"
+    ),
     by="transactional_id",
     columns="previous_epoch previous_status status entry_offset step_reason",
     proves_delivery_wrong=False,
