@@ -151,7 +151,14 @@ def test_a_clean_run_passes() -> None:
             "txnindex",
             "unknown",
         ),
-        (a_log(TRANSACTIONAL | {"half_read_snapshot"}), True, "S01", "producer snapshot of orders-0", ".snapshot of orders-0", "pass"),
+        (
+            a_log(TRANSACTIONAL | {"snapshot", "half_read_snapshot"}),
+            True,
+            "S01",
+            "producer snapshot of orders-0",
+            ".snapshot of",
+            "unknown",
+        ),
         (a_log(TRANSACTIONAL | {"unjudged_batch"}), True, "P01", "nothing is judged behind a bad checksum", "another replica", "unknown"),
         (
             a_log(TRANSACTIONAL, states=("head_missing",)),
