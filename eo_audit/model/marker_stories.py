@@ -180,6 +180,7 @@ def _continued(
     within, least = within_log(story, marker, producer, clock), story.cost - given_back(story)
     for at in _next(story, marker, producer, limit.cap):
         pair = pairs[at]
+        # Asked as soon as each part of the price is known: hundreds of stories ask, and most of what they could tell is too dear.
         if pair.price is None or least + pair.price + pair.out_of_order > limit.most:
             continue
         lacking, paid, cleaned = _left_out(story, marker, producer, at, within)
@@ -316,6 +317,7 @@ def _matched(
     elif jump:
         step = Step(denied_up_to(story, marker, here), marker.offset, here.least - before.most, here.most - before.least)
         cost = _price_of_step(story, step, pair, producer, at, clock)
+        # What lies above that the next pair may give back (`given_back`).
         if known + min(cost, STEP + STEP_BACK) <= limit.most:
             yield told_with(cost, here, step._replace(paid=cost))
 
