@@ -26,7 +26,7 @@ STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py")
 OWN_SESSION = (
     *("agreement/test_coordinator_agreement.py", "agreement/test_producer_history.py", "agreement/test_visibility_agreement.py"),
     *("benchmarks/test_sequences.py", "cluster/test_clusters.py", "history/test_few_rows.py", "jobs/test_nights.py", "jobs/test_plain.py"),
-    "rules/test_mutated.py",
+    *("rules/test_mutated.py", "test_fewer_sources.py", "test_invariances.py", "test_old_tools.py"),  # one audit for all four: `changed`
 )
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
