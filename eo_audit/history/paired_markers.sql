@@ -141,10 +141,14 @@ ends AS (
 ),
 
 -- KIP-890: under TV2 every EndTxn raises the epoch, so (producer id, marker epoch) is one transaction. Those rows are a group of their
--- own: a producer id may begin under TV1 and go on under TV2.
+-- own: a producer id may begin under TV1 and go on under TV2. Where transaction.version was lowered, the transactions of TV1 keep the epoch
+-- that the last one of TV2 raised: its markers are many, and told as those of TV1 are.
 by_protocol AS (
-    SELECT *, coalesce(max(own.protocol = 'tv2') OVER (PARTITION BY replica_log_id, producer_id, epoch), false) AS of_tv2
+    SELECT
+        *,
+        coalesce(max(own.protocol = 'tv2') OVER same_epoch AND NOT max(own.protocol = 'tv0') OVER same_epoch, false) AS of_tv2
     FROM ends
+    WINDOW same_epoch AS (PARTITION BY replica_log_id, producer_id, epoch)
 ),
 ranked AS (
     SELECT

@@ -4,7 +4,7 @@ import bisect
 from dataclasses import dataclass, field, replace
 
 from tests.cluster.clock import BEGIN_MS, Clock, broker_clocks
-from tests.cluster.shape import Shape
+from tests.cluster.shape import TV2, Shape
 
 Place = tuple[str, int]
 COORDINATOR = "__transaction_state"
@@ -138,6 +138,7 @@ class World:
     clocks: dict[int, Clock]
     logs: dict[Place, Log]
     transactions: list[Transaction] = field(default_factory=list)
+    lowered: range = range(0)
 
     @property
     def end(self) -> int:
@@ -169,6 +170,14 @@ class World:
         return [log for log in self.logs.values() if log.topic == COORDINATOR]
 
 
+def _lowered(shape: Shape, length_ms: int) -> range:
+    """When transaction.version is below 2 in a cluster that had it."""
+    rng = shape.stream("lowered")
+    begin = BEGIN_MS + round(length_ms * rng.uniform(0.1, 0.7))
+    lasts = round(length_ms * rng.choice((0.1, 0.3, 1.0)))
+    return range(begin, begin + lasts) if shape.has("lowered") and shape.protocol == TV2 else range(0)
+
+
 def empty_world(shape: Shape) -> World:
     """Brokers, partitions and their leaders, before any producer comes."""
     rng = shape.stream("topics")
@@ -177,7 +186,7 @@ def empty_world(shape: Shape) -> World:
     places = [("orders" if not two_topics or n % 2 == 0 else "payments", n // 2 if two_topics else n) for n in range(shape.partitions)]
     append_time = {topic: shape.has("append_time") and rng.random() < 0.6 for topic in ("orders", "payments")}
     compacted = {topic: shape.has("cleaned_data") and rng.random() < 0.6 for topic in ("orders", "payments")}
-    world = World(shape, length, broker_clocks(shape, length), {})
+    world = World(shape, length, broker_clocks(shape, length), {}, lowered=_lowered(shape, length))
     for topic, partition in places:
         leaders = _leadership(shape, (topic, partition), length, shape.has("leader_changes"))
         log = Log(topic, partition, leaders, append_time[topic], compacted[topic])

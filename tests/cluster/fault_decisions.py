@@ -52,7 +52,7 @@ def empty_commits(scene: Scene, rng: random.Random) -> Planted | None:
     gone = {id(w) for other in after for w in scene.data(log, other)}
     log.writes = [w for w in log.writes if id(w) not in gone]
     truth = Truth("empty_commits", (), NONE, log.place, t.producer_id, tells=rules("T03"))
-    decidable = all(other.is_tv2 for other in once) or scene.can_count(log, t)
+    decidable = all(scene.is_named_by_epoch(other) for other in once) or scene.can_count(log, t)
     return at_writes(scene, truth, [scene.markers(log, other)[0] for other in once], decidable, f"no data behind transaction {t.number}")
 
 

@@ -97,7 +97,9 @@ def lost_marker(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, t = chosen
     decidable = scene.can_count(log, t) and scene.is_followed(log, t.ended_at or 0, t)
-    if not t.is_tv2 and not scene.is_stopped(log, t):  # so few markers fit other transactions as well, by a clock that was set once
+    if not scene.is_named_by_epoch(t) and not scene.is_stopped(
+        log, t
+    ):  # so few markers fit other transactions as well, by a clock that was set once
         listing = scene.listing(log.place, t.producer_id)
         # Behind a new leader, whose clock nobody knows, the markers that are left may be those of the first transactions or of the last.
         led_anew = log.leadership.change_between(listing[0].began_at, listing[-1].began_at) is not None
@@ -108,7 +110,7 @@ def lost_marker(scene: Scene, rng: random.Random) -> Planted | None:
     truth = Truth("lost_marker", rules("T05|T06|T15"), OPEN | VISIBLE | {"T10", "T02"}, log.place, t.producer_id, t.transactional_id)
     planted = at_writes(scene, truth, writes, decidable, f"the {t.decision} of transaction {t.number} is missing")
     # Of equal markers in a row any may be the one that is missing.
-    return planted if t.is_tv2 else replace(planted, truth=replace(planted.truth, offsets=None))
+    return planted if scene.is_named_by_epoch(t) else replace(planted, truth=replace(planted.truth, offsets=None))
 
 
 def _fit_those_before(scene: Scene, log: Log, lost: Transaction, listing: Sequence[Transaction]) -> bool:
@@ -130,10 +132,10 @@ def flipped_marker(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, t = chosen
     other = "ABORT" if t.decision == "COMMIT" else "COMMIT"
-    decidable = scene.can_count(log, t) and (t.is_tv2 or scene.is_stopped(log, t))
+    decidable = scene.can_count(log, t) and (scene.is_named_by_epoch(t) or scene.is_stopped(log, t))
     log.writes = [replace(w, marker=other) if w.transaction is t and w.marker else w for w in log.writes]
     must = rules("T06")
-    if not t.is_tv2 and scene.has_empty(log, t):
+    if not scene.is_named_by_epoch(t) and scene.has_empty(log, t):
         must = (must[0] | {"T15"},)  # or the right marker is missing, and the next one was sent twice
     truth = Truth(f"flipped_marker:{other}", must, VISIBLE | {"T10"}, log.place, t.producer_id, t.transactional_id)
     writes = [w for w in log.writes if w.transaction is t]

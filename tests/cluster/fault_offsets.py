@@ -55,7 +55,7 @@ def applied_abort(scene: Scene, rng: random.Random) -> Planted | None:
     if chosen is None:
         return None
     log, t = chosen
-    decidable = scene.can_count(log, t) and (t.is_tv2 or scene.is_stopped(log, t))
+    decidable = scene.can_count(log, t) and (scene.is_named_by_epoch(t) or scene.is_stopped(log, t))
     log.writes = [replace(w, marker="COMMIT") if w.transaction is t and w.marker else w for w in log.writes]
     truth = Truth("applied_abort", rules("T06", "O01"), VISIBLE | {"T10", "O02"}, PLACE, t.producer_id, t.transactional_id)
     writes = [w for w in log.writes if w.transaction is t]

@@ -79,7 +79,7 @@ class Transactional(Client):
     def __init__(self, world: World, name: str, producer_id: int) -> None:
         super().__init__(world, name)
         shape = world.shape
-        self.is_tv2 = shape.protocol == TV2 and not (shape.has("mixed_clients") and self.rng.random() < 0.5)
+        self.knows_tv2 = self.is_tv2 = shape.protocol == TV2 and not (shape.has("mixed_clients") and self.rng.random() < 0.5)
         timeout = self.rng.choice((2_000, 5_000, 10_000)) if shape.has("timeouts") and self.rng.random() < 0.5 else 60_000
         self.coordinator = Coordinated(world, name, self.is_tv2, timeout, producer_id, shape.stream("coordinator", name))
         if shape.has("exhaustion") and not self.is_tv2 and self.rng.random() < 0.7:
@@ -116,6 +116,8 @@ class Transactional(Client):
     def transact(self, at: int) -> int:
         """One transaction; returns when the client goes on."""
         world, coordinator = self.world, self.coordinator
+        # A client looks what the coordinator's broker speaks when it begins (`TransactionManager.maybeUpdateTransactionV2Enabled`).
+        self.is_tv2 = coordinator.is_tv2 = self.knows_tv2 and at not in world.lowered
         transaction = Transaction(len(world.transactions), self.name, coordinator.producer_id, coordinator.epoch, self.is_tv2, at)
         world.transactions.append(transaction)
         at = self._write_data(at, transaction)

@@ -24,6 +24,7 @@ FEATURES: Final[dict[str, float]] = {
     "sessions": 0.3,
     "exhaustion": 0.05,
     "mixed_clients": 0.2,  # old clients on a cluster of transaction.version 2
+    "lowered": 0.2,  # transaction.version 2 was taken back for some time, or for good
     "leader_changes": 0.3,
     "failovers": 0.25,  # of the coordinator
     "ghosts": 0.15,

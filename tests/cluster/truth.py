@@ -137,13 +137,18 @@ class Scene:
         ended = {copy.broker for copy in copies if copy.moment == last and not copy.lost_ms}
         return self.plan.stopped and all(copy.broker in ended for copy in self.copies(log.place))
 
+    def is_named_by_epoch(self, transaction: Transaction) -> bool:
+        """Under TV2 the epoch of a marker names its transaction, where no transaction of TV1 went on with that epoch."""
+        rivals = [other for other in self.world.transactions if not other.is_tv2 and other.producer_id == transaction.producer_id]
+        return transaction.is_tv2 and all(other.marker_epoch != transaction.marker_epoch for other in rivals)
+
     def can_count(self, log: Log, transaction: Transaction) -> bool:
         """The producer's markers in this log can be counted against its transactions: none was sent twice, and no head is missing.
 
         A marker that was sent again looks like that of a transaction without data, and so may stand for one that is missing. Under TV2
         epochs tell.
         """
-        if transaction.is_tv2:
+        if self.is_named_by_epoch(transaction):
             return True
         row = self.listing(log.place, transaction.producer_id)
         once = all(len(self.markers(log, other)) <= 1 for other in row)

@@ -393,6 +393,23 @@ STORIES = [
         transaction_version=2,
     ),
     Story(
+        "transaction.version was lowered: transactions go on with the epoch that the last COMMIT of TV2 raised",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareCommit e1 [A] v2
+        160 CompleteCommit e1 v2
+        200 Ongoing e1 [A]
+        250 PrepareAbort e1 [A]
+        260 CompleteAbort e1
+        300 Ongoing e1 [A]
+        350 PrepareCommit e1 [A]
+        360 CompleteCommit e1""",
+        "0 data e0 @110\n1 COMMIT e1 @155\n2 data e1 @210\n3 ABORT e1 @255\n4 data e1 @310\n5 COMMIT e1 @355",
+        {0: (1, *GENUINE), 1: "closing", 2: (2, *GENUINE), 3: "closing", 4: (3, *GENUINE), 5: "closing"},
+        {1: ("covered", "closing"), 2: ("covered", "closing"), 3: ("covered", "closing")},
+    ),
+    Story(
         "an ABORT with the data's epoch where the transaction's own is missing",
         """
         0 Empty e0
