@@ -91,6 +91,11 @@ def describe_topic(topic: str) -> str:
     return f"`kafka-topics.sh --bootstrap-server $BOOTSTRAP --describe --topic {shell(topic)}`"
 
 
+def describe_features() -> str:
+    """The levels of a cluster's features now, transaction.version among them (KIP-584)."""
+    return "`kafka-features.sh --bootstrap-server $BOOTSTRAP describe`"
+
+
 def describe_group(group: str) -> str:
     """What offsets a consumer group has now, and how far behind it is."""
     return f"`kafka-consumer-groups.sh --bootstrap-server $BOOTSTRAP --describe --group {shell(group)}`"

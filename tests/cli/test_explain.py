@@ -22,6 +22,7 @@ LOGGED = {
     "Expiring 5 record(s) for orders-0:120001 ms has passed since batch creation": "Expiring records",
     "The following partitions still have unstable offsets which are not cleared on the broker": "UNSTABLE_OFFSET_COMMIT",
     "KafkaException: Cannot execute transactional method because we are in an error state": "KafkaException in an error state",
+    "KafkaException: Unhandled error in EndTxnResponse: The version of API is not supported.": "UNSUPPORTED_VERSION",
     "The producer attempted to use a producer id which is not currently assigned to its transactional id.": "INVALID_PRODUCER_ID_MAPPING",
 }
 

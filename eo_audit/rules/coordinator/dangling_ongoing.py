@@ -35,10 +35,11 @@ RULE = Rule(
     # Within its timeout this is every transaction at work: `explain` asks the coordinator's clock.
     where="is_last AND last_status = 'Ongoing'",
     by="transactional_id",
-    columns="start_ms timeout_ms partitions data_epoch coordinator_partition",
+    columns="start_ms timeout_ms partitions data_epoch coordinator_partition protocol",
     asks=("data_of",),
     waiting="overdue",
-    cause="the coordinator partition has no leader or too few in-sync replicas, its thread died, or an epoch overflow (4.0 at epoch 32766)",
+    cause="the coordinator partition has no leader or too few in-sync replicas, its thread died, an epoch overflow (4.0 at epoch 32766), "
+    "or transaction.version was lowered to 0 while the transaction ran",
     remedy="See the finding: restart the owner of the id first; its initTransactions() ends the transaction cleanly.",
 )
 
@@ -131,9 +132,15 @@ def _restart_owner(row: Row, context: "Context", owner: Owner, data: _Data) -> s
     coordinator = f"__transaction_state-{row.maybe('coordinator_partition')}"
     fence = commands.fence(row.text("transactional_id") or "", context.version(row.word("cluster")))
     records = count(data.records, "record") if data.records and not data.unknown else "records"
+    # Version 0 of the value has no clientTransactionVersion, so each write of it fails (`TransactionLogValue.write`; seen on 4.3.1).
+    lowered = (
+        f"If transaction.version is 0 now ({commands.describe_features()}) it was lowered while this transaction ran: nothing can end "
+        "it before the feature is raised again. "
+    )
     return (
         f"Check first that it is still Ongoing with producer {row.maybe('producer_id')}: {asked(row, context)}. If nobody answers, "
-        f"move the leader of {coordinator}: {commands.describe_topic('__transaction_state')}. {owner.first}. "
+        f"move the leader of {coordinator}: {commands.describe_topic('__transaction_state')}. "
+        f"{lowered if row.text('protocol') == 'tv2' else ''}{owner.first}. "
         f"Only if the owner is gone for good: {fence}. That aborts the {records} of this transaction in {partitions(row.partitions())}; "
         f"what it costs: {owner.lost}. Do not use the abort tool: the coordinator still lists the partitions."
     )
