@@ -97,9 +97,8 @@ def lost_marker(scene: Scene, rng: random.Random) -> Planted | None:
         return None
     log, t = chosen
     decidable = scene.can_count(log, t) and scene.is_followed(log, t.ended_at or 0, t)
-    if not scene.is_named_by_epoch(t) and not scene.is_stopped(
-        log, t
-    ):  # so few markers fit other transactions as well, by a clock that was set once
+    # So few markers fit other transactions as well, by a clock that was set once.
+    if not scene.is_named_by_epoch(t) and not scene.is_stopped(log, t):
         listing = scene.listing(log.place, t.producer_id)
         # Behind a new leader, whose clock nobody knows, the markers that are left may be those of the first transactions or of the last.
         led_anew = log.leadership.change_between(listing[0].began_at, listing[-1].began_at) is not None

@@ -410,6 +410,26 @@ STORIES = [
         {1: ("covered", "closing"), 2: ("covered", "closing"), 3: ("covered", "closing")},
     ),
     Story(
+        "the same, and its marker was lost: the data tells that it is the one of TV2, though another one waited for seconds",
+        """
+        0 Empty e0
+        50 Ongoing e0 [A] v2
+        67 PrepareCommit e1 [A] v2
+        80 CompleteCommit e1 v2
+        130 Ongoing e1 [A]
+        156 PrepareCommit e1 [A]
+        2763 CompleteCommit e1
+        2850 Ongoing e1 [A]
+        2862 PrepareCommit e1 [A]
+        2867 CompleteCommit e1
+        2905 Ongoing e1 [A]
+        2926 PrepareCommit e1 [A]
+        2989 CompleteCommit e1""",
+        "0 data e0 @55\n1 data e1 @140\n2 COMMIT e1 @2761\n3 data e1 @2855\n4 COMMIT e1 @2864\n5 data e1 @2910\n6 COMMIT e1 @2986",
+        {2: "closing", 4: "closing", 6: "closing"},
+        {1: ("covered", "missing")},
+    ),
+    Story(
         "an ABORT with the data's epoch where the transaction's own is missing",
         """
         0 Empty e0

@@ -132,15 +132,20 @@ def _restart_owner(row: Row, context: "Context", owner: Owner, data: _Data) -> s
     coordinator = f"__transaction_state-{row.maybe('coordinator_partition')}"
     fence = commands.fence(row.text("transactional_id") or "", context.version(row.word("cluster")))
     records = count(data.records, "record") if data.records and not data.unknown else "records"
-    # Version 0 of the value has no clientTransactionVersion, so each write of it fails (`TransactionLogValue.write`; seen on 4.3.1).
+    return (
+        f"Check first that it is still Ongoing with producer {row.maybe('producer_id')}: {asked(row, context)}. If nobody answers, "
+        f"move the leader of {coordinator}: {commands.describe_topic('__transaction_state')}. "
+        f"{_raise_first(row)}{owner.first}. "
+        f"Only if the owner is gone for good: {fence}. That aborts the {records} of this transaction in {partitions(row.partitions())}; "
+        f"what it costs: {owner.lost}. Do not use the abort tool: the coordinator still lists the partitions."
+    )
+
+
+def _raise_first(row: Row) -> str:
+    """Of a transaction of TV2, what its end may wait for: nothing where the feature was not lowered."""
+    # Version 0 of the value has no clientTransactionVersion, so each write of such an entry fails (`TransactionLogValue.write`, 4.3.1).
     lowered = (
         f"If transaction.version is 0 now ({commands.describe_features()}) it was lowered while this transaction ran: nothing can end "
         "it before the feature is raised again. "
     )
-    return (
-        f"Check first that it is still Ongoing with producer {row.maybe('producer_id')}: {asked(row, context)}. If nobody answers, "
-        f"move the leader of {coordinator}: {commands.describe_topic('__transaction_state')}. "
-        f"{lowered if row.text('protocol') == 'tv2' else ''}{owner.first}. "
-        f"Only if the owner is gone for good: {fence}. That aborts the {records} of this transaction in {partitions(row.partitions())}; "
-        f"what it costs: {owner.lost}. Do not use the abort tool: the coordinator still lists the partitions."
-    )
+    return lowered if row.text("protocol") == "tv2" else ""
