@@ -184,7 +184,7 @@ def repeated_marker(scene: Scene, rng: random.Random) -> Planted | None:
         later = scene.listing(log.place, t.producer_id)
         nexts = later[later.index(t) + 1 :][:1]
         data = scene.data(log, nexts[0]) if nexts else []
-        if data and t.is_tv2 and nexts[0].epoch == t.marker_epoch and all(scene.is_seen(log.place, w) for w in data):
+        if data and scene.is_named_by_epoch(t) and nexts[0].epoch == t.marker_epoch and all(scene.is_seen(log.place, w) for w in data):
             found.append((log, t, nexts[0], data[0]))
     chosen = pick(rng, found)
     if chosen is None:

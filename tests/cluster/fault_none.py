@@ -13,7 +13,7 @@ def repeated(scene: Scene, rng: random.Random) -> Planted | None:
     found = []
     for log, t in with_data(scene):
         markers = scene.markers(log, t)
-        if len(markers) > 1 and t.is_tv2:
+        if len(markers) > 1 and scene.is_named_by_epoch(t):
             between = log.writes[index_of(log, markers[0]) + 1 : index_of(log, markers[1])]
             if not any(w.producer_id == t.producer_id for w in between):
                 found.append((log, t, markers))

@@ -430,6 +430,17 @@ STORIES = [
         {1: ("covered", "missing")},
     ),
     Story(
+        "the coordinator's log ends behind the last transaction of TV2: a second COMMIT of its epoch may be one of TV1, or repeats it",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareCommit e1 [A] v2
+        160 CompleteCommit e1 v2""",
+        "0 data e0 @110\n1 COMMIT e1 @155\n2 data e1 @9210\n3 COMMIT e1 @9255",
+        {0: (1, *GENUINE), 1: "closing", 3: "unknown"},
+        {1: ("covered", "closing")},
+    ),
+    Story(
         "an ABORT with the data's epoch where the transaction's own is missing",
         """
         0 Empty e0
