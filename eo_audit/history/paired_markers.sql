@@ -26,7 +26,7 @@ listed AS (
             -- What is not completed is completed at the end of time: comparisons with it need no null.
             coalesce(completed_at_ms, next_at_ms, 4611686018427387904L) AS until_ms,
             prepare_leader_epoch, complete_leader_epoch, prepare_offset AS decided_at_offset, complete_offset,
-            next_status IS NULL AS is_newest
+            is_last
         ) AS own,
         inline(partitions)
     FROM {instances}
@@ -50,7 +50,7 @@ markers AS (
         CAST(NULL AS STRUCT<
             first_entry_offset: BIGINT, instance_id: STRING, protocol: STRING, data_epoch: INT, marker_epoch: INT, decision: STRING,
             start_ms: BIGINT, decided_at_ms: BIGINT, until_ms: BIGINT, prepare_leader_epoch: INT, complete_leader_epoch: INT,
-            decided_at_offset: BIGINT, complete_offset: BIGINT, is_newest: BOOLEAN
+            decided_at_offset: BIGINT, complete_offset: BIGINT, is_last: BOOLEAN
         >) AS own,
         struct(
             rows.marker_type AS type,
@@ -147,7 +147,13 @@ ends AS (
 by_protocol AS (
     SELECT
         *,
-        coalesce(max(own.protocol = 'tv2') OVER same_epoch AND NOT max(own.protocol = 'tv0') OVER same_epoch, false) AS of_tv2
+        coalesce(max(own.protocol = 'tv2') OVER same_epoch AND NOT max(own.protocol = 'tv0') OVER same_epoch, false) AS of_tv2,
+        first(own, true) OVER same_epoch AS of_epoch,
+        -- Where the newest transaction that is told is of TV2, what follows may be of TV1, with its epoch; a repeated marker that ends data of
+        -- the next one looks the same.
+        newer_markers AND marker.closes AND marker.data_epoch = epoch
+            AND bool_or(own.is_last) OVER same_epoch
+            AND place > min(IF(kind = 2, place, NULL)) OVER same_epoch AS may_be_newer
     FROM ends
     WINDOW same_epoch AS (PARTITION BY replica_log_id, producer_id, epoch)
 ),
@@ -157,12 +163,7 @@ ranked AS (
         -- Both times are whole milliseconds, and a decision is written before its markers are sent: it is moved back by what rounding
         -- takes.
         IF(kind = 2, marker.at_ms, own.decided_at_ms - {rounding_ms}) AS at_ms,
-        IF(of_tv2, first(own, true) OVER same_epoch, NULL) AS by_epoch,
-        -- Where the newest transaction that is told is of TV2, what follows may be of TV1, with its epoch; a repeated marker that ends data of
-        -- the next one looks the same.
-        of_tv2 AND kind = 2 AND newer_markers AND marker.closes AND marker.data_epoch = epoch
-            AND bool_or(own.is_newest) OVER same_epoch
-            AND count(marker) OVER (PARTITION BY replica_log_id, producer_id, epoch ORDER BY kind, place) > 1 AS may_be_newer,
+        IF(of_tv2 AND NOT coalesce(may_be_newer, false), of_epoch, NULL) AS by_epoch,
         -- What has no rank gets a negative one that nobody shares: in a window partitioned by rank it stands alone.
         IF(
             kind = 2 OR is_decided,
@@ -170,7 +171,6 @@ ranked AS (
             -1 - place
         ) AS rank
     FROM by_protocol
-    WINDOW same_epoch AS (PARTITION BY replica_log_id, producer_id, epoch)
 ),
 candidates AS (
     SELECT
@@ -308,5 +308,5 @@ SELECT
     coordinator_log_id, known_until_ms, known_until_epoch, open_from, open_epoch,
     older_markers, older_decided, newer_markers, newer_decided, both_stopped, of_tv2,
     method,
-    CASE method WHEN 'epoch' THEN IF(may_be_newer, NULL, by_epoch) WHEN 'place' THEN by_rank WHEN 'time' THEN nearest.one END AS partner
+    CASE method WHEN 'epoch' THEN by_epoch WHEN 'place' THEN by_rank WHEN 'time' THEN nearest.one END AS partner
 FROM methods

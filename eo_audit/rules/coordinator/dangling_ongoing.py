@@ -143,9 +143,10 @@ def _restart_owner(row: Row, context: "Context", owner: Owner, data: _Data) -> s
 
 def _raise_first(row: Row) -> str:
     """Of a transaction of TV2, what its end may wait for: nothing where the feature was not lowered."""
+    if row.text("protocol") != "tv2":
+        return ""
     # Version 0 of the value has no clientTransactionVersion, so each write of such an entry fails (`TransactionLogValue.write`, 4.3.1).
-    lowered = (
+    return (
         f"If transaction.version is 0 now ({commands.describe_features()}) it was lowered while this transaction ran: nothing can end "
         "it before the feature is raised again. "
     )
-    return lowered if row.text("protocol") == "tv2" else ""
