@@ -107,6 +107,15 @@ def duration(ms: int | None) -> str:
     return f"{minutes // 1_440} d"
 
 
+# KIP-939: `TransactionMetadata.isDistributedTwoPhaseCommitTxn`; the coordinator writes Integer.MAX_VALUE, which is no length of time.
+NEVER_TIMES_OUT = 2_147_483_647
+
+
+def timeout(ms: int | None) -> str:
+    """A transaction timeout as a person says it: its duration, or `none` where it never ends a transaction (two phases, KIP-939)."""
+    return "none" if ms == NEVER_TIMES_OUT else duration(ms)
+
+
 def moment(ms: object, now_ms: object = None) -> str:
     """Milliseconds since the epoch as a UTC time: `05:21:43 UTC` on the day of `now_ms`, else with its date; a dash where nobody knows."""
     if not isinstance(ms, int) or ms < 0:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.rule import SEVERITIES
-from eo_audit.rules.waiting import NEVER_TIMES_OUT, spent
-from eo_audit.words import Row, count, digits, duration, moment, place
+from eo_audit.rules.waiting import spent
+from eo_audit.words import NEVER_TIMES_OUT, Row, count, digits, duration, moment, place
 
 GRAVEST_FIRST = tuple(reversed(SEVERITIES))
 

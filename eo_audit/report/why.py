@@ -32,7 +32,7 @@ from eo_audit.report.terminal import STYLES, remedy_of, without_blanks
 from eo_audit.report.values import maybe
 from eo_audit.report.why_answers import of_id, of_producer
 from eo_audit.report.why_console import printed_of_id, printed_of_producer
-from eo_audit.words import Row, digits, duration, offset_range, place, some, visible
+from eo_audit.words import Row, digits, duration, offset_range, place, some, timeout, visible
 
 _EPOCHS = ("producer_epoch", "first_epoch", "last_epoch")
 
@@ -109,7 +109,7 @@ def _state(newest: Row, instances: Sequence[Row], results: Results) -> Text:
     lines = [
         f"{status}{in_cluster(newest, results)}, by {entry} at {at(newest['batch_timestamp_ms'], results)}",
         f"producer {known(newest['producer_id'])}, epoch {known(newest['producer_epoch'])}, "
-        f"transaction timeout {duration(maybe(newest, 'timeout_ms'))}",
+        f"transaction timeout {timeout(maybe(newest, 'timeout_ms'))}",
     ]
     last = next((row for row in instances if row["is_last"] and row["completed_at_ms"] is None), None)
     if last is not None:

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from eo_audit.report.results import Results
 from eo_audit.report.subject import MOST_ROWS, at, cells, in_one, listed, table_of, with_rest
 from eo_audit.report.values import maybe
-from eo_audit.words import Row, duration, place
+from eo_audit.words import Row, place, timeout
 
 
 def of_partition(name: str, results: Results, cluster: str | None) -> Iterator[RenderableType]:
@@ -50,8 +50,8 @@ def _answer(row: Row, results: Results) -> str:
         start, lasted, names = maybe(row, "start_ms"), maybe(row, "duration_ms"), listed(row["partitions"], most=6)
         asked = f", asked at {at(start + lasted, results)}" if start is not None and lasted is not None else ""
         where = f", in {names}" if names else ""
-        timeout = f", timeout {duration(maybe(row, 'timeout_ms'))}" if row["timeout_ms"] is not None else ""
-        return f"{row['status']}{where}{timeout}{asked}"
+        limit = f", timeout {timeout(maybe(row, 'timeout_ms'))}" if row["timeout_ms"] is not None else ""
+        return f"{row['status']}{where}{limit}{asked}"
     where = "" if row["topic"] is None else f" in {place(row)}"
     opened = row["current_txn_first_offset"]
     state = "hangs" if row["command"] == "find-hanging" else "open"

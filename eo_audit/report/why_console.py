@@ -12,7 +12,7 @@ from rich.text import Text
 from eo_audit.report.results import Results
 from eo_audit.report.subject import MOST_ROWS, at, cells, in_one, listed, table_of, with_rest
 from eo_audit.report.values import maybe
-from eo_audit.words import Row, duration, place, visible
+from eo_audit.words import Row, place, timeout, visible
 
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _TITLE = "a console consumer printed"
@@ -90,8 +90,8 @@ def _last_state(last: Row, results: Results) -> str:
     start = maybe(last, "start_ms")
     since = f" since {at(start, results)}" if last["status"] in _OPEN and start is not None and start >= 0 else ""
     where = f", in {listed(last['partitions'], most=6)}" if last["partitions"] else ""
-    timeout = f", timeout {duration(maybe(last, 'timeout_ms'))}"
-    return f"{visible(last['status'])}{since}{where}{timeout}, as the console printed last"
+    limit = f", timeout {timeout(maybe(last, 'timeout_ms'))}"
+    return f"{visible(last['status'])}{since}{where}{limit}, as the console printed last"
 
 
 def _records(rows: list[Row], paths: dict[object, str], results: Results) -> Iterator[RenderableType]:

@@ -12,7 +12,7 @@ from eo_audit.report.subject import MOST_ROWS, Subject, at, cause, cells, copy_o
 from eo_audit.report.values import maybe
 from eo_audit.report.why_answers import of_partition
 from eo_audit.report.why_console import printed_of_partition
-from eo_audit.words import Row, digits, offset_range, place, some, visible
+from eo_audit.words import NEVER_TIMES_OUT, Row, digits, offset_range, place, some, visible
 
 _FATES = {
     "running": "its coordinator will end it",
@@ -79,11 +79,17 @@ def _open(log: Row, results: Results) -> Iterator[RenderableType]:
     for row in found[:MOST_ROWS]:
         instance, span = instances.get(row["instance_id"], {}), spans.get(row["producer_id"], {})
         since = maybe(instance, "start_ms") or maybe(row, "sealed_ms") or maybe(span, "first_timestamp_ms")
-        fate = f"unknown ({str(row['why_unknown']).replace('_', ' ')})" if row["why_unknown"] else _FATES[str(row["fate"])]
+        fate = f"unknown ({str(row['why_unknown']).replace('_', ' ')})" if row["why_unknown"] else _fate(row, instance)
         name = instance["transactional_id"] if instance else _owner(row, results)
         epoch, records = span.get("last_epoch"), digits(span.get("records"))
         table.add_row(*cells(name, row["producer_id"], epoch, row["first_offset"], records, at(since, results), fate))
     yield from with_rest(table, len(found))
+
+
+def _fate(row: Row, instance: Row) -> str:
+    """Who ends what is open: its coordinator at the latest when the timeout is over, if there is one."""
+    runs = row["fate"] == "running"
+    return "its owner will end it, no timeout does" if runs and instance.get("timeout_ms") == NEVER_TIMES_OUT else _FATES[str(row["fate"])]
 
 
 def _owner(row: Row, results: Results) -> object:

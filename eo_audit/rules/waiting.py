@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.row import Row
-from eo_audit.words import duration, shown
+from eo_audit.words import NEVER_TIMES_OUT, duration, shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
 
-NEVER_TIMES_OUT = 2_147_483_647  # KIP-939
 ONGOING = "Ongoing"
 
 
@@ -156,7 +155,9 @@ def whose(transactional_id: str | None, producer_id: int | None, epoch: int | No
 
 
 def spent(ms: int | None, timeout_ms: int | None) -> str:
-    """How much of a timeout is over: `40 of 60 min`, `12 s of 15 min`, `an unknown time of 60 s`."""
+    """How much of a timeout is over: `40 of 60 min`, `12 s of 15 min`, `an unknown time of 60 s`, `12 s without a timeout`."""
+    if timeout_ms == NEVER_TIMES_OUT:
+        return f"{duration(ms)} without a timeout"
     if ms is not None and timeout_ms is not None:
         unit, size = ("min", 60_000) if timeout_ms >= 120_000 else ("s", 1_000)
         if ms >= size and timeout_ms >= size and timeout_ms % size == 0:

@@ -7,7 +7,7 @@ import pytest
 from eo_audit.rules.commands import abort, describe
 from eo_audit.rules.needs import Unknown, sentences
 from eo_audit.rules.reasons import REASONS
-from eo_audit.words import count, duration, offsets, partitions, shell, shown
+from eo_audit.words import NEVER_TIMES_OUT, count, duration, offsets, partitions, shell, shown, timeout
 
 HOSTILE = [
     "plain",
@@ -49,6 +49,7 @@ def test_numbers_in_words() -> None:
     assert [offsets(4, 4), offsets(4, None), offsets(4, 9)] == ["offset 4", "offset 4", "offsets 4 to 9"]
     spoken = [duration(ms) for ms in (None, 800, 2_500, 60_000, 3_600_000, 12_000_000, 300_000_000)]
     assert spoken == ["an unknown time", "800 ms", "2.5 s", "1 min", "1 h", "3 h 20 min", "3 d"]
+    assert [timeout(60_000), timeout(NEVER_TIMES_OUT), timeout(None)] == ["1 min", "none", "an unknown time"]
     assert partitions([("b", 0), ("a", 1), ("a", 1)]) == "a-1, b-0"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.coordinator.words import name_of
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.words import count, duration
+from eo_audit.words import count, duration, timeout
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -53,7 +53,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
     )
     start, decided = row.maybe("start_ms"), row.maybe("decided_at_ms")
     ran = None if start is None or decided is None else decided - start
-    after = "" if ran is None or ran < 0 else f", {duration(ran)} after its start (timeout {duration(row.maybe('timeout_ms'))})"
+    after = "" if ran is None or ran < 0 else f", {duration(ran)} after its start (timeout {timeout(row.maybe('timeout_ms'))})"
     return Explanation(
         f"{message}{after}",
         certainty=row.text("abort_cause_certainty") or "open",

@@ -18,8 +18,8 @@ from eo_audit.rules.owners import Owner
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.waiting import NEVER_TIMES_OUT, whose
-from eo_audit.words import count, duration, partitions
+from eo_audit.rules.waiting import whose
+from eo_audit.words import NEVER_TIMES_OUT, count, duration, partitions
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.coordinator.words import ids_of
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.waiting import NEVER_TIMES_OUT
-from eo_audit.words import duration
+from eo_audit.words import NEVER_TIMES_OUT, duration
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.offsets.words import committed_partitions, group_of, groups, place
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.waiting import NEVER_TIMES_OUT, ONGOING, Age, age, whose
-from eo_audit.words import duration, moment
+from eo_audit.rules.waiting import ONGOING, Age, age, whose
+from eo_audit.words import NEVER_TIMES_OUT, duration, moment
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log

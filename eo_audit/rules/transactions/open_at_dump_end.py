@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
 from eo_audit.rules.waiting import age, frees_at_ms, spent, whose
-from eo_audit.words import count, moment
+from eo_audit.words import NEVER_TIMES_OUT, count, moment
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -60,11 +60,12 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         "timeout_ms": last.maybe("timeout_ms"),
         "frees_at_ms": until,
     }
-    # With nobody waiting there is nothing to do, and the rule's own remedy says so.
+    # With nobody waiting there is nothing to do, and the rule's own remedy says so, unless no coordinator ends it by itself (KIP-939).
     waits = case.log.numbers.maybe("blocker_producer_id") == producer and case.log.numbers.number("held_back_committed_records") > 0
+    says_how = waits or last.maybe("timeout_ms") == NEVER_TIMES_OUT
     return Explanation(
         message,
-        remedy=remedies.wait(case.log, producer, context) if waits else None,
+        remedy=remedies.wait(case.log, producer, context) if says_how else None,
         details=details,
         transactional_id=name,
         producer_epoch=row.maybe("last_epoch"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules import commands
 from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.waiting import ONGOING, frees_at_ms
-from eo_audit.words import moment, shown
+from eo_audit.words import NEVER_TIMES_OUT, moment, shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
@@ -23,8 +23,14 @@ def wait(log: "Log", producer_id: int, context: "Context") -> str:
         return f"Wait: it is decided ({last.word('last_status')}) and the markers are being written. If that takes minutes, see C02."
     ask = f"Ask the owner of {shown(name)} to end its transaction"
     ask_it = f"What the coordinator says now: {asked(last, context)}. Do not abort it by hand: the coordinator still lists the partition."
+    if last.maybe("timeout_ms") == NEVER_TIMES_OUT:
+        return (
+            f"Ask the system that decides the transactions of {shown(name)} (Flink, an XA manager) whether it commits or aborts, and let "
+            "it: no timeout ends this one. Neither abort it with Kafka's tools nor restart its producer before: initTransactions() aborts "
+            f"what may have been promised already. What the coordinator says now: {asked(last, context)}."
+        )
     if until is None:
-        return f"{ask}, or restart it: initTransactions() aborts what is open. Its timeout never ends it. {ask_it}"
+        return f"{ask}, or restart it: initTransactions() aborts what is open. {ask_it}"
     if now is not None and until < now:
         late = f"The coordinator should have aborted it at {moment(until, now)} (C01)."
         return f"{ask}, or restart it: initTransactions() aborts what is open. {late} {ask_it}"

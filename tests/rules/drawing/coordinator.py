@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from eo_audit.words import duration
+from eo_audit.words import timeout
 from tests.rules.drawing.line import Line, Place, Row, clock, number, remarks, rest, text, whole
 
 CAUSES = {
@@ -41,7 +41,7 @@ def entry(place: Place, row: Row) -> Iterator[Line]:
         "leader epoch": number(row.get("partition_leader_epoch")),
         "lastUpdate": clock(row.get("last_update_ms")),
         "appended": clock(row.get("batch_timestamp_ms")),
-        "timeout": duration(whole(row["timeout_ms"])) if "timeout_ms" in row else "",
+        "timeout": timeout(whole(row["timeout_ms"])) if "timeout_ms" in row else "",
         "partitions": text(row.get("partitions")),
     }
     if "previous_status" in row:
@@ -52,7 +52,7 @@ def entry(place: Place, row: Row) -> Iterator[Line]:
             "epoch": number(row.get("previous_epoch")),
             "leader epoch": number(row.get("previous_leader_epoch")),
             "lastUpdate": clock(row.get("previous_last_update_ms")),
-            "timeout": duration(whole(row["previous_timeout_ms"])) if "previous_timeout_ms" in row else "",
+            "timeout": timeout(whole(row["previous_timeout_ms"])) if "previous_timeout_ms" in row else "",
             "partitions": text(row.get("previous_partitions")),
         }
         yield Line("coordinator", place, whole(row.get("previous_offset")), None, before)
@@ -86,7 +86,7 @@ def instance(place: Place, row: Row) -> Iterator[Line]:
         "producer": number(row.get("producer_id")),
         "epoch": number(row.get("data_epoch")),
         "leader epoch": " .. ".join(dict.fromkeys(leaders)),
-        "timeout": duration(whole(row["timeout_ms"])) if "timeout_ms" in row else "",
+        "timeout": timeout(whole(row["timeout_ms"])) if "timeout_ms" in row else "",
         "partitions": text(row.get("partitions")),
     }
     times = {"started": "start_ms", "decided": "decided_at_ms", "completed": "completed_at_ms"}
