@@ -26,7 +26,6 @@ def clusters(
     *,
     section_status: DataFrame,
     replica_logs: DataFrame,
-    listed_files: DataFrame,
     coordinator_entries: DataFrame,
     as_of_ms: int | None = None,
 ) -> DataFrame:
@@ -37,7 +36,6 @@ def clusters(
         dump_files: the table, for clusters and dump times.
         section_status: the table, for the manifests that are read.
         replica_logs: the table, for broker clocks and what was dumped of `__transaction_state`.
-        listed_files: the table, for the metadata log that brokers of a KRaft cluster have.
         coordinator_entries: the table, for transactional ids and client_transaction_version.
         as_of_ms: the audit's now for every cluster, as the user gave it.
     """
@@ -47,7 +45,6 @@ def clusters(
         dump_files=dump_files,
         section_status=section_status,
         replica_logs=replica_logs,
-        listed_files=listed_files,
         coordinator_entries=coordinator_entries,
         as_of_ms=as_of_ms,
         default_partitions=DEFAULT_PARTITIONS,

@@ -1,6 +1,6 @@
 -- What an audit must know of a cluster before it judges: its now, its versions and timeouts, what was dumped of its coordinator log.
 --
--- manifest_entries, dump_files, section_status, replica_logs, listed_files, coordinator_entries: the tables
+-- manifest_entries, dump_files, section_status, replica_logs, coordinator_entries: the tables
 -- as_of_ms   the audit's now for every cluster, as the user gave it, or NULL
 -- default_partitions, nearly_all, fewest_ids, skew_ms: numbers
 WITH
@@ -43,10 +43,10 @@ told AS (
         -- Else it is the time of one file.
         IF(NOT dumped_at_source <=> 'dumped-at', dumped_at_ms, NULL) AS dumped_at_ms,
         NULL AS said, NULL AS newest_broker_clock_ms, NULL AS covered, NULL AS whole, NULL AS version, NULL AS fits_counted,
-        NULL AS fits_default, NULL AS has_metadata_log
+        NULL AS fits_default
     FROM {dump_files}
     UNION ALL
-    SELECT entries.cluster, NULL, struct(entries.name, entries.value), NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT entries.cluster, NULL, struct(entries.name, entries.value), NULL, NULL, NULL, NULL, NULL, NULL
     FROM {manifest_entries} entries
     LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE kind = 'manifest' AND is_read) read
         ON read.section_id = entries.section_id
@@ -55,12 +55,10 @@ told AS (
         cluster, NULL, NULL, newest_broker_clock_ms,
         IF(topic = '__transaction_state' AND supported, partition, NULL),
         IF(topic = '__transaction_state' AND supported AND whole AND decoded, partition, NULL),
-        NULL, NULL, NULL, topic = '__cluster_metadata'
+        NULL, NULL, NULL
     FROM {replica_logs}
     UNION ALL
-    SELECT cluster, NULL, NULL, NULL, NULL, NULL, version, fits_counted, fits_default, NULL FROM placed
-    UNION ALL
-    SELECT DISTINCT cluster, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true FROM {listed_files} WHERE topic = '__cluster_metadata'
+    SELECT cluster, NULL, NULL, NULL, NULL, NULL, version, fits_counted, fits_default FROM placed
 ),
 gathered AS (
     SELECT
@@ -75,8 +73,7 @@ gathered AS (
         {nearly_all} * count(fits_default) AS enough,
         count(fits_default) AS ids,
         count_if(fits_counted) AS fit_counted,
-        count_if(fits_default) AS fit_default,
-        coalesce(bool_or(has_metadata_log), false) AS has_metadata_log
+        count_if(fits_default) AS fit_default
     FROM told
     GROUP BY cluster
 ),
@@ -149,7 +146,8 @@ SELECT
     -- Up to 2.4 the coordinator looked for timeouts each minute, since then every ten seconds.
     coalesce(told_scan_interval_ms, IF(release <= 204, 60000L, 10000L)) AS abort_scan_interval_ms,
     CAST({skew_ms} AS BIGINT) AS skew_ms,
-    coalesce(release >= 400, false) OR coalesce(coalesce(told_version, newest_version) >= 2, false) OR has_metadata_log AS is_kraft,
+    -- Files of __cluster_metadata prove nothing: KRaft takes over logs that ZooKeeper's controller led before (3.4 to 3.9, KIP-866).
+    coalesce(release >= 400, false) OR coalesce(coalesce(told_version, newest_version) >= 2, false) AS epochs_are_elections,
     settings_known,
     IF(coalesce(is_contradicted, false), NULL, coordinator_partitions) AS id_partitions
 FROM known

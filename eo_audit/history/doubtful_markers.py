@@ -37,7 +37,7 @@ class _Row(TypedDict):
     place: int
     skew_ms: int
     of_tv2: bool
-    is_kraft: bool
+    epochs_are_elections: bool
     coordinator_log_id: int | None
     open_from: int | None
     open_epoch: int | None
@@ -95,7 +95,7 @@ def aligned(paired: DataFrame) -> DataFrame:
         "open_epoch",
         "coordinator_log_id",
         "of_tv2",
-        "is_kraft",
+        "epochs_are_elections",
         *_ENDS,
         *(f"coalesce(own, partner).{name} AS {name}" for name in _DECIDED),
     ]
@@ -170,7 +170,7 @@ def _producer(rows: list[_Row]) -> Producer:
         running=running,
         told_until_ms=ends["known_until_ms"],
         told_until_epoch=ends["known_until_epoch"],
-        of_election=not ends["is_kraft"],
+        of_election=not ends["epochs_are_elections"],
     )
 
 
@@ -219,5 +219,5 @@ def _decided(row: _Row) -> Decided | None:
         decided_at=row["decided_at_offset"],
         completed_at=row["complete_offset"],
         data_epoch=row["data_epoch"],
-        of_election=not row["is_kraft"],
+        of_election=not row["epochs_are_elections"],
     )

@@ -107,15 +107,14 @@ CASE
     ELSE 'unknown'
 END;
 
--- Whether a marker may be the one of an instance. Its coordinator epoch lies between the leader epochs of PrepareX and CompleteX: both are
--- one counter, `EndTransactionMarker.coordinatorEpoch` is the leader epoch of the `__transaction_state` partition, which the batches of
--- PrepareX and CompleteX print as partitionLeaderEpoch.
+-- Whether a marker may be the one of an instance. Its coordinator epoch is not above the leader epoch of CompleteX: both are one counter,
+-- `EndTransactionMarker.coordinatorEpoch` is the leader epoch of the `__transaction_state` partition, which the batches of PrepareX and
+-- CompleteX print as partitionLeaderEpoch. It may be below that of PrepareX: ZooKeeper's controller raises a leader's epoch when a follower
+-- dies, too, and no coordinator hears of it (`ReplicaManager.makeLeaders`). Only the law of markers in doubt asks where that cannot be.
 CREATE OR REPLACE TEMPORARY FUNCTION may_be_its_marker(
-    marker_type STRING, epoch INT, coordinator_epoch INT, decision STRING, marker_epoch INT, prepare_leader_epoch INT,
-    complete_leader_epoch INT
+    marker_type STRING, epoch INT, coordinator_epoch INT, decision STRING, marker_epoch INT, complete_leader_epoch INT
 ) RETURNS BOOLEAN RETURN
 coalesce(decision = marker_type AND marker_epoch = epoch, false)
-    AND coalesce(coordinator_epoch >= prepare_leader_epoch, true)
     AND coalesce(coordinator_epoch <= complete_leader_epoch, true);
 
 -- How far two clocks surely lie apart, of which pairs tell a least and a most: while 0 lies between the bounds the clocks may be one; else

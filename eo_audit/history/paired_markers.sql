@@ -79,7 +79,7 @@ listed_from AS (
 ),
 logs AS (
     SELECT /*+ BROADCAST(clusters), MERGE(listed_from) */
-        logs.replica_log_id, logs.cluster, clusters.skew_ms, clusters.is_kraft,
+        logs.replica_log_id, logs.cluster, clusters.skew_ms, clusters.epochs_are_elections,
         -- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began. A leader
         -- whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
         IF(
@@ -108,7 +108,7 @@ told AS (
         events.replica_log_id, events.producer_id, logs.cluster, events.kind, events.epoch, events.place, events.own, events.marker,
         -- A marker is sent when PrepareX is replicated (`TransactionCoordinator.endTransaction`): what is not decided yet waits for none.
         events.kind = 0 AND events.own.decision IS NOT NULL AND events.own.decided_at_ms IS NOT NULL AS is_decided,
-        logs.skew_ms, logs.is_kraft,
+        logs.skew_ms, logs.epochs_are_elections,
         IF(logs.compacted, coalesce(logs.uncleaned_from, 4611686018427387904L), 0L) AS cleaned_below, -- beyond every offset
         reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch,
         unended.open_from, unended.open_epoch,
@@ -191,15 +191,12 @@ candidates AS (
 compared AS (
     SELECT
         *,
-        -- ZooKeeper's controller raises a leader's epoch when a follower dies, too: entries have it then, markers that of the election.
         may_be_its_marker(
-            marker.type, marker.epoch, marker.coordinator_epoch,
-            by_rank.decision, by_rank.marker_epoch, IF(is_kraft, by_rank.prepare_leader_epoch, NULL), by_rank.complete_leader_epoch
+            marker.type, marker.epoch, marker.coordinator_epoch, by_rank.decision, by_rank.marker_epoch, by_rank.complete_leader_epoch
         ) AS agrees_by_rank,
         may_be_its_marker(
             marker.type, marker.epoch, marker.coordinator_epoch,
-            nearest.one.decision, nearest.one.marker_epoch,
-            IF(is_kraft, nearest.one.prepare_leader_epoch, NULL), nearest.one.complete_leader_epoch
+            nearest.one.decision, nearest.one.marker_epoch, nearest.one.complete_leader_epoch
         ) AS agrees_by_time,
         coalesce(marker.at_ms <= greatest(nearest.one.until_ms, nearest.one.decided_at_ms) + {rounding_ms}, false) AS is_in_its_time,
         -- How far the clocks lie apart at a marker: it is written between the decision and its completion.
@@ -304,7 +301,7 @@ methods AS (
 )
 
 SELECT
-    replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, skew_ms, is_kraft, cleaned_below,
+    replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, skew_ms, epochs_are_elections, cleaned_below,
     coordinator_log_id, known_until_ms, known_until_epoch, open_from, open_epoch,
     older_markers, older_decided, newer_markers, newer_decided, both_stopped, of_tv2,
     method,

@@ -149,7 +149,6 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
         read("dump_files"),
         section_status=sections,
         replica_logs=logs,
-        listed_files=read("listed_files"),
         coordinator_entries=read("coordinator_entries"),
         as_of_ms=as_of_ms,
     )

@@ -84,14 +84,14 @@ CASES: dict[str, tuple[dict[str, str | None], int | None, Rows, Rows, dict[str, 
     "a dialect that is not read": (NOTHING, None, [log(0, supported=False)], [], {"coordinator_partitions_covered": []}),
     "a client of transaction version 2": (
         NOTHING, None, [log(0)], [{"transactional_id": "a", "replica_log_id": 0, "client_transaction_version": 2}],
-        {"transaction_version": 2, "is_kraft": True},
+        {"transaction_version": 2, "epochs_are_elections": True},
     ),
-    "a release that knows ZooKeeper alone": ({"kafka_version": "2.3.1"}, None, [log(0)], [], {"is_kraft": False}),
-    "a release that knows both": ({"kafka_version": "3.9.1"}, None, [log(0)], [], {"is_kraft": False}),
-    "the metadata log beside the others": (
-        {"kafka_version": "3.9.1"}, None, [log(0), log(1, topic="__cluster_metadata")], [], {"is_kraft": True},
+    "a release that knows ZooKeeper alone": ({"kafka_version": "2.3.1"}, None, [log(0)], [], {"epochs_are_elections": False}),
+    "a release that knows both": ({"kafka_version": "3.9.1"}, None, [log(0)], [], {"epochs_are_elections": False}),
+    "the metadata log beside the others: KRaft may have come behind ZooKeeper": (
+        {"kafka_version": "3.9.1"}, None, [log(0), log(1, topic="__cluster_metadata")], [], {"epochs_are_elections": False},
     ),
-    "a release that knows KRaft alone": ({"kafka_version": "4.0.0"}, None, [log(0)], [], {"is_kraft": True}),
+    "a release that knows KRaft alone": ({"kafka_version": "4.0.0"}, None, [log(0)], [], {"epochs_are_elections": True}),
 }  # fmt: skip
 
 
@@ -99,7 +99,7 @@ CASES: dict[str, tuple[dict[str, str | None], int | None, Rows, Rows, dict[str, 
 def known(spark: SparkSession) -> dict[str, Row]:
     """All cases in one pass, each a cluster of its own."""
     tables: dict[str, Rows] = {
-        name: [] for name in ("manifest_entries", "dump_files", "section_status", "replica_logs", "listed_files", "coordinator_entries")
+        name: [] for name in ("manifest_entries", "dump_files", "section_status", "replica_logs", "coordinator_entries")
     }
     for case, (manifest, dumped_at_ms, logs, ids, _) in enumerate(CASES.values()):
         own = {"cluster": str(case)}
@@ -120,14 +120,14 @@ def test_what_is_known_of_a_cluster(known: dict[str, Row], name: str) -> None:
 
 
 def test_the_users_now_beats_all(spark: SparkSession) -> None:
-    frames = {name: table(spark, name, []) for name in ("section_status", "replica_logs", "listed_files", "coordinator_entries")}
+    frames = {name: table(spark, name, []) for name in ("section_status", "replica_logs", "coordinator_entries")}
     files = table(spark, "dump_files", [{"cluster": "c", "dumped_at_ms": 5}])
     row = clusters(table(spark, "manifest_entries", []), files, **frames, as_of_ms=7).collect()[0]
     assert (row.as_of_ms, row.as_of_source, row.dumped_at_ms) == (7, "argument", 5)
 
 
 def test_the_time_of_one_file_is_not_the_collections(spark: SparkSession) -> None:
-    frames = {name: table(spark, name, []) for name in ("section_status", "replica_logs", "listed_files", "coordinator_entries")}
+    frames = {name: table(spark, name, []) for name in ("section_status", "replica_logs", "coordinator_entries")}
     times = {"manifest": 5, "dumped-at": 9}
     files = table(spark, "dump_files", [{"cluster": "c", "dumped_at_ms": at, "dumped_at_source": said} for said, at in times.items()])
     row = clusters(table(spark, "manifest_entries", []), files, **frames).collect()[0]
@@ -142,7 +142,7 @@ def test_ids_lie_where_java_puts_them(spark: SparkSession) -> None:
         "replica_logs": [log(0, cluster="c")],
         "coordinator_entries": [{"transactional_id": text, "replica_log_id": 0} for text in texts],
     }
-    names = ("manifest_entries", "dump_files", "section_status", "replica_logs", "listed_files", "coordinator_entries")
+    names = ("manifest_entries", "dump_files", "section_status", "replica_logs", "coordinator_entries")
     frames = {name: table(spark, name, rows.get(name, [])) for name in names}
     placed = run("clusters", step="placed", **frames, as_of_ms=None, default_partitions=50, nearly_all=0.9, skew_ms=0)
     assert {row.transactional_id: (row.hash, row.by_default) for row in placed.collect()} == {
