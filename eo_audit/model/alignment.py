@@ -14,15 +14,13 @@ the two it was.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from math import inf
 from types import MappingProxyType
 
-from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, as_seen, distance_of, leaders_of
+from eo_audit.model.marker_beside import Seen, price_beside, said_of
+from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, leaders_of
 from eo_audit.model.marker_prices import (
-    AGAINST_WITNESSES,
     BY_TIME_ALONE,
-    OUT_OF_ORDER,
     STEP,
     Clock,
     Match,
@@ -249,31 +247,21 @@ def _supported(
         [(one, one.own - min(story.own for story in found), _heard_of(other, one)) for one in _near(other, found, FOR_LITTLE)]
         for other, found in unsure
     ]
-    near = _near(own, stories, FOR_LITTLE)
-    beside = [sum(min(cost + _beside(own, mine, one, clock) for one, cost, clock in told) for told in of_others) for mine in near]
-    supported = [one._replace(cost=one.cost + price, beside=price) for one, price in zip(near, beside, strict=True)]
+    near = [Seen.of(own, story) for story in _near(own, stories, FOR_LITTLE)]
+    asked = frozenset().union(*(mine.pairs for mine in near))
+    prices = [0.0] * len(near)
+    for told in of_others:
+        said = [(one, cost, said_of(own, asked, clock)) for one, cost, clock in told]
+        prices = [
+            price + min(cost + price_beside(mine, one, of_pairs) for one, cost, of_pairs in said)
+            for price, mine in zip(prices, near, strict=True)
+        ]
+    supported = [mine.story._replace(cost=mine.story.cost + price, beside=price) for mine, price in zip(near, prices, strict=True)]
     return sorted([*supported, *stories[len(near) :]], key=lambda story: story.cost)
 
 
 def _heard_of(producer: Producer, story: Story) -> Clock:
     return Clock(sorted(_witnesses(producer, zip(producer.markers, story.matches(), strict=True))))
-
-
-def _beside(producer: Producer, story: Story, other: Story, clock: Clock) -> float:
-    """What it costs to believe a story beside another producer's: for another clock, another order; one distance is paid once."""
-    matches = zip(producer.markers, story.matches(), strict=True)
-    pairs = [(marker, producer.decided[at]) for marker, (at, again, *_) in matches if at is not None and not again]
-    # A clock that was set there and back is paid for already, and nobody else was there to see it.
-    away = {step.up_to for step, back in pairwise(story.steps) if step.is_undone_by(back)}
-    beside = [(marker, one) for marker, one in pairs if marker.offset not in away]
-    told = [(distance_of(marker, one), seen) for marker, one in beside if (seen := clock.around(marker, one))]
-    apart = [len(seen) for here, seen in told if not as_seen(here, seen)]
-    price = OUT_OF_ORDER if any(clock.denies(marker, one) for marker, one in pairs) else 0.0
-    if not apart and any(step.may_be(theirs) for step in story.steps for theirs in other.steps):
-        return price - min(STEP, max(0.0, story.cost - story.faults - story.by_leaders))  # one clock was set: one of both has paid for it
-    if not apart:
-        return price - (min(story.by_time, other.by_time) if told else 0.0)
-    return price + max(0.0, (STEP if max(apart) > 1 else AGAINST_WITNESSES) - story.by_time)
 
 
 def _held_to_be_older(producers: Mapping[int, Producer], told: Mapping[int, Sequence[Story]], coordinator: int | None) -> int:
