@@ -21,6 +21,10 @@ _OLD_TAIL = re.compile(rb":(?P<topic>[\w.-]{1,249}):(?P<partition>\d{1,10}) payl
 _METADATA = re.compile(rb",metadata=|:")
 _GROUP_PREFIX = re.compile(rb" key: group_metadata::group=")
 _GROUP_VALUE_START = re.compile(rb" payload: (?=<DELETE>|\{)")
+# 0.11 alone: protocol type, protocol and generation, then the members with what each was assigned.
+_OLDEST_GROUP_PREFIX = re.compile(rb" key: metadata::")
+_OLD_VALUE_START = re.compile(rb" payload: ")
+_OLDEST_GROUP_VALUE = re.compile(rb" payload: [^\n]*:-?\d{1,10}:\{[^\n]*\}\r?\n")
 _OBJECT = re.compile(rb"\{[^\n]*\}\r?\n")
 _OLD_GROUP = re.compile(rb' key: (\{"metadata":[^\n]*)\n')
 _DELETED = re.compile(rb"<DELETE>\r?\n")
@@ -41,6 +45,8 @@ def offset_records(dump: bytes, start: int, *, key_size: int, value_size: int) -
         yield from _commits(dump, prefix.end(), _NEW_TAIL if prefix["new"] else _OLD_TAIL, key_size=key_size, value_size=value_size)
     elif prefix := _GROUP_PREFIX.match(dump, start):
         yield from _group_metadata(dump, prefix.end(), group_size=key_size - 4, value_size=value_size)
+    elif prefix := _OLDEST_GROUP_PREFIX.match(dump, start):
+        yield from _oldest_group_metadata(dump, prefix.end(), key_size - 4)
     elif record := _OLD_GROUP.match(dump, start):
         yield from _old_group_metadata(record, key_size)
     elif record := JSON_RECORD.match(dump, start):
@@ -116,6 +122,14 @@ def _group_metadata(dump: bytes, group_start: int, *, group_size: int, value_siz
         if value and exact_or_lossy(printed, group_size):
             fields: Fields = {"record_kind": "group_metadata", "group": text(printed), "tombstone": value_size < 0}
             yield Decoded(value.end(), OFFSETS_TEXT, fields)
+
+
+def _oldest_group_metadata(dump: bytes, group_start: int, group_size: int) -> Iterator[Decoded]:
+    limit = group_start + longest_printed(group_size) + len(" payload: ")
+    for start in _OLD_VALUE_START.finditer(dump, group_start, limit):
+        printed, value = dump[group_start : start.start()], _OLDEST_GROUP_VALUE.match(dump, start.start())
+        if value and exact_or_lossy(printed, group_size):
+            yield Decoded(value.end(), OFFSETS_TEXT, {"record_kind": "group_metadata", "group": text(printed), "tombstone": False})
 
 
 def _old_group_metadata(record: re.Match[bytes], key_size: int) -> Iterator[Decoded]:

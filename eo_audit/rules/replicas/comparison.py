@@ -12,7 +12,7 @@ FOUND = "other_log settled outvoted"
 
 _DIFFERENCES = """
 WITH known AS (
-    SELECT replica_log_id, cluster, topic, partition, topic_id, leo, coalesce(last_leader_epoch, -1) AS epoch,
+    SELECT replica_log_id, cluster, topic, partition, topic_id, log_start, leo, coalesce(last_leader_epoch, -1) AS epoch,
         IF(compacted, uncleaned_from, 0L) AS uncleaned,
         IF(hw_source = 'checkpoint', hw, NULL) AS noted_hw
     FROM {visibility}
@@ -39,13 +39,13 @@ WITH known AS (
     WHERE judged
 ), versions AS (
     SELECT cluster, topic, partition, topic_id, base_offset, content, count(1) AS holders, bit_or(own_bit) AS held_by,
-        min(least_hw) AS least_hw, max(struct(epoch, leo, replica_log_id)) AS place
+        min(least_hw) AS least_hw, max(log_start) AS log_start, max(struct(epoch, leo, replica_log_id)) AS place
     FROM batches
     GROUP BY cluster, topic, partition, topic_id, base_offset, content
 ), offsets AS (
     -- KIP-101: where replicas differ the log of the newest leader epoch counts; of those, what most of them hold.
     SELECT cluster, topic, partition, topic_id, base_offset, count(1) AS versions, sum(holders) AS holders, bit_or(held_by) AS held_by,
-        min(least_hw) AS least_hw,
+        min(least_hw) AS least_hw, max(log_start) AS log_start,
         max(struct(place.epoch, holders, place.leo, place.replica_log_id, content)) AS counts
     FROM versions
     GROUP BY cluster, topic, partition, topic_id, base_offset
@@ -69,6 +69,10 @@ JOIN differing
     ON differing.cluster = batches.cluster AND differing.topic = batches.topic AND differing.partition = batches.partition
     AND differing.topic_id = batches.topic_id AND differing.base_offset = batches.base_offset AND versions > 1
 WHERE batches.content <> counts.content
+    -- Records that were deleted on request stay in their segment, and no consumer gets them. A follower asks where the epoch of its last
+    -- batch ends, and a leader that has deleted all of that epoch answers with its log start (`LeaderEpochFileCache.endOffsetFor`): what
+    -- the follower has below stays as it is.
+    AND NOT coalesce(batches.last_offset < differing.log_start, false)
 """
 
 

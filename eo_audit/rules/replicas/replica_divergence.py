@@ -4,9 +4,9 @@ Proves: What a consumer gets at these offsets depends on the broker it asks: rec
 
 Bad history: Broker 1 has one batch at offsets 2 to 4, broker 2 another one, and both say that it was replicated.
 
-Legal look-alike: The end of a dead leader's log, above the high watermark, which it cuts off when it comes back; a follower that lags;
-replicas of a compacted topic, each cleaned alone; other segment boundaries; a topic that was deleted and created anew between the dumps of
-two brokers, where partition.metadata was dumped as well.
+Legal look-alike: The end of a dead leader's log, above the high watermark, which it cuts off when it comes back, or keeps where the records
+were deleted meanwhile (it lies below the log start then); a follower that lags; replicas of a compacted topic, each cleaned alone; other
+segment boundaries; a topic that was deleted and created anew between the dumps of two brokers, where partition.metadata was dumped as well.
 """
 
 from typing import TYPE_CHECKING
