@@ -25,8 +25,7 @@ listed AS (
             decided_at_ms,
             -- What is not completed is completed at the end of time: comparisons with it need no null.
             coalesce(completed_at_ms, next_at_ms, 4611686018427387904L) AS until_ms,
-            prepare_leader_epoch, complete_leader_epoch, prepare_offset AS decided_at_offset, complete_offset,
-            is_last
+            prepare_leader_epoch, complete_leader_epoch, prepare_offset AS decided_at_offset, complete_offset
         ) AS own,
         inline(partitions)
     FROM {instances}
@@ -50,7 +49,7 @@ markers AS (
         CAST(NULL AS STRUCT<
             first_entry_offset: BIGINT, instance_id: STRING, protocol: STRING, data_epoch: INT, marker_epoch: INT, decision: STRING,
             start_ms: BIGINT, decided_at_ms: BIGINT, until_ms: BIGINT, prepare_leader_epoch: INT, complete_leader_epoch: INT,
-            decided_at_offset: BIGINT, complete_offset: BIGINT, is_last: BOOLEAN
+            decided_at_offset: BIGINT, complete_offset: BIGINT
         >) AS own,
         struct(
             rows.marker_type AS type,
@@ -110,7 +109,7 @@ told AS (
         events.kind = 0 AND events.own.decision IS NOT NULL AND events.own.decided_at_ms IS NOT NULL AS is_decided,
         logs.skew_ms, logs.epochs_are_elections,
         IF(logs.compacted, coalesce(logs.uncleaned_from, 4611686018427387904L), 0L) AS cleaned_below, -- beyond every offset
-        reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch,
+        reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch, reach.untold_epoch,
         unended.open_from, unended.open_epoch,
         reach.known_from_ms, logs.first_offset, logs.compacted, logs.begun_anew_at_ms,
         stopped_together(logs.clean_end, logs.broker, reach.stopped_with) AS stopped_together,
@@ -152,7 +151,7 @@ by_protocol AS (
         -- Where the newest transaction that is told is of TV2, what follows may be of TV1, with its epoch; a repeated marker that ends data of
         -- the next one looks the same.
         newer_markers AND marker.closes AND marker.data_epoch = epoch
-            AND bool_or(own.is_last) OVER same_epoch
+            AND coalesce(epoch >= untold_epoch, false)
             AND place > min(IF(kind = 2, place, NULL)) OVER same_epoch AS may_be_newer
     FROM ends
     WINDOW same_epoch AS (PARTITION BY replica_log_id, producer_id, epoch)

@@ -43,7 +43,11 @@ of_logs AS (
         bool_and(entries.tail_known AND coalesce(logs.tail_intact, true) AND NOT entries.is_cut)
             -- Of an id without an entry behind lost lines nobody knows what became.
             AND coalesce(max(entries.entry_offset) >= max(entries.log_lost_below), true) AS to_the_end,
-        max(struct(entries.entry_offset, entries.batch_timestamp_ms AS at_ms)) AS newest,
+        max(struct(
+            entries.entry_offset, entries.batch_timestamp_ms AS at_ms,
+            -- KIP-890: what is open under TV2 ends with the next epoch; what TV1 begins behind the newest entry ends with that of the entry.
+            entries.producer_epoch + IF(entries.status = 'Ongoing' AND entries.protocol = 'tv2', 1, 0) AS untold_epoch
+        )) AS newest,
         min(greatest(newest.newest_at_ms, logs.dumped_ms)) AS told_until_ms,
         max(newest.latest_ms) AS coordinator_latest_ms,
         coalesce(bool_or(entries.home_partition = entries.coordinator_partition), false) AS at_home,
@@ -65,6 +69,7 @@ told AS (
         max(known_until_epoch) AS known_until_epoch,
         bool_and(to_the_end) AS to_the_end,
         max(newest).at_ms AS newest_ms,
+        max(newest).untold_epoch AS untold_epoch,
         min(told_until_ms) AS told_until_ms,
         max(coordinator_latest_ms) AS coordinator_latest_ms,
         -- Where an id lies in two partitions, the one in which its hash puts it has its coordinator. Of how many there are, not every dump
@@ -83,6 +88,7 @@ SELECT
     known_from.entry_offset AS known_from_offset,
     known_from.producer_epoch AS known_from_producer_epoch,
     known_until_epoch,
+    untold_epoch,
     coordinator_latest_ms,
     IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms,
     log.coordinator_log_id AS coordinator_log_id,
