@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eo_audit.dump.parse import FileContext, RangeResult
+from eo_audit.words import NEVER_TIMES_OUT
 from tests.support.coordinator_text import STATES
 from tests.support.readers import assert_same, read
 
@@ -44,6 +45,19 @@ def test_a_coordinator_log_says_the_same_by_name_and_by_number(name: str, fast: 
 @pytest.mark.parametrize("name", sorted(LOGS)[::5])
 def test_both_readers_read_names_alike(name: str) -> None:
     assert_same(by_name(LOGS[name]), FileContext("c", f"broker-1/{'/'.join(name.split('/')[-2:])}", 1))
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_what_4_4_0_printed_of_two_ids_is_read_to_the_end(fast: bool) -> None:
+    """Of a real log; flink-0 asked for transactions of two phases (KIP-939), which never time out."""
+    text = (DUMPS.parents[1] / "printed" / "4.4.0-transaction-state.txt").read_bytes()
+    found = read(text, FileContext("c", "broker-1/__transaction_state-0/00000000000000000000.log.txt", 1), fast=fast)
+    assert found.ledger.unread == 0
+    entries = found.facts["coordinator_entries"].to_pylist()
+    told = {id_: [(e["status"], e["timeout_ms"]) for e in entries if e["transactional_id"] == id_] for id_ in ("app", "flink-0")}
+    ended = ["Ongoing", "PrepareCommit", "CompleteCommit"]
+    assert told["app"] == [(status, 120_000) for status in ("Empty", *ended, *ended)]
+    assert told["flink-0"] == [(status, NEVER_TIMES_OUT) for status in ("Empty", *ended, "Empty", "Ongoing")]
 
 
 def test_there_are_entries_of_many_states_and_a_number_without_a_name_is_told_as_one() -> None:
