@@ -148,8 +148,8 @@ by_protocol AS (
         *,
         coalesce(max(own.protocol = 'tv2') OVER same_epoch AND NOT max(own.protocol = 'tv0') OVER same_epoch, false) AS of_tv2,
         first(own, true) OVER same_epoch AS of_epoch,
-        -- Where the newest transaction that is told is of TV2, what follows may be of TV1, with its epoch; a repeated marker that ends data of
-        -- the next one looks the same.
+        -- Behind the newest entry that is told TV1 may go on with its epoch (`reach.untold_epoch`); a repeated marker that ends data of the
+        -- next transaction looks the same.
         newer_markers AND marker.closes AND marker.data_epoch = epoch
             AND coalesce(epoch >= untold_epoch, false)
             AND place > min(IF(kind = 2, place, NULL)) OVER same_epoch AS may_be_newer

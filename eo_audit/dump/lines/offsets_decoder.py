@@ -21,10 +21,11 @@ _OLD_TAIL = re.compile(rb":(?P<topic>[\w.-]{1,249}):(?P<partition>\d{1,10}) payl
 _METADATA = re.compile(rb",metadata=|:")
 _GROUP_PREFIX = re.compile(rb" key: group_metadata::group=")
 _GROUP_VALUE_START = re.compile(rb" payload: (?=<DELETE>|\{)")
-# 0.11 alone: protocol type, protocol and generation, then the members with what each was assigned.
+# 0.11 alone: protocol type, protocol and generation, then the members with what each was assigned. What stands before the members is looked
+# for once: with it in the pattern itself a line of many such beginnings and no end would be searched from each of them.
 _OLDEST_GROUP_PREFIX = re.compile(rb" key: metadata::")
-_OLD_VALUE_START = re.compile(rb" payload: ")
-_OLDEST_GROUP_VALUE = re.compile(rb" payload: [^\n]*:-?\d{1,10}:\{[^\n]*\}\r?\n")
+_OLDEST_GROUP_VALUE_START = re.compile(rb" payload: ")
+_OLDEST_GROUP_VALUE = re.compile(rb"(?=[^\n]*?:-?\d{1,10}:\{)[^\n]*\}\r?\n")
 _OBJECT = re.compile(rb"\{[^\n]*\}\r?\n")
 _OLD_GROUP = re.compile(rb' key: (\{"metadata":[^\n]*)\n')
 _DELETED = re.compile(rb"<DELETE>\r?\n")
@@ -32,6 +33,7 @@ _LINE_END = re.compile(rb"\n")
 _NOTHING = re.compile(rb"\r?\n")
 _LOOKAHEAD = 320  # bytes: the longest topic and partition behind a group, and the beginning of a value
 _MOST_LINES = 1000  # of commit metadata, which a broker limits to 4 KiB unless told otherwise
+_LONGEST_GROUP = 32_767  # bytes: `GroupMetadataKey` has it as a STRING, the length of which is an INT16
 _OF_COMMITS = 1  # `OffsetCommitKey`: the highest version of its key
 _OTHER: Fields = {"record_kind": "other", "tombstone": False}
 
@@ -44,9 +46,11 @@ def offset_records(dump: bytes, start: int, *, key_size: int, value_size: int) -
     if prefix := _COMMIT_PREFIX.match(dump, start):
         yield from _commits(dump, prefix.end(), _NEW_TAIL if prefix["new"] else _OLD_TAIL, key_size=key_size, value_size=value_size)
     elif prefix := _GROUP_PREFIX.match(dump, start):
-        yield from _group_metadata(dump, prefix.end(), group_size=key_size - 4, value_size=value_size)
+        value = _DELETED if value_size < 0 else _OBJECT
+        yield from _group_metadata(dump, prefix.end(), _GROUP_VALUE_START, value, group_size=key_size - 4, tombstone=value_size < 0)
     elif prefix := _OLDEST_GROUP_PREFIX.match(dump, start):
-        yield from _oldest_group_metadata(dump, prefix.end(), key_size - 4)
+        value_start, value = _OLDEST_GROUP_VALUE_START, _OLDEST_GROUP_VALUE
+        yield from _group_metadata(dump, prefix.end(), value_start, value, group_size=key_size - 4, tombstone=False)
     elif record := _OLD_GROUP.match(dump, start):
         yield from _old_group_metadata(record, key_size)
     elif record := JSON_RECORD.match(dump, start):
@@ -115,21 +119,16 @@ def _metadata_sizes(value_size: int) -> set[int]:
     }
 
 
-def _group_metadata(dump: bytes, group_start: int, *, group_size: int, value_size: int) -> Iterator[Decoded]:
-    for start in _GROUP_VALUE_START.finditer(dump, group_start, group_start + longest_printed(group_size) + _LOOKAHEAD):
+def _group_metadata(
+    dump: bytes, group_start: int, value_start: re.Pattern[bytes], value: re.Pattern[bytes], *, group_size: int, tombstone: bool
+) -> Iterator[Decoded]:
+    if group_size > _LONGEST_GROUP:
+        return
+    for start in value_start.finditer(dump, group_start, group_start + longest_printed(group_size) + _LOOKAHEAD):
         printed = dump[group_start : start.start()]
-        value = (_DELETED if value_size < 0 else _OBJECT).match(dump, start.end())
-        if value and exact_or_lossy(printed, group_size):
-            fields: Fields = {"record_kind": "group_metadata", "group": text(printed), "tombstone": value_size < 0}
-            yield Decoded(value.end(), OFFSETS_TEXT, fields)
-
-
-def _oldest_group_metadata(dump: bytes, group_start: int, group_size: int) -> Iterator[Decoded]:
-    limit = group_start + longest_printed(group_size) + len(" payload: ")
-    for start in _OLD_VALUE_START.finditer(dump, group_start, limit):
-        printed, value = dump[group_start : start.start()], _OLDEST_GROUP_VALUE.match(dump, start.start())
-        if value and exact_or_lossy(printed, group_size):
-            yield Decoded(value.end(), OFFSETS_TEXT, {"record_kind": "group_metadata", "group": text(printed), "tombstone": False})
+        if exact_or_lossy(printed, group_size) and (found := value.match(dump, start.end())):
+            fields: Fields = {"record_kind": "group_metadata", "group": text(printed), "tombstone": tombstone}
+            yield Decoded(found.end(), OFFSETS_TEXT, fields)
 
 
 def _old_group_metadata(record: re.Match[bytes], key_size: int) -> Iterator[Decoded]:
