@@ -15,18 +15,17 @@ from tests.support.canaries import WholeRun, canary_dumps, run_whole
 from tests.support.lasting import lasting_session
 
 if TYPE_CHECKING:
-    from tests.support.changed import Changed
+    from tests.support.together import Together
 
 TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
 # Files whose tests start Java by themselves: runs of the program, a cluster. They need no session.
 STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py")
-# One audit of hundreds of clusters, a fifth of all that the session does, some nights of audits, histories of random logs, of a few rows
-# and of plain ones: they have one of their own in the other half, so that both halves of the suite take about as long.
+# Histories of random logs, of a few rows and of plain ones: like those who look at the one audit of hundreds of clusters (`together`), they
+# have a session of their own in the other half, so that both halves of the suite take about as long.
 OWN_SESSION = (
     *("agreement/test_coordinator_agreement.py", "agreement/test_producer_history.py", "agreement/test_visibility_agreement.py"),
-    *("benchmarks/test_sequences.py", "cluster/test_clusters.py", "history/test_few_rows.py", "jobs/test_nights.py", "jobs/test_plain.py"),
-    *("rules/test_mutated.py", "test_fewer_sources.py", "test_invariances.py", "test_old_tools.py"),  # one audit for all four: `changed`
+    *("benchmarks/test_sequences.py", "history/test_few_rows.py", "jobs/test_plain.py"),
 )
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
@@ -47,9 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that takes the session or what is made with it, those that start Java in another way, and those that take long."""
     for item in items:
         name = item.path.relative_to(TESTS).as_posix()
-        if "spark" in getattr(item, "fixturenames", ()) or name in STARTS_JAVA:
+        fixtures = getattr(item, "fixturenames", ())
+        if "spark" in fixtures or name in STARTS_JAVA:
             item.add_marker("spark")
-        if name in OWN_SESSION:
+        if "together" in fixtures or name in OWN_SESSION:
             item.add_marker("own_session")
         if name in SLOW:
             item.add_marker("slow")
@@ -80,17 +80,12 @@ def all_examples(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="session")
-def changed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> "Changed":
-    """One audit of real dumps in which something was changed, and of the same as they are: an audit costs more than a hundred clusters."""
-    from tests import test_fewer_sources, test_invariances, test_old_tools
-    from tests.rules import test_mutated
-    from tests.support import changed as one_audit
+def together(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> "Together":
+    """One audit of the dumps of all files of this run whose tests look at it."""
+    from tests.support.together import audit
 
-    folder = tmp_path_factory.mktemp("changed")
-    kept = test_invariances.make(folder)
-    others = (*test_mutated.make(folder), *test_old_tools.make_printed(folder), *test_fewer_sources.make_fewer(folder))
-    names = sorted({*kept, *others})
-    return one_audit.audit(spark, [folder / name for name in names], kept, tmp_path_factory.mktemp("out"))
+    modules = {item.module.__name__: item.module for item in request.session.items if "together" in getattr(item, "fixturenames", ())}
+    return audit(spark, [modules[name] for name in sorted(modules)], tmp_path_factory.mktemp("together"))
 
 
 @pytest.fixture(scope="session")

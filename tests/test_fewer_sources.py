@@ -9,8 +9,8 @@ from eo_audit.audit.findings import Finding
 from eo_audit.rules.catalogue import BY_CODE
 from tests.cluster.audit import Said
 from tests.support import listed, reshaped
-from tests.support.changed import Changed
 from tests.support.reshaped import Kept
+from tests.support.together import Part, Together
 
 DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
 FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
@@ -52,14 +52,14 @@ FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
 CASES = [(name, change) for change, (_, names) in FEWER.items() for name in names]
 
 
-def make_fewer(folder: Path) -> list[str]:
+def dumps_of_tests(folder: Path) -> Part:
     """Each input as it is (`NAME.as_is`) and with fewer sources: folders and clusters so called."""
     for name, change in CASES:
         if not (folder / f"{name}.as_is").is_dir():
             reshaped.copied(DUMPS / name, folder / f"{name}.as_is")
         reshaped.copied(DUMPS / name, folder / f"{name}.{change}")
         FEWER[change][0](folder / f"{name}.{change}")
-    return [f"{name}.{change}" for name, _ in CASES for change in ("as_is", *FEWER) if (folder / f"{name}.{change}").is_dir()]
+    return Part([folder / f"{name}.{how}" for name, change in CASES for how in ("as_is", change)])
 
 
 def told(found: list[Finding]) -> dict[tuple[object, ...], Finding]:
@@ -68,8 +68,8 @@ def told(found: list[Finding]) -> dict[tuple[object, ...], Finding]:
 
 
 @pytest.fixture(scope="module")
-def said(changed: Changed) -> Mapping[str, Said]:
-    return changed.said
+def said(together: Together) -> Mapping[str, Said]:
+    return together.said
 
 
 @pytest.mark.parametrize(("name", "change"), CASES)
@@ -86,12 +86,12 @@ def test_a_resend_is_found_without_any_index(said: Mapping[str, Said]) -> None:
     assert "P12" in {finding.rule for finding in said["zombie_different_id_tv2.only_logs"].findings}
 
 
-def test_lines_that_are_missing_from_the_beginning_are_missed(changed: Changed) -> None:
+def test_lines_that_are_missing_from_the_beginning_are_missed(together: Together) -> None:
     """Of a text that was cut at its head, by `tail` or a log collector that keeps the newest lines."""
     cut = {f"{name}.without_first_lines" for name in FEWER["without_first_lines"][1]}
-    found = {str(row["cluster"]) for row in changed.results.rows("coverage", state="lines_missing")}
+    found = {str(row["cluster"]) for row in together.results.rows("coverage", state="lines_missing")}
     assert cut <= found and all(name.endswith((".without_first_lines", ".some_lines_lost", ".some_lines_cut")) for name in found)
-    why = {why for name in cut for _, why, _ in changed.said[str(name)].unknowns}
+    why = {why for name in cut for _, why, _ in together.said[str(name)].unknowns}
     assert "missing_segments" in why
 
 
@@ -101,13 +101,13 @@ def test_without_record_lines_nothing_is_said_of_what_consumers_get(said: Mappin
     assert {("L02", "shallow"), ("L03", "shallow"), ("S02", "shallow")} <= {(code, why) for code, why, _ in shallow.unknowns}
 
 
-def test_what_a_decoder_could_not_read_is_unknown_and_said(changed: Changed) -> None:
-    said = changed.said["clean_tv2.other_decoder"]
+def test_what_a_decoder_could_not_read_is_unknown_and_said(together: Together) -> None:
+    said = together.said["clean_tv2.other_decoder"]
     assert {("C03", "no_coordinator"), ("T01", "no_coordinator"), ("O02", "offsets_not_decoded")} <= {
         (code, why) for code, why, _ in said.unknowns
     }
     assert "other_coordinator" not in {why for _, why, _ in said.unknowns}
-    spans = changed.results.rows("unread_spans", reason="undecoded_record")
-    sections = {row["section_id"]: str(row["cluster"]) for row in changed.results.rows("section_status")}
+    spans = together.results.rows("unread_spans", reason="undecoded_record")
+    sections = {row["section_id"]: str(row["cluster"]) for row in together.results.rows("section_status")}
     changed_so = {f"{name}.{change}" for name, change in CASES if change in ("other_decoder", "some_undecoded")}
     assert {sections[row["section_id"]] for row in spans} == changed_so

@@ -1,12 +1,13 @@
 """What an audit says does not depend on how the dumps lie there: the same logs in other segments, files, replicas and times say the same, a
-part of them says of that part what the whole says. All in one audit (`changed`, in conftest.py)."""
+part of them says of that part what the whole says. All in one audit (`together`, in conftest.py)."""
 
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,8 +17,8 @@ from tests.cluster.dumping import plan_of, write_dumps
 from tests.cluster.producers import live
 from tests.cluster.shape import STOPPED, draw
 from tests.support import reshaped
-from tests.support.changed import Changed
 from tests.support.reshaped import Kept, Place
+from tests.support.together import Part, Together
 
 DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
 
@@ -76,7 +77,7 @@ CHANGES = {
 }
 
 
-def make(folder: Path) -> dict[str, Kept]:
+def dumps_of_tests(folder: Path) -> Part:
     """All inputs as they are (`as_is`) and changed, each a folder and a cluster that is called so, with what each change kept."""
     sources = {name: DUMPS / name for name in sorted({name for row in CHANGES.values() for name in row.inputs} - MODEL.keys())}
     for name, seed in MODEL.items():
@@ -87,14 +88,15 @@ def make(folder: Path) -> dict[str, Kept]:
     for change, names in {"as_is": tuple(sources), **{change: row.inputs for change, row in CHANGES.items()}}.items():
         for name in names:
             into = folder / f"{name}.{change}"
-            reshaped.copied(sources[name], into)
+            if change != "as_is" or not into.is_dir():  # other files of tests bring them as they are, too
+                reshaped.copied(sources[name], into)
             kept[into.name] = CHANGES[change].make(into) if change in CHANGES else Kept()
-    return kept
+    return Part([folder / name for name in kept], kept=kept)
 
 
 @pytest.fixture(scope="module")
-def audited(changed: Changed) -> tuple[Results, Mapping[str, Kept]]:
-    return changed.results, changed.kept
+def audited(together: Together) -> tuple[Results, Mapping[str, Kept]]:
+    return together.results, cast(Mapping[str, Kept], together.kept[__name__])
 
 
 CASES = [(change, name) for change, row in CHANGES.items() for name in row.inputs if change != "other_ending"]
@@ -160,12 +162,18 @@ def _findings(results: Results, cluster: str) -> set[tuple[object, ...]]:
 
 def _visible(results: Results, cluster: str, kept: Kept) -> dict[Place, set[int]]:
     """Offsets that a read_committed consumer gets of each partition, as far as they are still told."""
-    ranges: dict[Place, list[tuple[int, int]]] = defaultdict(list)
+    return reshaped.offsets_of(_read_committed(results).get(cluster, {}), kept)
+
+
+@cache
+def _read_committed(results: Results) -> Mapping[str, Mapping[Place, list[tuple[int, int]]]]:
+    """What is visible to read_committed consumers: offsets from and to, by cluster and partition."""
+    ranges = defaultdict[str, dict[Place, list[tuple[int, int]]]](lambda: defaultdict(list))
     for line in export("visible_ranges", results.warehouse):
         row = json.loads(line)
-        if row["cluster"] == cluster and row["view"] == "read_committed":
-            ranges[row["topic"], row["partition"]].append((row["first_offset"], row["last_offset"]))
-    return reshaped.offsets_of(ranges, kept)
+        if row["view"] == "read_committed":
+            ranges[row["cluster"]][row["topic"], row["partition"]].append((row["first_offset"], row["last_offset"]))
+    return ranges
 
 
 def _lso(results: Results, cluster: str) -> dict[tuple[object, object], object]:

@@ -14,7 +14,7 @@ from tests.cluster.audit import Said
 from tests.cluster.properties import Case, make
 from tests.cluster.shape import SCRIPT, STOPPED, draw
 from tests.support import reshaped
-from tests.support.changed import Changed
+from tests.support.together import Part, Together
 
 DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
 REAL = (
@@ -29,26 +29,25 @@ CASES = (*MODEL, *BY_SCRIPT)
 TOOLS = ("1.1", "0.11.0.0")
 
 
-def make_printed(folder: Path) -> list[str]:
+def dumps_of_tests(folder: Path) -> Part:
     """Each input as it is (`NAME.as_is`) and as each of the tools would have printed it (`NAME.1.1`): folders and clusters so called."""
     sources = {name: DUMPS / name for name in REAL}
     for case in CASES:
         sources[case.name] = folder / "lived" / case.name
         assert make(case, sources[case.name]) is not None
     scripted = {case.name for case in BY_SCRIPT}
-    names = [f"{name}.{tool}" for name in sources for tool in ("as_is", *TOOLS)]
     for name, source in sources.items():
         for tool in ("as_is", *TOOLS):
             if not (folder / f"{name}.{tool}").is_dir():
                 reshaped.copied(source, folder / f"{name}.{tool}", listed=name in scripted)
                 if tool != "as_is":
                     reshaped.printed_before(folder / f"{name}.{tool}", tool)
-    return names
+    return Part([folder / f"{name}.{tool}" for name in sources for tool in ("as_is", *TOOLS)])
 
 
 @pytest.fixture(scope="module")
-def said(changed: Changed) -> Mapping[str, Said]:
-    return changed.said
+def said(together: Together) -> Mapping[str, Said]:
+    return together.said
 
 
 def told(finding: Finding) -> tuple[object, ...]:

@@ -52,6 +52,10 @@ class Case:
         return f"s{self.shape.seed}" + "".join(f"-{part}" for part in (self.fault, self.label) if part)
 
 
+# By name: the case, what was planted in it, the world as it lived, how it was dumped.
+Made = Mapping[str, tuple[Case, Truth | None, World, Plan]]
+
+
 @dataclass(frozen=True)
 class Result:
     """What is wrong with what the audit says of a case; `truth` is None for a healthy one, `transactions` how many it had; `open`: it is
@@ -72,14 +76,18 @@ def check(spark: SparkSession, cases: Sequence[Case], folder: Path) -> list[Resu
         cases: with different names.
         folder: new; dumps and tables are left there.
     """
-    made: dict[str, tuple[Case, Truth | None, World, Plan]] = {}
-    for case in cases:
-        built = make(case, folder / "dumps" / case.name)
-        if built is not None:
-            made[case.name] = (case, *built)
-    if not made:
-        return []
-    said = audit(spark, [folder / "dumps" / name for name in made], folder / "out")
+    made = make_all(cases, folder / "dumps")
+    return compare(made, audit(spark, [folder / "dumps" / name for name in made], folder / "out")) if made else []
+
+
+def make_all(cases: Iterable[Case], folder: Path) -> Made:
+    """The clusters of all cases, each in a folder of its name. A case whose fault finds no place is left out."""
+    built = {case.name: (case, make(case, folder / case.name)) for case in cases}
+    return {name: (case, *lived) for name, (case, lived) in built.items() if lived is not None}
+
+
+def compare(made: Made, said: Mapping[str, Said]) -> list[Result]:
+    """What an audit says of each cluster against what is true of it."""
     return [_result(case, truth, said[name], world, plan) for name, (case, truth, world, plan) in made.items()]
 
 

@@ -1,15 +1,16 @@
 """A healthy cluster is not accused, however its clocks go and however it is dumped; one planted fault is found, and nothing beside it."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.cluster.faults import FAULTS
 from tests.cluster.held import SURE_DUMPS, SURE_FEATURES, held
-from tests.cluster.properties import Case, Result, check
+from tests.cluster.properties import Case, Made, Result, compare, make_all
 from tests.cluster.shape import draw
 from tests.support import rulebook
+from tests.support.together import Part, Together
 from tests.support.yaml_text import read_yaml
 
 # Some 290 clusters: two thirds of them are held seeds, which all stay; the others show that every kind is still drawn, each fault once,
@@ -20,14 +21,19 @@ PLANTED = range(1_000, 1_014)
 CHOSEN = read_yaml(Path(__file__).parent / "planted.yaml")
 
 
-@pytest.fixture(scope="module")
-def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """All in one audit: what it says of a cluster is its own, and an audit costs more than a hundred clusters."""
+def dumps_of_tests(folder: Path) -> Part:
+    """All clusters."""
     names = sorted(FAULTS)
     healthy = [Case(draw(seed, features=SURE_FEATURES, dumps=SURE_DUMPS)) for seed in SEEDS]
     planted = [Case(draw(seed, features=SURE_FEATURES, dumps=SURE_DUMPS), names[seed % len(names)]) for seed in PLANTED]
     planted += [Case(draw(seed), name) for name, seed in CHOSEN["seeds"].items() if seed is not None]
-    return check(spark, [*healthy, *planted, *held(healthy=True), *held(healthy=False)], tmp_path_factory.mktemp("clusters"))
+    made = make_all([*healthy, *planted, *held(healthy=True), *held(healthy=False)], folder)
+    return Part([folder / name for name in made], kept=made)
+
+
+@pytest.fixture(scope="module")
+def results(together: Together) -> list[Result]:
+    return compare(cast(Made, together.kept[__name__]), together.said)
 
 
 def test_no_finding_above_info_and_nothing_unknown_in_complete_dumps(results: list[Result]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.report.results import Results
+from tests.support.together import Part, Together
 
 DUMPS = Path(__file__).parents[1] / "data/corpus/dumps/hanging_txn_k39"
 LOG = "broker-1/orders-0/00000000000000000000.log.txt"
@@ -79,7 +79,7 @@ FORGED: dict[str, Callable[[list[str]], tuple[list[str], int]]] = {
 }
 
 
-def forge(root: Path) -> list[Path]:
+def dumps_of_tests(root: Path) -> Part:
     """The forged dumps, each a cluster of its own."""
     for cluster, hidden in FORGED.items():
         dumps = shutil.copytree(DUMPS, root / cluster)
@@ -89,22 +89,25 @@ def forge(root: Path) -> list[Path]:
         (dumps / LOG).write_text("\n".join(lines))
         listing = dumps / "broker-1/listing.txt"
         listing.write_text(listing.read_text().replace(f"{SIZE} orders-0/", f"{SIZE + grow} orders-0/"))
-    return [root / cluster for cluster in FORGED]
+    return Part([root / cluster for cluster in FORGED])
 
 
 @pytest.mark.parametrize("cluster", FORGED)
-def test_no_record_hides_a_hanging_transaction(altered: Results, cluster: str) -> None:
-    found = {(row["rule"], row["partition"]) for row in altered.findings if row["severity"] != "info" and row["cluster"] == cluster}
+def test_no_record_hides_a_hanging_transaction(together: Together, cluster: str) -> None:
+    found = {
+        (row["rule"], row["partition"]) for row in together.results.findings if row["severity"] != "info" and row["cluster"] == cluster
+    }
     assert ("T01", 1) in found
     assert {rule for rule, _ in found} <= {"T01", "T02", "T07", "L01"}
-    doubted = altered.rows("coverage", cluster=cluster, reason="unread text: ambiguous")
+    doubted = together.results.rows("coverage", cluster=cluster, reason="unread text: ambiguous")
     assert {(row["topic"], row["partition"]) for row in doubted} == {("orders", 0)}
 
 
-def test_what_cannot_be_judged_for_a_forgery_says_so(altered: Results) -> None:
-    judged = altered.verdict["rules"]
-    why, bring = judged["T01"]["unknown_why"], judged["T01"]["bring"]
+def test_what_cannot_be_judged_for_a_forgery_says_so(together: Together) -> None:
+    judged = together.results.verdict["rules"]["T01"]
+    why, bring = judged["unknown_why"], judged["bring"]
+    print(why, bring)  # noqa: T201
     logs = ", ".join(f"{cluster}: orders-0 (broker 1)" for cluster in sorted(FORGED))
     assert why == f"Text of the dumps of {logs} can be read in more than one way, so none is believed"
     assert f"{logs} again without --print-data-log" in bring and "with --print-data-log" not in bring
-    assert [unknown["because"] for unknown in altered.verdict["unknowns"]] == ["unread_bytes"]
+    assert {why for cluster in FORGED for _, why, _ in together.said[cluster].unknowns} == {"unread_bytes"}

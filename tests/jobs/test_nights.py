@@ -1,19 +1,14 @@
 """Several dumps of one broker in one --out: what retention deleted between them is no loss, whichever way they come in."""
 
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-import eo_audit
-from eo_audit import pipeline
-from eo_audit.audit import step
-from eo_audit.audit.collect import Collected, collect
 from eo_audit.report.results import Results
-from tests.cluster.audit import unknowns
-from tests.jobs.test_ingest import ingest
 from tests.support.nights import Night, make
+from tests.support.together import Part, Together
 
 LOG = "payments-0"
 MONDAY, WEDNESDAY = 1795234567425, 1795234583156  # offsets 0 to 9 of the log are there, two transactions open; all 74
@@ -96,45 +91,32 @@ TIERED = replace(HIDDEN, listed=True, log_start={LOG: 0})  # what lies before wa
 PERHAPS_TIERED = replace(HIDDEN, log_start={LOG: 0})  # or the broker has it, and it was left out
 
 
-@dataclass(frozen=True)
-class Audited:
-    """One audit, and what left it open: rule, reason and cluster."""
-
-    results: Results
-    unknowns: list[tuple[str, str, str]]
-
-
 def cluster_of(how: str, name: str) -> str:
     return f"{name} {how}".replace(" ", "-").replace(",", "")
 
 
-@pytest.fixture(scope="module")
-def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audited:
-    """One audit of two clusters for each case: the dumps of one come in together, those of the other night by night."""
-    root, made, kept = tmp_path_factory.mktemp("nights"), dict[str, list[list[Path]]](), list[Collected]()
+def dumps_of_tests(folder: Path) -> Part:
+    """Two clusters for each case: the dumps of one come in together, those of the other night by night."""
+    made = dict[str, list[list[Path]]]()
     for how in (AT_ONCE, BY_NIGHT):
         made[how] = [
-            [make(night, root / cluster_of(how, name) / f"night-{n}", cluster=cluster_of(how, name)) for n, night in enumerate(case.nights)]
+            [
+                make(night, folder / cluster_of(how, name) / f"night-{n}", cluster=cluster_of(how, name))
+                for n, night in enumerate(case.nights)
+            ]
             for name, case in CASES.items()
         ]
     cases = zip(CASES.values(), made[AT_ONCE], strict=True)
     inputs = [path for case, paths in cases for path in ([paths[0].parent] if case.in_folders else paths)]
     headless = {"hidden": HIDDEN, "tiered": TIERED, "perhaps-tiered": PERHAPS_TIERED}
-    ingest(root / "out", *inputs, *(make(night, root / name, cluster=name) for name, night in headless.items()))
-    for night in range(max(map(len, made[BY_NIGHT]))):
-        inputs = [paths[night] for paths in made[BY_NIGHT] if len(paths) > night]
-        ingest(root / "out", *inputs)  # histories are made anew each time, of facts alone: those in between are read by nobody here
-    with pytest.MonkeyPatch.context() as patch, pipeline.writing(root / "out", pipeline.Options(), spark=lambda: spark) as warehouse:
-        patch.setattr(step, "collect", lambda tables: kept.append(collect(tables)) or kept[-1])  # and nothing is asked twice
-        pipeline.rebuild(warehouse, pipeline.Options())
-        pipeline.audit(warehouse, pipeline.Options())
-    left_open = [(code, item.because, cluster) for code, item, cluster in unknowns(kept[0])]
-    return Audited(eo_audit.open(root / "out"), left_open)
+    at_once = [*inputs, *(make(night, folder / name, cluster=name) for name, night in headless.items())]
+    by_night = [[path for path in night if path] for night in zip_longest(*made[BY_NIGHT])]
+    return Part(at_once, later=by_night)
 
 
 @pytest.fixture
-def results(audited: Audited) -> Results:
-    return audited.results
+def results(together: Together) -> Results:
+    return together.results
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -176,12 +158,12 @@ def is_told_once(results: Results, cluster: str, needs: str) -> None:
 
 
 @pytest.mark.parametrize("how", [AT_ONCE, BY_NIGHT])
-def test_a_missed_night_alone_passes(audited: Audited, how: str) -> None:
+def test_a_missed_night_alone_passes(together: Together, how: str) -> None:
     """No rule fails, none is unknown that the policy minds, and every LSO is known."""
     cluster = cluster_of(how, "a night was missed")
-    assert not [item for item in audited.unknowns if item[-1] == cluster]
-    assert None not in [row["lso"] for row in audited.results.verdict["partitions"] if row["cluster"] == cluster]
-    (found,) = [f for f in audited.results.findings if f["cluster"] == cluster]
+    assert together.said[cluster].unknowns == []
+    assert None not in [row["lso"] for row in together.results.verdict["partitions"] if row["cluster"] == cluster]
+    (found,) = [f for f in together.results.findings if f["cluster"] == cluster]
     assert (found["rule"], found["severity"]) == ("R07", "info")
     assert "deleted before they were ever dumped" in str(found["message"])
 

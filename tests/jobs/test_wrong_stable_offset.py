@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit.report.results import Results
+from tests.support.together import Part, Together
 
 DUMPS = Path(__file__).resolve().parents[1] / "data" / "corpus" / "dumps" / "synthetic_base_k39"
 INDEX = "broker-1/orders-0/00000000000000000000.txnindex.txt"
@@ -28,9 +28,8 @@ CASES: Mapping[str, tuple[int, Mapping[int, str]]] = {
 }
 
 
-def with_wrong_indexes(root: Path) -> list[Path]:
+def dumps_of_tests(root: Path) -> Part:
     """The dumps of all cases, each a cluster of its own."""
-    made = []
     for name, (stable_offset, _) in CASES.items():
         copy = root / name.replace(" ", "-")
         shutil.copytree(DUMPS, copy)
@@ -39,13 +38,12 @@ def with_wrong_indexes(root: Path) -> list[Path]:
         assert text.count(OF_THE_FIRST_ENTRY) == 1
         index.write_text(text.replace(OF_THE_FIRST_ENTRY, OF_THE_FIRST_ENTRY.replace("7\n", f"{stable_offset}\n")), encoding="utf-8")
         manifest.write_text(manifest.read_text(encoding="utf-8").replace(DUMPS.name, copy.name), encoding="utf-8")
-        made.append(copy)
-    return made
+    return Part([root / name.replace(" ", "-") for name in CASES])
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_entry_that_ends_the_look_up_is_named(name: str, altered: Results) -> None:
-    wanted, found = CASES[name][1], [finding for finding in altered.findings if finding["rule"] == "L02"]
+def test_the_entry_that_ends_the_look_up_is_named(name: str, together: Together) -> None:
+    wanted, found = CASES[name][1], [finding for finding in together.results.findings if finding["rule"] == "L02"]
     mine = {finding["producer_id"]: finding for finding in found if finding["cluster"] == name.replace(" ", "-")}
     assert mine.keys() == wanted.keys(), [finding["message"] for finding in mine.values()]
     for producer, sentence in wanted.items():

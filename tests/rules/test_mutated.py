@@ -1,6 +1,6 @@
 """A rule that no real dump of the corpus breaks finds its case in one in which one thing was changed (mutated.yaml).
 
-All in one audit (`changed` in conftest.py)."""
+All in one audit (`together` in conftest.py)."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from eo_audit.rules.catalogue import BY_CODE
-from tests.support.changed import Changed
 from tests.support.mutated import mutated
+from tests.support.together import Part, Together
 from tests.support.yaml_text import read_yaml
 
 HERE = Path(__file__).parent
@@ -28,21 +28,20 @@ def as_it_is(case: Mapping[str, Any]) -> str:
     return f"{case['input']}.as_is"
 
 
-def make(folder: Path) -> list[str]:
+def dumps_of_tests(folder: Path) -> Part:
     """Each case, and each input as it is, as a folder and a cluster of that name."""
-    names = [named(case) for case in CASES] + [as_it_is(case) for case in CASES]
     for case in CASES:
         mutated(DUMPS / case["input"], folder / named(case), case["edits"])
         if not (folder / as_it_is(case)).is_dir():
             mutated(DUMPS / case["input"], folder / as_it_is(case), [])
-    return names
+    return Part([folder / name(case) for case in CASES for name in (named, as_it_is)])
 
 
 @pytest.fixture(scope="module")
-def found(changed: Changed) -> Findings:
+def found(together: Together) -> Findings:
     """What was found in each case, and in the inputs as they are, by cluster."""
     by_cluster = defaultdict(list)
-    for finding in changed.results.findings:
+    for finding in together.results.findings:
         by_cluster[str(finding["cluster"])].append(finding)
     return by_cluster
 
