@@ -18,6 +18,7 @@ from eo_audit import pipeline
 from eo_audit.audit import step
 from eo_audit.audit.collect import Collected, collect
 from eo_audit.report.results import Results
+from eo_audit.rules.context import Context
 from tests.cluster.audit import Said, told
 
 
@@ -43,11 +44,13 @@ class Together:
     Attributes:
         results: of all.
         said: of each cluster.
+        context: what rules may ask of all logs and clusters.
         kept: of each part, by the name of its module.
     """
 
     results: Results
     said: Mapping[str, Said]
+    context: Context
     kept: Mapping[str, object]
 
 
@@ -58,13 +61,16 @@ def audit(spark: SparkSession, modules: Iterable[ModuleType], folder: Path) -> T
     """
     parts = {module.__name__: module.dumps_of_tests(folder / "dumps") for module in modules}
     out, options, asked = folder / "out", pipeline.Options(), list[Collected]()
-    with pytest.MonkeyPatch.context() as patch, pipeline.writing(out, options, spark=lambda: spark) as warehouse:
-        for night in zip_longest(*([part.inputs, *part.later] for part in parts.values()), fillvalue=()):
-            # Files of tests may bring the same dumps: each folder once.
-            pipeline.ingest(warehouse, pipeline.discover(sorted({path for inputs in night for path in inputs}), options), options)
+    # Each folder once: files of tests may bring the same dumps. Most come in the last night, for adding to much takes longer.
+    nights = reversed(list(zip_longest(*(reversed([part.inputs, *part.later]) for part in parts.values()), fillvalue=())))
+    dumps = [pipeline.discover(sorted({path for inputs in night for path in inputs}), options) for night in nights]
+    size = sum(map(pipeline.stored_bytes, dumps))
+    with pytest.MonkeyPatch.context() as patch, pipeline.writing(out, options, input_bytes=size, spark=lambda: spark) as warehouse:
+        for night in dumps:
+            pipeline.ingest(warehouse, night, options)
         # Histories are made of all facts: those in between are read by nobody here.
         pipeline.rebuild(warehouse, options)
         patch.setattr(step, "collect", lambda tables: asked.append(collect(tables)) or asked[-1])
         pipeline.audit(warehouse, options)
     inputs = [path for part in parts.values() for paths in (part.inputs, *part.later) for path in paths]
-    return Together(eo_audit.open(out), told(inputs, asked[0]), {name: part.kept for name, part in parts.items()})
+    return Together(eo_audit.open(out), told(inputs, asked[0]), asked[0].context, {name: part.kept for name, part in parts.items()})
