@@ -90,9 +90,12 @@ def together(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_facto
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> WholeRun:
-    """One run of the program in a process of its own, over a real incident and logs with canaries; 28 CPU seconds, so for all who look."""
+    """One run of the program in a process of its own, over a real incident, logs with canaries, answers of live brokers and texts of
+    console consumers; 28 CPU seconds, so for all who look."""
+    from tests.cli import test_answers, test_console
+
     folder = tmp_path_factory.mktemp("whole")
-    return run_whole(canary_dumps(folder / "dumps"), folder)
+    return run_whole(test_console.written(test_answers.answers(canary_dumps(folder / "dumps"))), folder)
 
 
 @pytest.fixture(scope="session", autouse=True)

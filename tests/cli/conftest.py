@@ -1,22 +1,34 @@
-"""One audit for the tests of what brokers and consoles said beside the dumps."""
+"""What the tests of answers of live brokers and texts of console consumers look at."""
 
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from eo_audit import pipeline
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "hanging-transaction" / "dumps"
+from eo_audit.report.results import Results
+from tests.support.canaries import CANARY_TOPIC, WholeRun
 
 
 @pytest.fixture(scope="session")
-def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example with answers of live brokers and texts of console consumers beside the dumps: no rule judges by either."""
-    from tests.cli import test_answers, test_console
+def beside(whole_run: WholeRun) -> Path:
+    """Results of the example with both beside the dumps, and with logs of a topic more: no rule judges by either."""
+    return whole_run.out
 
-    out = tmp_path_factory.mktemp("beside")
-    dumps = Path(shutil.copytree(EXAMPLE, out / "given" / "dumps"))
-    pipeline.run(out, [test_console.written(test_answers.answers(dumps))], pipeline.Options(), spark=lambda: spark)
-    return out
+
+@pytest.fixture(scope="session")
+def judged_alike(beside: Path, hanging_example: Path) -> Mapping[str, tuple[object, object]]:
+    """What the audit says of the example's own logs with them and without: findings, LSO and the like, transactions, exit code."""
+
+    def said(out: Path) -> dict[str, object]:
+        results = Results(out)
+        tables = {
+            "findings": results.findings,
+            "partitions": results.verdict["partitions"],
+            "transactions": results.verdict["transactions"],
+        }
+        own = {name: [row for row in rows if row.get("topic") != CANARY_TOPIC] for name, rows in tables.items()}  # type: ignore[attr-defined]
+        return {**own, "exit_code": results.verdict["exit_code"]}
+
+    with_them, without = said(beside), said(hanging_example)
+    assert all(without.values())
+    return {name: (with_them[name], without[name]) for name in without}

@@ -26,6 +26,7 @@ DISGUISES = (
     b"\xc3(" * 30 + b"\nWARNING: %s",
     b"x\nFound 3 invalid bytes at the end of /data/%s.log",
 )
+CANARY_TOPIC = "pay"
 RUN = (str(Path(sys.executable).parent / "eo-audit"),)  # as an installation brings it
 
 
@@ -100,8 +101,8 @@ def canary_dumps(folder: Path) -> Path:
         batches = [
             Batch([Rec(b"k", b"v"), record], 5, 2 * number, codec=("none", "gzip")[number % 2]) for number, record in enumerate(records)
         ]
-        text = dump(batches, style, path=f"/data/pay-{partition}/00000000000000000000.log")
-        log = folder / f"broker-1/pay-{partition}/00000000000000000000.log.txt"
+        text = dump(batches, style, path=f"/data/{CANARY_TOPIC}-{partition}/00000000000000000000.log")
+        log = folder / f"broker-1/{CANARY_TOPIC}-{partition}/00000000000000000000.log.txt"
         log.parent.mkdir()
         log.write_bytes(text[: text.rindex(CANARY) + 5] if partition == 2 else text)
     return folder
