@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
-# Files whose tests start Java by themselves: runs of the program, a cluster. They need no session.
-STARTS_JAVA = ("jobs/test_cluster.py", "jobs/test_payloads_at_rest.py")
-# Histories of random logs, of a few rows and of plain ones: like those who look at the one audit of hundreds of clusters (`together`), they
-# have a session of their own in the other half, so that both halves of the suite take about as long.
+# Fixtures that start Java: the session, and a run of the program in a process of its own.
+START_JAVA = {"spark", "whole_run"}
+# Histories of random logs: like those who look at the one audit of hundreds of clusters (`one_audit`), they have a session of their own in
+# the other half, so that both halves of the suite take about as long.
 OWN_SESSION = (
     *("agreement/test_coordinator_agreement.py", "agreement/test_producer_history.py", "agreement/test_visibility_agreement.py"),
-    *("benchmarks/test_sequences.py", "history/test_few_rows.py", "jobs/test_plain.py"),
+    "benchmarks/test_sequences.py",
 )
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
@@ -46,10 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that takes the session or what is made with it, those that start Java in another way, and those that take long."""
     for item in items:
         name = item.path.relative_to(TESTS).as_posix()
-        fixtures = getattr(item, "fixturenames", ())
-        if "spark" in fixtures or name in STARTS_JAVA:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & START_JAVA:
             item.add_marker("spark")
-        if "together" in fixtures or name in OWN_SESSION:
+        if "one_audit" in fixtures or name in OWN_SESSION:
             item.add_marker("own_session")
         if name in SLOW:
             item.add_marker("slow")
@@ -80,11 +80,11 @@ def all_examples(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="session")
-def together(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> "Together":
+def one_audit(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> "Together":
     """One audit of the dumps of all files of this run whose tests look at it."""
     from tests.support.together import audit
 
-    modules = {item.module.__name__: item.module for item in request.session.items if "together" in getattr(item, "fixturenames", ())}
+    modules = {item.module.__name__: item.module for item in request.session.items if "one_audit" in getattr(item, "fixturenames", ())}
     return audit(spark, [modules[name] for name in sorted(modules)], tmp_path_factory.mktemp("together"))
 
 

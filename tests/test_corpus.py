@@ -67,9 +67,9 @@ def dumps_of_tests(folder: Path) -> Part:
 
 
 @pytest.fixture(scope="module")
-def results(together: Together) -> Results:
+def results(one_audit: Together) -> Results:
     """Of other clusters, too."""
-    return together.results
+    return one_audit.results
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +172,8 @@ def test_the_same_dumps_again_add_no_facts(results: Results, tmp_path: Path) -> 
     assert Warehouse(out).pinned() == before
 
 
-def test_without_payloads_all_is_said_but_who_sent_the_same_record_twice(together: Together) -> None:
-    results = together.results
+def test_without_payloads_all_is_said_but_who_sent_the_same_record_twice(one_audit: Together) -> None:
+    results = one_audit.results
     whole = {row["cluster"] for row in results.findings if row["rule"] in PAYLOAD_RULES}
     assert whole.intersection(path.name for path in INPUTS) <= BARE.keys() and len(BARE) >= 20
     assert {row["cluster"] for row in results.rows("clusters")} >= set(BARE.values())
@@ -185,7 +185,7 @@ def test_without_payloads_all_is_said_but_who_sent_the_same_record_twice(togethe
         assert sorted(said(row, results) for row in of(results.findings, bare)) == sorted(same)
         for table in ("partitions", "transactions"):
             assert of(results.verdict[table], bare) == [{**row, "cluster": bare} for row in of(results.verdict[table], name)]
-    context = together.context
+    context = one_audit.context
     logs = [log for log in context.logs.values() if log.cluster in BARE.values() and not log.topic.startswith("__")]
     for code in PAYLOAD_RULES:
         assert {item and item.because for item in (unknown(BY_CODE[code], log, context) for log in logs)} == {"payload_not_printed"}

@@ -68,8 +68,8 @@ def told(found: list[Finding]) -> dict[tuple[object, ...], Finding]:
 
 
 @pytest.fixture(scope="module")
-def said(together: Together) -> Mapping[str, Said]:
-    return together.said
+def said(one_audit: Together) -> Mapping[str, Said]:
+    return one_audit.said
 
 
 @pytest.mark.parametrize(("name", "change"), CASES)
@@ -86,12 +86,12 @@ def test_a_resend_is_found_without_any_index(said: Mapping[str, Said]) -> None:
     assert "P12" in {finding.rule for finding in said["zombie_different_id_tv2.only_logs"].findings}
 
 
-def test_lines_that_are_missing_from_the_beginning_are_missed(together: Together) -> None:
+def test_lines_that_are_missing_from_the_beginning_are_missed(one_audit: Together) -> None:
     """Of a text that was cut at its head, by `tail` or a log collector that keeps the newest lines."""
     cut = {f"{name}.without_first_lines" for name in FEWER["without_first_lines"][1]}
-    found = {str(row["cluster"]) for row in together.results.rows("coverage", state="lines_missing")}
+    found = {str(row["cluster"]) for row in one_audit.results.rows("coverage", state="lines_missing")}
     assert cut <= found and all(name.endswith((".without_first_lines", ".some_lines_lost", ".some_lines_cut")) for name in found)
-    why = {why for name in cut for _, why, _ in together.said[str(name)].unknowns}
+    why = {why for name in cut for _, why, _ in one_audit.said[str(name)].unknowns}
     assert "missing_segments" in why
 
 
@@ -101,13 +101,13 @@ def test_without_record_lines_nothing_is_said_of_what_consumers_get(said: Mappin
     assert {("L02", "shallow"), ("L03", "shallow"), ("S02", "shallow")} <= {(code, why) for code, why, _ in shallow.unknowns}
 
 
-def test_what_a_decoder_could_not_read_is_unknown_and_said(together: Together) -> None:
-    said = together.said["clean_tv2.other_decoder"]
+def test_what_a_decoder_could_not_read_is_unknown_and_said(one_audit: Together) -> None:
+    said = one_audit.said["clean_tv2.other_decoder"]
     assert {("C03", "no_coordinator"), ("T01", "no_coordinator"), ("O02", "offsets_not_decoded")} <= {
         (code, why) for code, why, _ in said.unknowns
     }
     assert "other_coordinator" not in {why for _, why, _ in said.unknowns}
-    spans = together.results.rows("unread_spans", reason="undecoded_record")
-    sections = {row["section_id"]: str(row["cluster"]) for row in together.results.rows("section_status")}
+    spans = one_audit.results.rows("unread_spans", reason="undecoded_record")
+    sections = {row["section_id"]: str(row["cluster"]) for row in one_audit.results.rows("section_status")}
     changed_so = {f"{name}.{change}" for name, change in CASES if change in ("other_decoder", "some_undecoded")}
     assert {sections[row["section_id"]] for row in spans} == changed_so

@@ -1,5 +1,5 @@
 """What an audit says does not depend on how the dumps lie there: the same logs in other segments, files, replicas and times say the same, a
-part of them says of that part what the whole says. All in one audit (`together`, in conftest.py)."""
+part of them says of that part what the whole says. All in one audit (`one_audit`, in conftest.py)."""
 
 import json
 from collections import defaultdict
@@ -95,8 +95,8 @@ def dumps_of_tests(folder: Path) -> Part:
 
 
 @pytest.fixture(scope="module")
-def audited(together: Together) -> tuple[Results, Mapping[str, Kept]]:
-    return together.results, cast(Mapping[str, Kept], together.kept[__name__])
+def audited(one_audit: Together) -> tuple[Results, Mapping[str, Kept]]:
+    return one_audit.results, cast(Mapping[str, Kept], one_audit.kept[__name__])
 
 
 CASES = [(change, name) for change, row in CHANGES.items() for name in row.inputs if change != "other_ending"]

@@ -46,8 +46,8 @@ def dumps_of_tests(folder: Path) -> Part:
 
 
 @pytest.fixture(scope="module")
-def said(together: Together) -> Mapping[str, Said]:
-    return together.said
+def said(one_audit: Together) -> Mapping[str, Said]:
+    return one_audit.said
 
 
 def told(finding: Finding) -> tuple[object, ...]:

@@ -32,8 +32,8 @@ def dumps_of_tests(folder: Path) -> Part:
 
 
 @pytest.fixture(scope="module")
-def results(together: Together) -> list[Result]:
-    return compare(cast(Made, together.kept[__name__]), together.said)
+def results(one_audit: Together) -> list[Result]:
+    return compare(cast(Made, one_audit.kept[__name__]), one_audit.said)
 
 
 def test_no_finding_above_info_and_nothing_unknown_in_complete_dumps(results: list[Result]) -> None:

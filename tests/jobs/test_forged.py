@@ -94,19 +94,19 @@ def dumps_of_tests(root: Path) -> Part:
 
 
 @pytest.mark.parametrize("cluster", FORGED)
-def test_no_record_hides_a_hanging_transaction(together: Together, cluster: str) -> None:
+def test_no_record_hides_a_hanging_transaction(one_audit: Together, cluster: str) -> None:
     found = {
-        (row["rule"], row["partition"]) for row in together.results.findings if row["severity"] != "info" and row["cluster"] == cluster
+        (row["rule"], row["partition"]) for row in one_audit.results.findings if row["severity"] != "info" and row["cluster"] == cluster
     }
     assert ("T01", 1) in found
     assert {rule for rule, _ in found} <= {"T01", "T02", "T07", "L01"}
-    doubted = together.results.rows("coverage", cluster=cluster, reason="unread text: ambiguous")
+    doubted = one_audit.results.rows("coverage", cluster=cluster, reason="unread text: ambiguous")
     assert {(row["topic"], row["partition"]) for row in doubted} == {("orders", 0)}
 
 
 @pytest.mark.parametrize("cluster", FORGED)
-def test_what_cannot_be_judged_for_a_forgery_says_so(together: Together, cluster: str) -> None:
-    unknown = {(why, place) for code, why, place in together.said[cluster].unknowns if code == "T01"}
+def test_what_cannot_be_judged_for_a_forgery_says_so(one_audit: Together, cluster: str) -> None:
+    unknown = {(why, place) for code, why, place in one_audit.said[cluster].unknowns if code == "T01"}
     assert unknown == {("ambiguous", f"{cluster}: orders-0 (broker 1)")}
     bring = REASONS["ambiguous"].bring
     assert "again without --print-data-log" in bring and "with --print-data-log" not in bring

@@ -115,8 +115,8 @@ def dumps_of_tests(folder: Path) -> Part:
 
 
 @pytest.fixture
-def results(together: Together) -> Results:
-    return together.results
+def results(one_audit: Together) -> Results:
+    return one_audit.results
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -158,12 +158,12 @@ def is_told_once(results: Results, cluster: str, needs: str) -> None:
 
 
 @pytest.mark.parametrize("how", [AT_ONCE, BY_NIGHT])
-def test_a_missed_night_alone_passes(together: Together, how: str) -> None:
+def test_a_missed_night_alone_passes(one_audit: Together, how: str) -> None:
     """No rule fails, none is unknown that the policy minds, and every LSO is known."""
     cluster = cluster_of(how, "a night was missed")
-    assert together.said[cluster].unknowns == []
-    assert None not in [row["lso"] for row in together.results.verdict["partitions"] if row["cluster"] == cluster]
-    (found,) = [f for f in together.results.findings if f["cluster"] == cluster]
+    assert one_audit.said[cluster].unknowns == []
+    assert None not in [row["lso"] for row in one_audit.results.verdict["partitions"] if row["cluster"] == cluster]
+    (found,) = [f for f in one_audit.results.findings if f["cluster"] == cluster]
     assert (found["rule"], found["severity"]) == ("R07", "info")
     assert "deleted before they were ever dumped" in str(found["message"])
 

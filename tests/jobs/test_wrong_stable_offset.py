@@ -42,8 +42,8 @@ def dumps_of_tests(root: Path) -> Part:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_entry_that_ends_the_look_up_is_named(name: str, together: Together) -> None:
-    wanted, found = CASES[name][1], [finding for finding in together.results.findings if finding["rule"] == "L02"]
+def test_the_entry_that_ends_the_look_up_is_named(name: str, one_audit: Together) -> None:
+    wanted, found = CASES[name][1], [finding for finding in one_audit.results.findings if finding["rule"] == "L02"]
     mine = {finding["producer_id"]: finding for finding in found if finding["cluster"] == name.replace(" ", "-")}
     assert mine.keys() == wanted.keys(), [finding["message"] for finding in mine.values()]
     for producer, sentence in wanted.items():

@@ -1,6 +1,6 @@
 """A rule that no real dump of the corpus breaks finds its case in one in which one thing was changed (mutated.yaml).
 
-All in one audit (`together` in conftest.py)."""
+All in one audit (`one_audit` in conftest.py)."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -38,10 +38,10 @@ def dumps_of_tests(folder: Path) -> Part:
 
 
 @pytest.fixture(scope="module")
-def found(together: Together) -> Findings:
+def found(one_audit: Together) -> Findings:
     """What was found in each case, and in the inputs as they are, by cluster."""
     by_cluster = defaultdict(list)
-    for finding in together.results.findings:
+    for finding in one_audit.results.findings:
         by_cluster[str(finding["cluster"])].append(finding)
     return by_cluster
 
