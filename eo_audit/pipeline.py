@@ -9,11 +9,12 @@ Each step takes a warehouse that this process is writing, and ends with a row in
 import hashlib
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eo_audit import __version__
 from eo_audit.audit import accepted_findings
@@ -257,10 +258,11 @@ def stored_bytes(dumps: Discovery) -> int:
 def inputs_of(warehouse: Warehouse) -> list[dict[str, object]]:
     """Path, digest, bytes and unread bytes of each input that the tables hold."""
     columns = ["input_path", "dump_file_id", "text_bytes", "bytes_unread"]
-    files = warehouse.arrow("dump_files").select(columns).to_pylist()
+    of_input: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in warehouse.arrow("dump_files").select(columns).to_pylist():
+        of_input[row["input_path"]].append(row)
     inputs = []
-    for path in sorted({row["input_path"] for row in files}):
-        own = [row for row in files if row["input_path"] == path]
+    for path, own in sorted(of_input.items()):
         # Ids hold path and content: the digest changes with either, and not with the order in which files were found.
         content = json.dumps(sorted(row["dump_file_id"] for row in own))
         sizes = {"bytes": sum(row["text_bytes"] for row in own), "unread_bytes": sum(row["bytes_unread"] for row in own)}
