@@ -9,12 +9,13 @@ Each step takes a warehouse that this process is writing, and ends with a row in
 import hashlib
 import json
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eo_audit import __version__
 from eo_audit.audit import accepted_findings
@@ -258,11 +259,10 @@ def stored_bytes(dumps: Discovery) -> int:
 def inputs_of(warehouse: Warehouse) -> list[dict[str, object]]:
     """Path, digest, bytes and unread bytes of each input that the tables hold."""
     columns = ["input_path", "dump_file_id", "text_bytes", "bytes_unread"]
-    of_input: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in warehouse.arrow("dump_files").select(columns).to_pylist():
-        of_input[row["input_path"]].append(row)
+    files, path_of = warehouse.arrow("dump_files").select(columns).to_pylist(), itemgetter("input_path")
     inputs = []
-    for path, own in sorted(of_input.items()):
+    for path, rows in groupby(sorted(files, key=path_of), path_of):
+        own = list(rows)
         # Ids hold path and content: the digest changes with either, and not with the order in which files were found.
         content = json.dumps(sorted(row["dump_file_id"] for row in own))
         sizes = {"bytes": sum(row["text_bytes"] for row in own), "unread_bytes": sum(row["bytes_unread"] for row in own)}
