@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eo_audit import pipeline
-from tests.support.canaries import WholeRun, canary_dumps, run_whole
+from tests.support.canaries import EXAMPLE, WholeRun, canary_dumps, run_whole
 from tests.support.lasting import lasting_session
 
 if TYPE_CHECKING:
@@ -69,11 +69,9 @@ def hanging_example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
-def all_examples(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def all_examples(whole_run: WholeRun) -> Path:
     """One audit of all examples together, each a cluster of its own."""
-    out = tmp_path_factory.mktemp("examples")
-    pipeline.run(out, sorted(EXAMPLES.glob("*/dumps")), pipeline.Options(), spark=lambda: spark)
-    return out
+    return whole_run.out
 
 
 @pytest.fixture(scope="session")
@@ -87,12 +85,13 @@ def one_audit(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_fact
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> WholeRun:
-    """One run of the program in a process of its own, over a real incident, logs with canaries, answers of live brokers and texts of
-    console consumers; 28 CPU seconds, so for all who look."""
+    """One run of the program in a process of its own over all examples, one of them with answers of live brokers, texts of console
+    consumers and logs with canaries beside its dumps; 28 CPU seconds, so for all who look."""
     from tests.cli import test_answers, test_console
 
     folder = tmp_path_factory.mktemp("whole")
-    return run_whole(test_console.written(test_answers.answers(canary_dumps(folder / "dumps"))), folder)
+    incident = test_console.written(test_answers.answers(canary_dumps(folder / "dumps")))
+    return run_whole([incident, *sorted(path for path in EXAMPLES.glob("*/dumps") if path != EXAMPLE)], folder)
 
 
 @pytest.fixture(scope="session", autouse=True)

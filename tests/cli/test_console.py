@@ -62,8 +62,8 @@ OF_GROUP = (
 )
 TOLD = {
     "--id late-writer-0": (
-        "CompleteAbort, by entry",
-        "states.txt: Ongoing since 04:31:20 UTC, in __consumer_offsets-3, orders-0, timeout 1 min, as the console printed last",
+        "CompleteAbort.*, by entry",
+        "states.txt: Ongoing since .*04:31:20 UTC, in __consumer_offsets-3, orders-0, timeout 1 min, as the console printed last",
         "a console consumer printed, last line first",
         "states.txt late-writer-0 1 0 Ongoing",
         "states.txt late-writer-0 1 0 PrepareCommit",

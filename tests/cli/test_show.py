@@ -139,6 +139,14 @@ def test_names_of_files_as_they_lie_there_now(element: Callable[..., Element]) -
     assert element(f"{DUMPS / 'hanging_txn_k39' / LOG}@{byte_of(b'baseOffset: 6 ')}").what == "a batch"
 
 
+def test_the_line_with_which_the_tool_begins_tells_of_what_file_it_is(element: Callable[..., Element]) -> None:
+    """Coverage points there for what should follow it and does not."""
+    shown = element(f"{LOG}@3", "hanging_txn_k39")
+    (line,) = shown.lines
+    assert shown.what == "the head of one dumped file" and line.startswith("Dumping /") and line.endswith("orders-0/" + "0" * 20 + ".log")
+    assert {("kind", "log"), ("segment_base_offset", "0"), ("dumped_path", line.removeprefix("Dumping "))} <= set(shown.fields)
+
+
 @pytest.mark.parametrize(
     ("address", "cluster", "error", "said"),
     [
@@ -148,7 +156,6 @@ def test_names_of_files_as_they_lie_there_now(element: Callable[..., Element]) -
         ("nowhere.txt@1", None, InputError, "no dump file nowhere.txt"),
         (f"{LOG}@100", "elsewhere", InputError, "of cluster elsewhere"),
         (f"{LOG}@99999999", "hanging_txn_k39", InputError, "there is no byte 99999999"),
-        (f"{LOG}@3", "hanging_txn_k39", InputError, "the head of a section"),
         (f"{LOG}@100", "idempotent_retry", InputError, "cannot be read now"),
     ],
 )

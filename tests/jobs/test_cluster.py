@@ -123,7 +123,7 @@ def test_a_cluster_finds_what_one_machine_finds(whole_run: WholeRun, tmp_path: P
         pytest.fail("the Delta jars are not in the cache: run `eo-audit setup`")
     there, jobs, all_three = tmp_path / "there", ROOT / "jobs", tmp_path / "all_three.py"
     all_three.write_text(IN_ONE_DRIVER)
-    steps = [[jobs / "ingest_dumps.py", whole_run.dumps], [jobs / "rebuild_histories.py"], [jobs / "audit.py"]]
+    steps = [[jobs / "ingest_dumps.py", *whole_run.dumps], [jobs / "rebuild_histories.py"], [jobs / "audit.py"]]
     with cluster(tmp_path) as master:
         ended = submit(master, all_three, *(json.dumps([*map(str, step), "--out", str(there)]) for step in steps))
         assert ended == whole_run.exit_code

@@ -27,7 +27,7 @@ def test_a_crash_leaves_no_payload(whole_run: WholeRun, tmp_path: Path) -> None:
     That needs no Java: what Java leaves, the run that is stopped half-way shows.
     """
     out, scratch, cwd, env = places(tmp_path)
-    command = [sys.executable, "-c", DIES, "ingest", str(whole_run.dumps), "--out", str(out)]
+    command = [sys.executable, "-c", DIES, "ingest", *map(str, whole_run.dumps), "--out", str(out)]
     crashed = subprocess.run(command, env=env, cwd=cwd, capture_output=True, check=False)
     assert crashed.returncode == 20, crashed.stderr.decode()
     assert b"a bug of ours" in crashed.stderr
@@ -47,4 +47,4 @@ def test_a_whole_run_leaves_no_payload(whole_run: WholeRun) -> None:
     assert whole_run.exit_code in (1, 2), whole_run.said.decode()
     assert (whole_run.out / "report.html").exists() and (whole_run.out / "verdict.json").exists()
     assert holding(whole_run.out, whole_run.scratch, whole_run.cwd) == [] and CANARY not in whole_run.said
-    assert holding(whole_run.dumps), "the search finds it where it is"
+    assert holding(*whole_run.dumps), "the search finds it where it is"

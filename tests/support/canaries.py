@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class WholeRun:
         holding_then: files that held the canary then.
     """
 
-    dumps: Path
+    dumps: tuple[Path, ...]
     out: Path
     scratch: Path
     cwd: Path
@@ -65,14 +65,14 @@ def places(folder: Path) -> tuple[Path, Path, Path, dict[str, str]]:
     return out, scratch, cwd, {**os.environ, **own}
 
 
-def run_whole(dumps: Path, folder: Path) -> WholeRun:
+def run_whole(dumps: Sequence[Path], folder: Path) -> WholeRun:
     """Run the program over dumps; it may find what it will.
 
     Half-way it is stopped and its folders are searched: a process that is stopped leaves the files that one that is killed leaves, and
     then this one goes on. By then Java has read the facts of all records, and has histories in its hands that are not written yet.
     """
     out, scratch, cwd, env = places(folder)
-    command = [*RUN, "run", str(dumps), "--out", str(out)]
+    command = [*RUN, "run", *map(str, dumps), "--out", str(out)]
     seen, held = list[Path](), list[Path]()
     with (folder / "said").open("w+b") as said:
         running = subprocess.Popen(command, env=env, cwd=cwd, start_new_session=True, stdout=said, stderr=subprocess.STDOUT)
@@ -87,7 +87,7 @@ def run_whole(dumps: Path, folder: Path) -> WholeRun:
                 os.killpg(running.pid, signal.SIGCONT)
         exit_code = running.wait()
         said.seek(0)
-        return WholeRun(dumps, out, scratch, cwd, exit_code, said.read(), tuple(seen), tuple(held))
+        return WholeRun(tuple(dumps), out, scratch, cwd, exit_code, said.read(), tuple(seen), tuple(held))
 
 
 def canary_dumps(folder: Path) -> Path:
