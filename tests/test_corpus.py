@@ -46,13 +46,11 @@ TOO_OLD = ("compressed@0.11.0.3", "compressed@2.0.1")
 OLD_TOOLS = ("@0.11.0.3", "@1.1.1", "@2.0.1")  # they print neither checksums nor leader epochs
 OUTAGE = CORPUS / "dumps" / "power_outage_long_tv2"
 POWER_WAS_OFF_MS = 12_000  # what that scenario did; brokers take their time to come back
-# Of each input whose payloads tell something, and of a quarter of the others, the cluster in which they are not printed. Which of two
-# replicas that differ is told, where nothing else decides, comes from ids that are made of the cluster's name.
+# Of each input whose payloads tell something, and of a quarter of the others, the cluster in which they are not printed.
 BARE = {
     path.name: f"{path.name}.bare"
     for number, path in enumerate(INPUTS)
-    if (number % 4 == 0 and path.name != "syn_replica_divergence")
-    or rules_in(json.loads((CORPUS / "truth" / f"{path.name}.json").read_text())) & set(PAYLOAD_RULES)
+    if number % 4 == 0 or rules_in(json.loads((CORPUS / "truth" / f"{path.name}.json").read_text())) & set(PAYLOAD_RULES)
 }
 SAME = ("found", "lso_equal", "hw_equal", "visible_equal", "causes_right")
 

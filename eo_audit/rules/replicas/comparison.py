@@ -12,7 +12,7 @@ FOUND = "other_log settled outvoted"
 
 _DIFFERENCES = """
 WITH known AS (
-    SELECT replica_log_id, cluster, topic, partition, topic_id, log_start, leo, coalesce(last_leader_epoch, -1) AS epoch,
+    SELECT replica_log_id, cluster, broker, topic, partition, topic_id, log_start, leo, coalesce(last_leader_epoch, -1) AS epoch,
         IF(compacted, uncleaned_from, 0L) AS uncleaned,
         IF(hw_source = 'checkpoint', hw, NULL) AS noted_hw
     FROM {visibility}
@@ -39,14 +39,16 @@ WITH known AS (
     WHERE judged
 ), versions AS (
     SELECT cluster, topic, partition, topic_id, base_offset, content, count(1) AS holders, bit_or(own_bit) AS held_by,
-        min(least_hw) AS least_hw, max(log_start) AS log_start, max(struct(epoch, leo, replica_log_id)) AS place
+        min(least_hw) AS least_hw, max(log_start) AS log_start,
+        -- Nothing else decides: the broker does, for ids are made of the cluster's name, too.
+        max(struct(epoch, leo, broker, replica_log_id)) AS place
     FROM batches
     GROUP BY cluster, topic, partition, topic_id, base_offset, content
 ), offsets AS (
     -- KIP-101: where replicas differ the log of the newest leader epoch counts; of those, what most of them hold.
     SELECT cluster, topic, partition, topic_id, base_offset, count(1) AS versions, sum(holders) AS holders, bit_or(held_by) AS held_by,
         min(least_hw) AS least_hw, max(log_start) AS log_start,
-        max(struct(place.epoch, holders, place.leo, place.replica_log_id, content)) AS counts
+        max(struct(place.epoch, holders, place.leo, place.broker, place.replica_log_id, content)) AS counts
     FROM versions
     GROUP BY cluster, topic, partition, topic_id, base_offset
 ), differing AS (
