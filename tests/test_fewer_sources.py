@@ -8,7 +8,7 @@ import pytest
 from eo_audit.audit.findings import Finding
 from eo_audit.rules.catalogue import BY_CODE
 from tests.cluster.audit import Said
-from tests.support import listed, reshaped
+from tests.support import listed, reshaped, together
 from tests.support.reshaped import Kept
 from tests.support.together import Part, Together
 
@@ -55,8 +55,7 @@ CASES = [(name, change) for change, (_, names) in FEWER.items() for name in name
 def dumps_of_tests(folder: Path) -> Part:
     """Each input as it is (`NAME.as_is`) and with fewer sources: folders and clusters so called."""
     for name, change in CASES:
-        if not (folder / f"{name}.as_is").is_dir():
-            reshaped.copied(DUMPS / name, folder / f"{name}.as_is")
+        together.as_it_is(DUMPS / name, folder / f"{name}.as_is")
         reshaped.copied(DUMPS / name, folder / f"{name}.{change}")
         FEWER[change][0](folder / f"{name}.{change}")
     return Part([folder / f"{name}.{how}" for name, change in CASES for how in ("as_is", change)])

@@ -16,7 +16,7 @@ from eo_audit.report.results import Results
 from tests.cluster.dumping import plan_of, write_dumps
 from tests.cluster.producers import live
 from tests.cluster.shape import STOPPED, draw
-from tests.support import reshaped
+from tests.support import reshaped, together
 from tests.support.reshaped import Kept, Place
 from tests.support.together import Part, Together
 
@@ -88,8 +88,7 @@ def dumps_of_tests(folder: Path) -> Part:
     for change, names in {"as_is": tuple(sources), **{change: row.inputs for change, row in CHANGES.items()}}.items():
         for name in names:
             into = folder / f"{name}.{change}"
-            if change != "as_is" or not into.is_dir():  # other files of tests bring them as they are, too
-                reshaped.copied(sources[name], into)
+            (together.as_it_is if change == "as_is" else reshaped.copied)(sources[name], into)
             kept[into.name] = CHANGES[change].make(into) if change in CHANGES else Kept()
     return Part([folder / name for name in kept], kept=kept)
 

@@ -38,20 +38,9 @@ _WHAT = {
     "tool_messages": "a message of the dump tool",
     "unread_spans": "text that was not understood",
 }
-_UNSHOWN = {
-    "section_id",
-    "ingest_id",
-    "byte_offset",
-    "length",
-    "replica_log_id",
-    "dump_file_id",
-    "key_hash",
-    "value_hash",
-    "text",
-    "applies_to_section",
-}
+_PLACE = {"section_id", "byte_offset", "length", "replica_log_id", "dump_file_id", "ingest_id", "applies_to_section"}
+_UNSHOWN = {*_PLACE, "key_hash", "value_hash", "text"}
 _NEAR = 1 << 20  # bytes
-_LONGEST_HEAD = 8192  # bytes: "Dumping " and a path, which Linux ends at 4,096
 
 
 @dataclass(frozen=True)
@@ -96,9 +85,6 @@ def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> E
     begin, length = _number(fact, "byte_offset"), _number(fact, "length")
     try:
         text = text_at(path, byte_offset=begin, length=length, compression=str(file["compression"]))
-        if table == "dump_sections":
-            text = text[: text.find(b"\n") + 1] or text
-            length = len(text)
     except OSError as error:
         raise InputError(f"{path} was ingested, but cannot be read now: {error}") from error
     understood = table not in ("unread_spans", "tool_messages")
@@ -149,8 +135,10 @@ def _fact(file: Row, offset: int, warehouse: Warehouse) -> tuple[Row, str, Row]:
                 owners = [row for row in rows if offset < row["byte_offset"] + row["length"]]
                 if owners:
                     return section, table, min(owners, key=lambda row: row["length"])
-        # What no fact owns is the line with which the tool begins: coverage (R07) points there for what should follow it.
-        return section, "dump_sections", {**section, "length": min(section["length"], _LONGEST_HEAD)}
+        if section["dumped_path"] is None:
+            raise InputError(f"byte {offset} of {file['path']} is in no fact")
+        # The line with which the tool begins, as long as in `section_status`: coverage (R07) points there for what should follow it.
+        return section, "dump_sections", {**section, "length": len(f"Dumping {section['dumped_path']}\n".encode())}
     raise InputError(f"{file['path']} has {file['text_bytes']} bytes of text{_why_no_more(file)}: there is no byte {offset}")
 
 

@@ -155,6 +155,7 @@ def test_the_line_with_which_the_tool_begins_tells_of_what_file_it_is(element: C
         (f"{LOG}@100", None, ArgumentError, "clean_tv2"),
         ("nowhere.txt@1", None, InputError, "no dump file nowhere.txt"),
         (f"{LOG}@100", "elsewhere", InputError, "of cluster elsewhere"),
+        ("broker-1/replication-offset-checkpoint@0", "hanging_txn_k39", InputError, "is in no fact"),
         (f"{LOG}@99999999", "hanging_txn_k39", InputError, "there is no byte 99999999"),
         (f"{LOG}@100", "idempotent_retry", InputError, "cannot be read now"),
     ],

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eo_audit.rules.catalogue import BY_CODE
+from tests.support import together
 from tests.support.mutated import mutated
 from tests.support.together import Part, Together
 from tests.support.yaml_text import read_yaml
@@ -32,8 +33,7 @@ def dumps_of_tests(folder: Path) -> Part:
     """Each case, and each input as it is, as a folder and a cluster of that name."""
     for case in CASES:
         mutated(DUMPS / case["input"], folder / named(case), case["edits"])
-        if not (folder / as_it_is(case)).is_dir():
-            mutated(DUMPS / case["input"], folder / as_it_is(case), [])
+        together.as_it_is(DUMPS / case["input"], folder / as_it_is(case))
     return Part([folder / name(case) for case in CASES for name in (named, as_it_is)])
 
 

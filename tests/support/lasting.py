@@ -20,5 +20,5 @@ COMPILES_LATE = (
 def lasting_session() -> SparkSession:
     """With the small profile of `conf/local.yaml`: Delta on, two cores, one shuffle partition."""
     config = load(master="local[2]")
-    small = replace(config.small, driver_memory="2g", java_options=f"-XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn768m {COMPILES_LATE}")
+    small = replace(config.small, driver_memory="2g", java_options=f"-XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn512m {COMPILES_LATE}")
     return session(replace(config, small=small), input_bytes=0)

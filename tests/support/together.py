@@ -20,6 +20,7 @@ from eo_audit.audit.collect import Collected, collect
 from eo_audit.report.results import Results
 from eo_audit.rules.context import Context
 from tests.cluster.audit import Said, told
+from tests.support.reshaped import copied
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,12 @@ class Together:
     said: Mapping[str, Said]
     context: Context
     kept: Mapping[str, object]
+
+
+def as_it_is(source: Path, folder: Path) -> None:
+    """Dumps as they are, under the name of the folder, to compare others with; several files of tests do, and the first one makes it."""
+    if not folder.is_dir():
+        copied(source, folder)
 
 
 def audit(spark: SparkSession, modules: Iterable[ModuleType], folder: Path) -> Together:
