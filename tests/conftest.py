@@ -24,7 +24,7 @@ EXAMPLES = TESTS.parent / "examples"
 START_JAVA = {"spark", "whole_run"}
 # Histories of random logs: like those who look at the one audit of hundreds of clusters (`one_audit`), they have a session of their own in
 # the other half, so that both halves of the suite take about as long.
-OWN_SESSION = ("agreement/test_coordinator_agreement.py", "agreement/test_visibility_agreement.py")
+OWN_SESSION = ("agreement/test_coordinator_agreement.py",)
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
     "cli/test_ctrl_c.py",

@@ -3,14 +3,22 @@
 A log is worked on in one piece, or in chunks of dump text whose ends are stitched, so that one huge log is many tasks.
 """
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.history.text import run
+from eo_audit.store import frames
 
 _ONE_PIECE = 63  # bits: no position is so large
 # What a chunk may inherit from those before it.
-_INHERITED = "replica_log_id BIGINT, chunk BIGINT, last_offset BIGINT, broken BOOLEAN, hole_at BIGINT, cleaned_at BIGINT"
+_INHERITED = pa.schema(
+    {
+        **dict.fromkeys(("replica_log_id", "chunk", "last_offset"), pa.int64()),
+        "broken": pa.bool_(),
+        **dict.fromkeys(("hole_at", "cleaned_at"), pa.int64()),
+    }
+)
 
 
 def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int | None = None) -> DataFrame:
@@ -33,7 +41,7 @@ def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int
         hole_at, cleaned_at (base offset of the newest batch up to this one that has a hole or removal, or a compacted one, before it).
     """
     placed = run("placed_batches", batches=batches, replica_logs=replica_logs, chunk_bits=_ONE_PIECE if chunk_bits is None else chunk_bits)
-    nothing = placed.sparkSession.createDataFrame([], _INHERITED)
+    nothing = frames.no_rows(placed.sparkSession, _INHERITED)
     if chunk_bits is None:
         return run("ordered_batches", placed=placed, inherited=nothing, chunk=0)
     # The rows are read twice: the price for no task that has all of one huge log.

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary, finalize
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from eo_audit.history import views
+from eo_audit.store import frames
 from eo_audit.store.schemas import schema
 
 # A tuple of words stands behind `IN`.
@@ -148,7 +149,7 @@ def histories() -> tuple[str, ...]:
 
 def no_rows(session: SparkSession, table: str) -> DataFrame:
     """A table of which there are no rows, for an input that nobody has."""
-    return session.createDataFrame([], schema(table).spark())
+    return frames.no_rows(session, schema(table).arrow())
 
 
 def steps(history: str) -> tuple[str, ...]:

@@ -15,6 +15,15 @@ def of_arrow(session: "SparkSession", rows: pa.Table, schema: "StructType") -> "
     return together(session.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema=schema))
 
 
+def no_rows(session: "SparkSession", columns: pa.Schema) -> "DataFrame":
+    """Columns without rows.
+
+    By way of Arrow: then Spark knows that there are none, and leaves out what is joined with them. Of an empty list of Python's rows it
+    knows nothing, starts a Python process to hear of it, and joins and sorts (8 KB of input: a fiftieth of the CPU time).
+    """
+    return session.createDataFrame(columns.empty_table())
+
+
 def together(rows: "DataFrame") -> "DataFrame":
     """Rows in one partition, where shuffles make but one: then Spark knows that they are together, and shuffles nothing (8 KB of input, CPU
     seconds: 33.3, 36.1, 36.6 and 37.4 without, 31.2, 31.5 and 32.8 with it)."""

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from eo_audit.history.clock_offsets import NEVER_MS, clock_offsets
+from tests.support.rows import frame
 
 SCHEMA = """replica_log_id LONG, coordinator_log_id LONG, cluster STRING, match STRING, place LONG,
     marker STRUCT<at_ms: LONG, leader_epoch: INT>,
@@ -19,7 +20,7 @@ def told(spark: SparkSession, pairs: Sequence[tuple[int, int, int]]) -> Row:
         (1, 2, "prod", "closing", 10 * at, (marked, 0), (decided, until, 2 * at, 2 * at + 1, 0, 0))
         for at, (marked, decided, until) in enumerate(pairs)
     ]
-    (row,) = clock_offsets(spark.createDataFrame(rows, SCHEMA)).collect()
+    (row,) = clock_offsets(frame(spark, SCHEMA, rows)).collect()
     return row
 
 
@@ -58,7 +59,7 @@ def test_a_clock_that_was_set_behind_the_last_pair_is_told_by_pairs_with_others(
         (1, coordinator, "prod", "closing", 10 * at, (marked, 0), (decided, decided + 2, 2 * at, 2 * at + 1, 0, 0))
         for at, (marked, decided, coordinator) in enumerate(pairs)
     ]
-    spread = {row.coordinator_log_id: row.spread_ms for row in clock_offsets(spark.createDataFrame(rows, SCHEMA)).collect()}
+    spread = {row.coordinator_log_id: row.spread_ms for row in clock_offsets(frame(spark, SCHEMA, rows)).collect()}
     assert spread[2] >= spread[3] > 0
-    alone = clock_offsets(spark.createDataFrame(rows[:3], SCHEMA)).collect()
+    alone = clock_offsets(frame(spark, SCHEMA, rows[:3])).collect()
     assert [row.spread_ms < 10 for row in alone] == [True]

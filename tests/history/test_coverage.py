@@ -9,7 +9,7 @@ from pyspark.sql import Row, SparkSession
 
 from eo_audit.history.coverage import coverage
 from eo_audit.history.log_order import in_log_order
-from tests.support.rows import table
+from tests.support.rows import frame, table
 
 ORDERED = """replica_log_id BIGINT, cluster STRING, broker INT, topic STRING, partition INT, hole_at BIGINT, judged BOOLEAN,
     previous_last_offset BIGINT, base_offset BIGINT, last_offset BIGINT, gap STRING, disorder BOOLEAN, crc_invalid BOOLEAN,
@@ -156,7 +156,7 @@ def seen(spark: SparkSession) -> dict[str, list[Row]]:
         sections += [] if case.section is None else [{**place, **READ, **case.section, **own}]
         batches += [] if case.batch is None else [(number, *PLACE.values(), *case.batch, 10 * number, 80, 40, 2)]
         unread += [] if case.unread is None else [{**case.unread, **own}]
-    ordered, told = spark.createDataFrame(batches, ORDERED), table(spark, "unread_spans", unread)
+    ordered, told = frame(spark, ORDERED, batches), table(spark, "unread_spans", unread)
     return by_log(
         coverage(ordered, table(spark, "section_status", sections), table(spark, "replica_logs", logs), unread_spans=told).collect()
     )

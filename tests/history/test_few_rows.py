@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit.history import text
 from eo_audit.store.schemas import table_names
-from tests.support.rows import table
+from tests.support.rows import frame, table
 from tests.support.yaml_text import read_yaml
 
 FOLDER = Path(__file__).parent / "cases"
@@ -31,7 +31,7 @@ ELSEWHERE = {
 def given(spark: SparkSession, shape: str, rows: list[Mapping[str, object]]) -> DataFrame:
     if shape in table_names():
         return table(spark, shape, rows)
-    return spark.createDataFrame(rows, shape)
+    return frame(spark, shape, rows)
 
 
 def test_every_history_has_cases() -> None:

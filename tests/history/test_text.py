@@ -13,6 +13,7 @@ from eo_audit.history import text
 from eo_audit.history.clock_offsets import NEVER_MS
 from eo_audit.rebuild.looking import lines, step_of
 from eo_audit.store.tables import Warehouse
+from tests.support.rows import frame
 
 TOLD = {"never_ms": NEVER_MS, "rounding_ms": 3, "drift": 0.001}
 
@@ -50,7 +51,7 @@ def matched(spark: SparkSession) -> DataFrame:
         found STRUCT<decided_at_ms: LONG, until_ms: LONG, decided_at_offset: LONG, complete_offset: LONG, prepare_leader_epoch: INT,
             complete_leader_epoch: INT>"""
     rows = [(1, 2, "prod", "closing", n, (n * 1_000, 0), (n * 1_000 - 5, n * 1_000 + 5, 2 * n, 2 * n + 1, 0, 0)) for n in range(4)]
-    return spark.createDataFrame(rows, schema)
+    return frame(spark, schema, rows)
 
 
 def test_step_by_step_a_text_means_what_it_means_as_one_statement(spark: SparkSession, matched: DataFrame) -> None:

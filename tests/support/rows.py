@@ -1,10 +1,13 @@
 """Small tables by hand: rows that name only the columns that matter."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
+from eo_audit.store.frames import of_arrow
 from eo_audit.store.schemas import schema
 
 _EMPTY: dict[str, object] = {"long": 0, "integer": 0, "string": "", "boolean": False}
@@ -45,4 +48,14 @@ def arrow(name: str, rows: Iterable[Mapping[str, object]]) -> pa.Table:
 
 def table(spark: SparkSession, name: str, rows: Iterable[Mapping[str, object]]) -> DataFrame:
     """The same as a DataFrame. By way of Arrow, for half of what Spark takes for rows of Python: there are a thousand of these tables."""
-    return spark.createDataFrame(arrow(name, rows), schema(name).spark())
+    return of_arrow(spark, arrow(name, rows), schema(name).spark())
+
+
+def frame(spark: SparkSession, columns: str, rows: Iterable[Mapping[str, object] | Sequence[object]]) -> DataFrame:
+    """Rows, by name or in the order of the columns, which stand in DDL; what a row does not name is null. By way of Arrow too: of rows of
+    Python, Spark knows neither how many there are nor that they lie together, and a Python process hands out each few of them."""
+    shape = StructType.fromDDL(columns)
+    kinds = to_arrow_schema(shape)
+    named = [row if isinstance(row, Mapping) else dict(zip(kinds.names, row, strict=True)) for row in rows]
+    whole = [{kind.name: _named(row.get(kind.name), kind.type) for kind in kinds} for row in named]
+    return of_arrow(spark, pa.Table.from_pylist(whole, schema=kinds), shape)
