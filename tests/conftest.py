@@ -59,6 +59,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """At its end a library counts what nobody collected, and calls it leaks."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of all tests. Tests that change a setting put it back (`spark.conf.set`, then `unset`)."""
