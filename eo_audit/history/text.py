@@ -149,7 +149,8 @@ def histories() -> tuple[str, ...]:
 
 def no_rows(session: SparkSession, table: str) -> DataFrame:
     """A table of which there are no rows, for an input that nobody has."""
-    return frames.no_rows(session, schema(table).arrow())
+    columns = schema(table)
+    return frames.no_rows(session, columns.arrow(), columns.spark())
 
 
 def steps(history: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from eo_audit.errors import ArgumentError
 from eo_audit.history import text
 from eo_audit.history.clock_offsets import NEVER_MS
 from eo_audit.rebuild.looking import lines, step_of
+from eo_audit.store.schemas import schema
 from eo_audit.store.tables import Warehouse
 from tests.support.rows import frame
 
@@ -44,14 +45,22 @@ def test_each_function_can_be_taught_alone() -> None:
     assert {name: text._named(statement) for name, statement in text._functions().items()} == {name: (name,) for name in text._functions()}
 
 
+def test_of_an_input_that_nobody_has_it_is_known_that_it_is_empty(spark: SparkSession) -> None:
+    """Then plans leave out what is joined with it, and nobody is asked for its rows."""
+    nothing = text.no_rows(spark, "unread_spans")
+    joined = nothing.alias("some").join(nothing.alias("others"), "section_id").distinct()
+    assert joined._jdf.queryExecution().optimizedPlan().nodeName() == "LocalRelation"
+    assert nothing.schema == schema("unread_spans").spark()
+
+
 @pytest.fixture
 def matched(spark: SparkSession) -> DataFrame:
-    schema = """replica_log_id LONG, coordinator_log_id LONG, cluster STRING, match STRING, place LONG,
+    columns = """replica_log_id LONG, coordinator_log_id LONG, cluster STRING, match STRING, place LONG,
         marker STRUCT<at_ms: LONG, leader_epoch: INT>,
         found STRUCT<decided_at_ms: LONG, until_ms: LONG, decided_at_offset: LONG, complete_offset: LONG, prepare_leader_epoch: INT,
             complete_leader_epoch: INT>"""
     rows = [(1, 2, "prod", "closing", n, (n * 1_000, 0), (n * 1_000 - 5, n * 1_000 + 5, 2 * n, 2 * n + 1, 0, 0)) for n in range(4)]
-    return frame(spark, schema, rows)
+    return frame(spark, columns, rows)
 
 
 def test_step_by_step_a_text_means_what_it_means_as_one_statement(spark: SparkSession, matched: DataFrame) -> None:
@@ -68,11 +77,11 @@ def test_views_of_steps_go_at_once_and_those_of_frames_with_their_frames(spark: 
     text.run("clock_offsets", matched=matched, **TOLD)
     before = views(spark)
     assert all(name.startswith("eo_audit_given_") for name in before)
-    frame = matched.limit(1)
+    limited = matched.limit(1)
     for _ in range(2):
-        text.run("clock_offsets", matched=frame, **TOLD)
+        text.run("clock_offsets", matched=limited, **TOLD)
         assert len(views(spark) - before) == 1, "made once, however often it is read"
-    del frame
+    del limited
     gc.collect()
     text.run("clock_offsets", matched=matched, **TOLD)
     assert views(spark) <= before
