@@ -22,9 +22,9 @@ TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
 # Fixtures that start Java: the session, and a run of the program in a process of its own.
 START_JAVA = {"spark", "whole_run"}
-# Histories of random logs: like those who look at the one audit of hundreds of clusters (`one_audit`), they have a session of their own in
-# the other half, so that both halves of the suite take about as long.
-OWN_SESSION = ("agreement/test_coordinator_agreement.py",)
+# Histories of random and large logs: like those who look at the one audit of hundreds of clusters (`one_audit`), they have a session of
+# their own in the other half, so that both halves of the suite take about as long.
+OWN_SESSION = ("agreement/test_coordinator_agreement.py", "benchmarks/test_sequences.py")
 # Files that take more than some seconds without it: browsers, shells, a copy of the program, thousands of damaged dumps.
 SLOW = (
     "cli/test_ctrl_c.py",
