@@ -3,21 +3,23 @@
 A log is worked on in one piece, or in chunks of dump text whose ends are stitched, so that one huge log is many tasks.
 """
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from eo_audit.history.text import run
 from eo_audit.store import frames
 
 _ONE_PIECE = 63  # bits: no position is so large
 # What a chunk may inherit from those before it.
-_INHERITED = pa.schema(
-    {
-        **dict.fromkeys(("replica_log_id", "chunk", "last_offset"), pa.int64()),
-        "broken": pa.bool_(),
-        **dict.fromkeys(("hole_at", "cleaned_at"), pa.int64()),
-    }
+_INHERITED = (
+    StructType()
+    .add("replica_log_id", "long")
+    .add("chunk", "long")
+    .add("last_offset", "long")
+    .add("broken", "boolean")
+    .add("hole_at", "long")
+    .add("cleaned_at", "long")
 )
 
 

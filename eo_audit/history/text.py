@@ -149,8 +149,7 @@ def histories() -> tuple[str, ...]:
 
 def no_rows(session: SparkSession, table: str) -> DataFrame:
     """A table of which there are no rows, for an input that nobody has."""
-    columns = schema(table)
-    return frames.no_rows(session, columns.arrow(), columns.spark())
+    return frames.no_rows(session, schema(table).spark())
 
 
 def steps(history: str) -> tuple[str, ...]:

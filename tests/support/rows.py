@@ -1,6 +1,6 @@
 """Small tables by hand: rows that name only the columns that matter."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +29,12 @@ def _named(value: object, kind: pa.DataType) -> object:
     return value
 
 
+def _no_others(rows: Iterable[Mapping[str, object]], columns: Collection[str]) -> None:
+    unknown = {column for row in rows for column in row} - set(columns)
+    if unknown:
+        raise KeyError(f"there are no columns {sorted(unknown)}")
+
+
 def arrow(name: str, rows: Iterable[Mapping[str, object]]) -> pa.Table:
     """Rows of a table; columns that a row does not name are null, or 0, "" or False where null is not allowed.
 
@@ -38,9 +44,7 @@ def arrow(name: str, rows: Iterable[Mapping[str, object]]) -> pa.Table:
     columns = schema(name)
     kinds, empty = columns.arrow(), {str(column["name"]): _empty(column) for column in columns.fields}
     given = list(rows)
-    unknown = {column for row in given for column in row} - set(empty)
-    if unknown:
-        raise KeyError(f"{name} has no columns {sorted(unknown)}")
+    _no_others(given, empty)
     return pa.Table.from_pylist(
         [{**empty, **{column: _named(value, kinds.field(column).type) for column, value in row.items()}} for row in given], schema=kinds
     )
@@ -53,9 +57,14 @@ def table(spark: SparkSession, name: str, rows: Iterable[Mapping[str, object]]) 
 
 def frame(spark: SparkSession, columns: str, rows: Iterable[Mapping[str, object] | Sequence[object]]) -> DataFrame:
     """Rows, by name or in the order of the columns, which stand in DDL; what a row does not name is null. By way of Arrow too: of rows of
-    Python, Spark knows neither how many there are nor that they lie together, and a Python process hands out each few of them."""
+    Python, Spark knows neither how many there are nor that they lie together, and a Python process hands out each few of them.
+
+    Raises:
+        KeyError: a row names a column that is not there.
+    """
     shape = StructType.fromDDL(columns)
     kinds = to_arrow_schema(shape)
     named = [row if isinstance(row, Mapping) else dict(zip(kinds.names, row, strict=True)) for row in rows]
+    _no_others(named, kinds.names)
     whole = [{kind.name: _named(row.get(kind.name), kind.type) for kind in kinds} for row in named]
     return of_arrow(spark, pa.Table.from_pylist(whole, schema=kinds), shape)
