@@ -43,9 +43,10 @@ class Segment:
         self.path.write_text(self.head + "".join(placed))
 
 
-def mutated(source: Path, folder: Path, edits: Sequence[Mapping[str, Any]]) -> None:
-    """A copy of a dump with some edits, one after the other, under the name of the folder."""
-    copied(source, folder)
+def mutated(source: Path, folder: Path, edits: Sequence[Mapping[str, Any]], *, listed: bool = False) -> None:
+    """A copy of a dump with some edits, one after the other, under the name of the folder; `listed`: with its listing, for edits that leave
+    the logs as large as they were."""
+    copied(source, folder, listed=listed)
     for edit in edits:
         (kind,) = edit.keys() & EDITS.keys()
         EDITS[kind](folder, edit[kind], **{name: value for name, value in edit.items() if name != kind})
@@ -88,7 +89,12 @@ def text(folder: Path, file: str, *, find: str, put: str, times: int = 1) -> Non
     assert counted == times, f"{find} in {file}: {counted} places"
 
 
-EDITS: Mapping[str, Callable[..., None]] = {"change": change, "repeat": repeat, "drop": drop, "text": text}
+def remove(folder: Path, file: str) -> None:
+    """Without one file."""
+    (folder / file).unlink()
+
+
+EDITS: Mapping[str, Callable[..., None]] = {"change": change, "repeat": repeat, "drop": drop, "text": text, "remove": remove}
 
 
 def _find(folder: Path, at: str) -> tuple[Segment, int]:

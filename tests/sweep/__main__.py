@@ -1,7 +1,8 @@
 """One thing changed at every place of real dumps, all in one audit: which kinds of change no rule sees, and where.
 
 `python -m tests.sweep synthetic_base_k39 synthetic_base_tv2` (names of the corpus, of one broker) takes some minutes for a thousand
-changes; `--most 200` draws so many, `--seed` others. It fails where a change that must always be seen was not.
+changes; `--most 200` draws so many, `--seed` others; `--sidecars` changes the files beside the logs. It fails where a change that must
+always be seen was not.
 """
 
 import argparse
@@ -16,7 +17,9 @@ from eo_audit.audit.findings import Finding
 from tests.cluster.audit import Said, audit
 from tests.support.lasting import lasting_session
 from tests.support.mutated import mutated
-from tests.sweep.kinds import ALWAYS_SEEN, Change, changes
+from tests.sweep.change import Change
+from tests.sweep.kinds import ALWAYS_SEEN, changes
+from tests.sweep.sidecars import INDEX_ALWAYS_SEEN, sidecar_changes
 
 CORPUS = Path(__file__).parent.parent / "data" / "corpus" / "dumps"
 MOST_SHOWN = 6
@@ -28,24 +31,25 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("inputs", nargs="*", default=["synthetic_base_k39", "synthetic_base_tv2"])
     options.add_argument("--most", type=int, default=0, help="draw so many changes of each input; 0: all")
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--sidecars", action="store_true", help="change the files beside the logs instead")
     chosen = options.parse_args(arguments)
     spark = lasting_session()
     unseen = 0
     for name in chosen.inputs:
-        made = list(changes(CORPUS / name))
+        made = list((sidecar_changes if chosen.sidecars else changes)(CORPUS / name))
         made = random.Random(chosen.seed).sample(made, min(chosen.most or len(made), len(made)))
         with tempfile.TemporaryDirectory() as folder:
-            said = audit(spark, _written(CORPUS / name, made, Path(folder)), Path(folder, "out"))
+            said = audit(spark, _written(CORPUS / name, made, Path(folder), listed=chosen.sidecars), Path(folder, "out"))
         unseen += _told(name, made, said)
     spark.stop()
     return 1 if unseen else 0
 
 
-def _written(source: Path, made: Iterable[Change], folder: Path) -> list[Path]:
+def _written(source: Path, made: Iterable[Change], folder: Path, *, listed: bool) -> list[Path]:
     """A folder for each change, and one as it is."""
     inputs = {"as_it_is": [], **{change.name: change.edits for change in made}}
     for name, edits in inputs.items():
-        mutated(source, folder / name, edits)
+        mutated(source, folder / name, edits, listed=listed)
     return [folder / name for name in inputs]
 
 
@@ -64,7 +68,7 @@ def _told(name: str, made: Sequence[Change], said: Mapping[str, Said]) -> int:
         _say(f"{name}: {kind}: " + ", ".join(f"{count} {codes}" for codes, count in found.most_common()))
         if nothing[kind]:
             _say(f"  nothing at {', '.join(nothing[kind][:MOST_SHOWN])}")
-    return sum(len(places) for kind, places in nothing.items() if kind in ALWAYS_SEEN)
+    return sum(len(places) for kind, places in nothing.items() if kind in ALWAYS_SEEN | INDEX_ALWAYS_SEEN)
 
 
 def _say(line: str) -> None:

@@ -1,33 +1,18 @@
 """What is changed: each kind of change at each batch that it fits, as edits of `tests.support.mutated`."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.support.mutated import BROKER, Segment
+from tests.sweep.change import Change
 
-Edits = Sequence[Mapping[str, Any]]
 NOBODY = 4711  # a producer id that no coordinator gave out
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead")
 # Kinds that some rule, or an info, must tell wherever they are: the others may look like what a sound broker writes, such as a batch less
 # with the offsets closed up, or the newest marker from a later coordinator.
 ALWAYS_SEEN = frozenset({"bad checksum", "other outcome", "other producer", "epoch higher", "no producer", "other timeout", "state Dead"})
-
-
-@dataclass(frozen=True)
-class Change:
-    """One change: its kind, where it is (`orders-0@12`), and the edits that make it."""
-
-    kind: str
-    at: str
-    edits: Edits
-
-    @property
-    def name(self) -> str:
-        """For a folder and a cluster."""
-        return re.sub(r"[^\w@.-]", "_", f"{self.kind}.{self.at}")
 
 
 @dataclass(frozen=True)
