@@ -137,7 +137,7 @@ differing AS (
             IF(said.coordinator_epoch <> marker.coordinator_epoch AND said.coordinator_epoch <> -1, 'coordinatorEpoch', NULL),
             IF(NOT said.open_from <=> open_from AND NOT is_beyond_sight, 'currentTxnFirstOffset', NULL)
         )) AS differences,
-        coalesce(data.epoch = epoch AND newest_ms >= expired_before_ms AND log_start = 0, false) AS is_alive
+        coalesce(data IS NOT NULL AND newest_ms >= expired_before_ms AND log_start = 0, false) AS is_alive
     FROM compared
 ),
 judged AS (

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.support.mutated import BROKER, Segment
 from tests.sweep.change import Change
 
+DAY_MS = 86_400_000
 NOBODY = 4711  # a producer id that no coordinator gave out
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead")
 # Kinds that some rule, or an info, must tell wherever they are: the others may look like what a sound broker writes, such as a batch less
@@ -49,6 +50,8 @@ def changes(source: Path) -> Iterator[Change]:
             yield from _of_any(batch)
             if is_coordinator:
                 yield from _of_entry(batch)
+            elif folder.name.startswith("__consumer_offsets") and "endTxnMarker" not in batch.text:
+                yield from _of_commit(batch)
             elif "endTxnMarker" in batch.text:
                 yield from _of_marker(batch)
             elif batch.number("producerId") >= 0:
@@ -70,6 +73,13 @@ def _of_any(batch: Batch) -> Iterator[Change]:
     yield Change("again at the end", batch.at, [{"repeat": [batch.at], "before": f"{batch.at.partition('@')[0]}@end"}])
     yield batch.worded("bad checksum", "isvalid: true", "isvalid: false")
     yield batch.written("later leader", partitionLeaderEpoch=batch.number("partitionLeaderEpoch") + 7)
+    yield batch.written("one record less", count=batch.number("count") - 1)
+    yield batch.written("one record more", count=batch.number("count") + 1)
+    yield batch.written("one offset more", lastOffset=batch.number("lastOffset") + 1)
+    for kind, by_ms in (("a day earlier", -DAY_MS), ("an hour later", DAY_MS // 24), ("a day later", DAY_MS)):
+        # Clocks of today are the only numbers of 13 digits.
+        clocks = {found: str(int(found) + by_ms) for found in re.findall(r"(?<!\d)1\d{12}(?!\d)", batch.text)}
+        yield Change(kind, batch.at, [{"change": batch.at, "words": clocks}])
 
 
 def _of_marker(batch: Batch) -> Iterator[Change]:
@@ -113,3 +123,11 @@ def _of_entry(batch: Batch) -> Iterator[Change]:
     listed = re.search(r"partitions=\[([^\]]+)\]", batch.text)
     if listed is not None:
         yield batch.worded("one partition less", listed[0], f"partitions=[{','.join(listed[1].split(',')[1:])}]")
+
+
+def _of_commit(batch: Batch) -> Iterator[Change]:
+    """Of one group's offsets of one batch."""
+    yield from _of_producer(batch)
+    for found in re.finditer(r'"offset":(\d+)', batch.text):
+        for kind, by in (("offset back", -1), ("offset ahead", 1), ("offset far ahead", 1_000)):
+            yield batch.worded(kind, found[0], f'"offset":{int(found[1]) + by}')
