@@ -27,12 +27,14 @@ listed AS (
             coalesce(completed_at_ms, next_at_ms, 4611686018427387904L) AS until_ms,
             prepare_leader_epoch, complete_leader_epoch, prepare_offset AS decided_at_offset, complete_offset
         ) AS own,
+        -- Until when it was told of: a decision alone may have the time of a clock that was set back for a moment.
+        greatest(start_ms, decided_at_ms, coalesce(completed_at_ms, next_at_ms)) AS told_until_ms,
         inline(partitions)
     FROM {instances}
 ),
 expected AS (
     SELECT /*+ BROADCAST(logs) */
-        logs.replica_log_id, listed.producer_id, 0 AS kind, listed.epoch, listed.place, listed.own,
+        logs.replica_log_id, listed.producer_id, 0 AS kind, listed.epoch, listed.place, listed.own, listed.told_until_ms,
         CAST(NULL AS STRUCT<
             type: STRING, epoch: INT, coordinator_epoch: INT, at_ms: BIGINT, closes: BOOLEAN, data_epoch: INT, leader_epoch: INT,
             after_hole: BOOLEAN, opened_at: BIGINT
@@ -51,6 +53,7 @@ markers AS (
             start_ms: BIGINT, decided_at_ms: BIGINT, until_ms: BIGINT, prepare_leader_epoch: INT, complete_leader_epoch: INT,
             decided_at_offset: BIGINT, complete_offset: BIGINT
         >) AS own,
+        CAST(NULL AS BIGINT) AS told_until_ms,
         struct(
             rows.marker_type AS type,
             rows.producer_epoch AS epoch,
@@ -72,7 +75,10 @@ events AS (
 ),
 
 listed_from AS (
-    SELECT cluster, topic, partition, min(own.decided_at_ms) AS first_decided_ms, max(own.decided_at_ms) AS last_decided_ms
+    SELECT
+        cluster, topic, partition,
+        min(IF(own.decided_at_ms IS NULL, NULL, told_until_ms)) AS first_ended_ms,
+        max(own.decided_at_ms) AS last_decided_ms
     FROM listed
     GROUP BY ALL
 ),
@@ -83,7 +89,7 @@ logs AS (
         -- whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
         IF(
             logs.first_offset = 0 AND NOT logs.compacted
-                AND logs.oldest_batch_ms - listed_from.first_decided_ms > {far_ms}
+                AND logs.oldest_batch_ms - listed_from.first_ended_ms > {far_ms}
                 AND logs.newest_broker_clock_ms <= listed_from.last_decided_ms + clusters.skew_ms,
             logs.oldest_batch_ms - {far_ms},
             NULL
@@ -122,7 +128,7 @@ told AS (
     JOIN logs ON logs.replica_log_id = events.replica_log_id
     LEFT JOIN {reach} reach ON reach.cluster = logs.cluster AND reach.producer_id = events.producer_id
     LEFT JOIN still_open unended ON unended.replica_log_id = events.replica_log_id AND unended.producer_id = events.producer_id
-    WHERE NOT coalesce(events.own.decided_at_ms < logs.begun_anew_at_ms, false)
+    WHERE NOT coalesce(events.own.decided_at_ms IS NOT NULL AND events.told_until_ms < logs.begun_anew_at_ms, false)
 ),
 -- Which ends of the two sequences the dumps may lack (`model.alignment.Producer`). Which of two logs was dumped last is told by one
 -- broker's own clock, or does not matter: both logs had ended.

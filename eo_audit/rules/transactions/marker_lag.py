@@ -5,7 +5,7 @@ fate was known. Nothing is lost: it does not prove that delivery was wrong.
 Bad history: PrepareCommit, and CompleteCommit nine seconds later under the same leader.
 
 Legal look-alike: Two leaders with two clocks, of which the second is ahead; a decision of which no completion was dumped (C02); a few
-seconds, as a busy broker takes.
+seconds, as a busy broker takes; a clock that was set in between, as what stands before the decision or behind the completion shows (C05).
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NEWS_MS = 5_000
 LAG = "completed_at_ms - decided_at_ms"
+# By how much the id's clock goes back before the decision, or behind the completion: so much of the lag nobody waited for.
+SET_BACK = "greatest(0L, start_ms - decided_at_ms, completed_at_ms - next_at_ms)"
 
 RULE = Rule(
     code="T14",
@@ -32,7 +34,7 @@ RULE = Rule(
     # Both times are the coordinator's own: CompleteX is appended when the last partition has acknowledged its marker.
     where=(
         f"{LAG} > {NEWS_MS} AND (complete_leader_epoch <=> coalesce(prepare_leader_epoch, complete_leader_epoch) "
-        f"OR {LAG} > {2 * OTHER_MACHINE_MS})"
+        f"OR {LAG} > {2 * OTHER_MACHINE_MS}) AND {LAG} - {SET_BACK} > {NEWS_MS}"
     ),
     # One slow partition delays the transactions of all ids.
     by="",
