@@ -338,8 +338,8 @@ STORIES = [
         "99000 Empty e0\n100000 Ongoing e0 [A]\n100020 PrepareCommit e0 [A]\n100025 CompleteCommit e0\n"
         "100050 Ongoing e0 [A]\n1000 PrepareAbort e0 [A]\n100075 CompleteAbort e0",
         "0 data e0 @100000\n1 COMMIT e0 @100021\n2 data e0 @100050\n3 ABORT e0 @100071",
-        {0: (1, *GENUINE), 1: "closing", 2: (4, *GENUINE), 3: "closing"},
-        {1: ("covered", "closing"), 4: ("covered", "closing")},
+        {0: (1, *GENUINE), 1: "closing", 2: (2, *GENUINE), 3: "closing"},
+        {1: ("covered", "closing"), 2: ("covered", "closing")},
     ),
     Story(
         "a leader whose clock is five minutes ahead",
