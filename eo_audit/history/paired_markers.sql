@@ -16,7 +16,7 @@ WITH
 listed AS (
     -- `TransactionMarkerChannelManager.addTxnMarkersToSend` sends one to every partition of the list, also where no data was written.
     SELECT
-        cluster, producer_id, marker_epoch AS epoch, first_entry_offset AS place,
+        cluster, coordinator_partition, producer_id, marker_epoch AS epoch, first_entry_offset AS place,
         struct(
             first_entry_offset, instance_id, protocol, data_epoch, marker_epoch, decision,
             -- A start that is only an upper bound (the head of the instance's run was compacted away) proves nothing, nor does one behind
@@ -74,32 +74,37 @@ events AS (
     SELECT * FROM expected UNION ALL SELECT * FROM markers
 ),
 
-listed_from AS (
-    SELECT
-        cluster, topic, partition,
-        min(IF(own.decided_at_ms IS NULL, NULL, told_until_ms)) AS first_ended_ms,
-        max(own.decided_at_ms) AS last_decided_ms
+-- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began, all of them before
+-- those of this log: where they stand among these the clock of a coordinator was set back.
+told_before AS (
+    SELECT /*+ BROADCAST(logs) */
+        logs.replica_log_id,
+        max(IF(listed.told_until_ms < logs.oldest_batch_ms - {far_ms}, listed.place, NULL)) AS last_before,
+        min(IF(listed.told_until_ms >= logs.oldest_batch_ms - {far_ms}, listed.place, NULL)) AS first_since,
+        max(listed.own.decided_at_ms) AS last_decided_ms
     FROM listed
-    GROUP BY ALL
+    JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
+    WHERE listed.own.decided_at_ms IS NOT NULL AND logs.first_offset = 0 AND NOT logs.compacted
+    GROUP BY logs.replica_log_id, listed.coordinator_partition
+),
+begun_anew AS (
+    SELECT replica_log_id, max(last_decided_ms) AS last_decided_ms
+    FROM told_before
+    GROUP BY replica_log_id
+    HAVING count(last_before) > 0 AND coalesce(bool_and(last_before < first_since), true)
 ),
 logs AS (
-    SELECT /*+ BROADCAST(clusters), MERGE(listed_from) */
+    SELECT /*+ BROADCAST(clusters), BROADCAST(begun_anew) */
         logs.replica_log_id, logs.cluster, clusters.skew_ms, clusters.epochs_are_elections,
-        -- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began. A leader
-        -- whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
+        -- A leader whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
         IF(
-            logs.first_offset = 0 AND NOT logs.compacted
-                AND logs.oldest_batch_ms - listed_from.first_ended_ms > {far_ms}
-                AND logs.newest_broker_clock_ms <= listed_from.last_decided_ms + clusters.skew_ms,
-            logs.oldest_batch_ms - {far_ms},
-            NULL
+            logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms, logs.oldest_batch_ms - {far_ms}, NULL
         ) AS begun_anew_at_ms,
         logs.first_offset, logs.compacted, logs.uncleaned_from,
         logs.clean_end, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms
     FROM {replica_logs} logs
     JOIN {clusters} clusters ON clusters.cluster = logs.cluster
-    LEFT JOIN listed_from
-        ON listed_from.cluster = logs.cluster AND listed_from.topic = logs.topic AND listed_from.partition = logs.partition
+    LEFT JOIN begun_anew ON begun_anew.replica_log_id = logs.replica_log_id
 ),
 still_open AS (
     SELECT replica_log_id, producer_id, min(span_id) AS open_from, min_by(first_epoch, span_id) AS open_epoch
