@@ -1,9 +1,10 @@
 """What is changed: each kind of change at each batch that it fits, as edits of `tests.support.mutated`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support.mutated import BROKER, Segment
 from tests.sweep.change import Change
@@ -14,6 +15,13 @@ STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit",
 # Kinds that some rule, or an info, must tell wherever they are: the others may look like what a sound broker writes, such as a batch less
 # with the offsets closed up, or the newest marker from a later coordinator.
 ALWAYS_SEEN = frozenset({"bad checksum", "other outcome", "other producer", "epoch higher", "no producer", "other timeout", "state Dead"})
+# What a broker whose clock is set brings about, and may be told of: times that go back, and waits that only the clock has measured.
+OF_A_CLOCK = frozenset({"C05", "T14"})
+CLOCK_SET = {
+    "clock two minutes back from here": -120_000,
+    "clock an hour back from here": -DAY_MS // 24,
+    "clock an hour on from here": DAY_MS // 24,
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,15 @@ class Batch:
         """A field of its first line."""
         found = re.search(rf"(?<!\w){name}: (-?\d+)", self.text)
         return int(found[1]) if found else -1
+
+    @property
+    def clocks(self) -> list[int]:
+        """All times in it: of today they are the only numbers of 13 digits. That of the batch is the first."""
+        return [int(found) for found in re.findall(r"(?<!\d)1\d{12}(?!\d)", self.text)]
+
+    def later(self, by_ms: int, since_ms: int = 0) -> Mapping[str, Any]:
+        """The edit that makes its times later, those before `since_ms` left alone."""
+        return {"change": self.at, "words": {str(at): str(at + by_ms) for at in self.clocks if at >= since_ms}}
 
     def written(self, kind: str, **fields: object) -> Change:
         """The same with other fields."""
@@ -46,7 +63,9 @@ def changes(source: Path) -> Iterator[Change]:
     """
     for folder in sorted(path for path in (source / BROKER).iterdir() if path.is_dir() and path.name != "__cluster_metadata-0"):
         is_coordinator = folder.name.startswith("__transaction_state")
-        for batch in _batches(folder):
+        batches = list(_batches(folder))
+        yield from _of_clock(batches)
+        for batch in batches:
             yield from _of_any(batch)
             if is_coordinator:
                 yield from _of_entry(batch)
@@ -66,6 +85,13 @@ def _batches(folder: Path) -> Iterator[Batch]:
         yield Batch(text, at, behind)
 
 
+def _of_clock(batches: Sequence[Batch]) -> Iterator[Change]:
+    """The clock of the log's leader is set: all it writes from then on."""
+    for number, first in enumerate(batches[1:], 1):
+        for kind, by_ms in CLOCK_SET.items():
+            yield Change(kind, first.at, [batch.later(by_ms, first.clocks[0]) for batch in batches[number:]])
+
+
 def _of_any(batch: Batch) -> Iterator[Change]:
     yield Change("lost", batch.at, [{"drop": batch.at}])
     yield Change("lost and closed up", batch.at, [{"drop": batch.at, "close_up": True}])
@@ -77,9 +103,7 @@ def _of_any(batch: Batch) -> Iterator[Change]:
     yield batch.written("one record more", count=batch.number("count") + 1)
     yield batch.written("one offset more", lastOffset=batch.number("lastOffset") + 1)
     for kind, by_ms in (("a day earlier", -DAY_MS), ("an hour later", DAY_MS // 24), ("a day later", DAY_MS)):
-        # Clocks of today are the only numbers of 13 digits.
-        clocks = {found: str(int(found) + by_ms) for found in re.findall(r"(?<!\d)1\d{12}(?!\d)", batch.text)}
-        yield Change(kind, batch.at, [{"change": batch.at, "words": clocks}])
+        yield Change(kind, batch.at, [batch.later(by_ms)])
 
 
 def _of_marker(batch: Batch) -> Iterator[Change]:
