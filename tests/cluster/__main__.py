@@ -22,7 +22,7 @@ from tests.cluster.shape import DUMPS, FEATURES, STOPPED, draw
 from tests.cluster.shrinking import kinds, shrink
 from tests.support.lasting import lasting_session
 
-HARD = ("clocks", "drift", "jumps", "client_clocks", "event_times", "append_time", "unheard_ghosts")
+HARD = ("clocks", "drift", "jumps", "steps", "client_clocks", "event_times", "append_time", "unheard_ghosts")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,6 +68,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--most", type=int, default=5, help="of each lot, shrink so many")
     parser.add_argument("--features", default=",".join(FEATURES), help="only these")
     parser.add_argument("--without", default="", help="not these features")
+    parser.add_argument("--having", default="", help="only seeds that have all these features")
     parser.add_argument("--dumps", default=",".join(DUMPS), help="only these ways of dumping")
     return parser.parse_args(arguments)
 
@@ -79,6 +80,8 @@ def _cases(seed: int, options: argparse.Namespace) -> Iterator[Case]:
     if unknown:
         raise SystemExit(f"there is no {', '.join(sorted(unknown))}")
     shape = draw(seed, features=features, dumps=dumps)
+    if not shape.features.issuperset(filter(None, options.having.split(","))):
+        return
     faults = list(filter(None, options.faults.split(",")))
     yield Case(shape, faults[seed % len(faults)] if faults else None)
 

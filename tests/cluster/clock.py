@@ -1,6 +1,7 @@
 """Clocks of brokers and clients, each with its own idea of the time."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tests.cluster.shape import Shape
 
@@ -37,7 +38,16 @@ def broker_clocks(shape: Shape, length_ms: int) -> dict[int, Clock]:
             jump_at if shape.has("jumps") else None,
             jump_ms,
         )
-    return clocks
+    return {**clocks, **_stepped(shape, clocks, length_ms)} if shape.has("steps") else clocks
+
+
+def _stepped(shape: Shape, clocks: Mapping[int, Clock], length_ms: int) -> dict[int, Clock]:
+    """The clock of one broker, set by far more than clocks differ."""
+    rng = shape.stream("steps")
+    broker = rng.randrange(1, shape.brokers + 1)
+    # Set on by more, a coordinator takes what is open for overdue, and ends it.
+    far_ms = rng.choice((40_000, -40_000, -120_000, -3_600_000, -86_400_000))
+    return {broker: replace(clocks[broker], jump_at=BEGIN_MS + rng.randrange(length_ms), jump_ms=far_ms)}
 
 
 def client_clock(shape: Shape, name: str) -> Clock:

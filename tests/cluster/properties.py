@@ -30,9 +30,9 @@ from tests.cluster.producers import live
 from tests.cluster.shape import Shape
 from tests.cluster.truth import NoPlace, Scene, Truth
 
-# Clusters of which a quarter of the transactions is fenced, or ends by timeout, and whose producers start again at once: what I05 says of
-# them is true.
-STORMY = ("fences", "timeouts")
+# What is true of healthy clusters that have one of these features: a quarter of the transactions is fenced, or ends by timeout, and the
+# producers start again at once; times of a coordinator go back, or on by more than anybody waited.
+LIVED = {"I05": ("fences", "timeouts"), "C05": ("steps",), "T14": ("steps",)}
 # Features that take the beginning of a log away, of the data or of the coordinator (a producer id that is used up is cleaned out of it).
 IN_DOUBT = ("clocks_apart", "head_in_doubt")
 HEADLESS = ("cleaned_coordinator", "exhaustion", "cleaned_data", "retention", "delete_records")
@@ -116,7 +116,7 @@ def _undecided(shape: Shape, said: Said, world: World) -> frozenset[str]:
 
 def _blamed_clocks(shape: Shape, said: Said) -> Iterable[str]:
     """What is put to clocks where all of them went together, whatever was missing besides."""
-    if any(shape.has(feature) for feature in ("clocks", "drift", "jumps")):
+    if any(shape.has(feature) for feature in ("clocks", "drift", "jumps", "steps")):
         return ()
     return (f"unknown by clocks that never differed: {place} ({code})" for code, why, place in said.unknowns if why == "clocks_apart")
 
@@ -159,8 +159,8 @@ def ranges(finding: Finding) -> list[tuple[int, int]]:
 
 def _healthy(shape: Shape, said: Said, undecided: frozenset[str], gone: frozenset[str]) -> Iterable[str]:
     yield from said.crashed
-    is_stormy = any(shape.has(feature) for feature in STORMY)
-    yield from (told(finding) for finding in said.above_info if not (is_stormy and finding.rule == "I05"))
+    lived = {rule for rule, features in LIVED.items() if any(shape.has(feature) for feature in features)}
+    yield from (told(finding) for finding in said.above_info if finding.rule not in lived)
     if shape.is_complete:
         whys = {(why, place): [code for code, w, p in said.unknowns if (w, p) == (why, place)] for _, why, place in said.unknowns}
         excused = {(why, place) for why, place in whys if why in IN_DOUBT and place in undecided}
