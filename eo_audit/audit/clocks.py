@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clocks:
-    """How far clocks lie apart in each cluster, which clusters and logs had stopped, and when each log was dumped."""
+    """How far clocks lie apart in each cluster, which clusters and logs had stopped, when each log was dumped, and by how much its end is
+    earlier than what was written before it."""
 
     farthest_ms: Mapping[str, int]
     stopped: frozenset[str]
     clean_ends: frozenset[int]
     dumped_at_ms: Mapping[int, int]
+    set_back_ms: Mapping[int, int]
 
 
 def clocks(read: "Callable[[str], pa.Table]") -> Clocks:
@@ -32,13 +34,18 @@ def clocks(read: "Callable[[str], pa.Table]") -> Clocks:
         apart = max(abs(row["newest_offset_ms"]), row["farthest_offset_ms"] if row["cluster"] in by_brokers else 0)
         farthest[row["cluster"]] = max(farthest[row["cluster"]], apart)
     logs = read("replica_logs").to_pylist()
+    clocked = [log for log in logs if log["newest_broker_clock_ms"] is not None]
+    set_back = {log["replica_log_id"]: log["latest_broker_clock_ms"] - log["newest_broker_clock_ms"] for log in clocked}
+    for log in clocked:
+        # The latest time of a clock that was set back since, or of a leader before, may be the audit's now.
+        if log["cluster"] in by_brokers:
+            farthest[log["cluster"]] = max(farthest[log["cluster"]], set_back[log["replica_log_id"]])
     # A log that nobody wrote to since its broker last started still ends at the snapshot of the stop before: another one may tell.
     running = {(row["cluster"], row["broker"]) for row in logs if _was_written_to(row)}
     stopped = frozenset(row["cluster"] for row in logs if row["clean_end"] and (row["cluster"], row["broker"]) not in running)
     clean_ends = frozenset(row["replica_log_id"] for row in logs if row["clean_end"])
-    return Clocks(
-        farthest, stopped, clean_ends, {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None}
-    )
+    dumped = {row["replica_log_id"]: row["dumped_at_ms"] for row in logs if row["dumped_at_ms"] is not None}
+    return Clocks(farthest, stopped, clean_ends, dumped, set_back)
 
 
 def _was_written_to(log: Mapping[str, object]) -> bool:

@@ -261,6 +261,7 @@ def _context(
         stopped=told.stopped,
         clean_ends=told.clean_ends,
         dumped_at_ms=told.dumped_at_ms,
+        set_back_ms=told.set_back_ms,
         fates=fates,
         data_of=_data_of(histories["instance_partitions"], asked.instances("data_of"), logs),
         unmarked=_unmarked(histories["instance_partitions"], asked.instances("unmarked"), siblings.values()),

@@ -16,7 +16,7 @@ WITH
 listed AS (
     -- `TransactionMarkerChannelManager.addTxnMarkersToSend` sends one to every partition of the list, also where no data was written.
     SELECT
-        cluster, coordinator_partition, producer_id, marker_epoch AS epoch, first_entry_offset AS place,
+        cluster, producer_id, marker_epoch AS epoch, first_entry_offset AS place,
         struct(
             first_entry_offset, instance_id, protocol, data_epoch, marker_epoch, decision,
             -- A start that is only an upper bound (the head of the instance's run was compacted away) proves nothing, nor does one behind
@@ -74,32 +74,42 @@ events AS (
     SELECT * FROM expected UNION ALL SELECT * FROM markers
 ),
 
--- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began, all of them before
--- those of this log: where they stand among these the clock of a coordinator was set back.
+-- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began: of each producer
+-- the first ones, and what ended here are the others. Where they are not, the clock of a coordinator was behind.
+ended AS (
+    SELECT replica_log_id, producer_id, count(marker_offset) AS spans FROM {spans} GROUP BY replica_log_id, producer_id
+),
 told_before AS (
     SELECT /*+ BROADCAST(logs) */
-        logs.replica_log_id,
+        logs.replica_log_id, listed.producer_id,
         max(IF(listed.told_until_ms < logs.oldest_batch_ms - {far_ms}, listed.place, NULL)) AS last_before,
         min(IF(listed.told_until_ms >= logs.oldest_batch_ms - {far_ms}, listed.place, NULL)) AS first_since,
+        count_if(listed.told_until_ms >= logs.oldest_batch_ms - {far_ms}) AS since,
         max(listed.own.decided_at_ms) AS last_decided_ms
     FROM listed
     JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
     WHERE listed.own.decided_at_ms IS NOT NULL AND logs.first_offset = 0 AND NOT logs.compacted
-    GROUP BY logs.replica_log_id, listed.coordinator_partition
+    GROUP BY logs.replica_log_id, listed.producer_id
 ),
 begun_anew AS (
-    SELECT replica_log_id, max(last_decided_ms) AS last_decided_ms
+    SELECT
+        told_before.replica_log_id,
+        max(told_before.last_decided_ms) AS last_decided_ms,
+        bool_and(
+            last_before IS NULL
+                OR (coalesce(last_before < first_since, true) AND since >= coalesce(ended.spans, 0L))
+        ) AS is_plain
     FROM told_before
-    GROUP BY replica_log_id
-    HAVING count(last_before) > 0 AND coalesce(bool_and(last_before < first_since), true)
+    LEFT JOIN ended ON ended.replica_log_id = told_before.replica_log_id AND ended.producer_id = told_before.producer_id
+    GROUP BY told_before.replica_log_id
+    HAVING count(last_before) > 0
 ),
 logs AS (
     SELECT /*+ BROADCAST(clusters), BROADCAST(begun_anew) */
         logs.replica_log_id, logs.cluster, clusters.skew_ms, clusters.epochs_are_elections,
         -- A leader whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
-        IF(
-            logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms, logs.oldest_batch_ms - {far_ms}, NULL
-        ) AS begun_anew_at_ms,
+        coalesce(logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms, false) AS may_be_anew,
+        IF(begun_anew.is_plain, logs.oldest_batch_ms - {far_ms}, NULL) AS begun_anew_at_ms,
         logs.first_offset, logs.compacted, logs.uncleaned_from,
         logs.clean_end, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms
     FROM {replica_logs} logs
@@ -122,7 +132,7 @@ told AS (
         IF(logs.compacted, coalesce(logs.uncleaned_from, 4611686018427387904L), 0L) AS cleaned_below, -- beyond every offset
         reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch, reach.untold_epoch,
         unended.open_from, unended.open_epoch,
-        reach.known_from_ms, logs.first_offset, logs.compacted, logs.begun_anew_at_ms,
+        reach.known_from_ms, logs.first_offset, logs.compacted, logs.may_be_anew,
         stopped_together(logs.clean_end, logs.broker, reach.stopped_with) AS stopped_together,
         coalesce(logs.clean_end AND reach.stopped_with IS NOT NULL, false) AS both_stopped,
         dumped_first(
@@ -133,19 +143,21 @@ told AS (
     JOIN logs ON logs.replica_log_id = events.replica_log_id
     LEFT JOIN {reach} reach ON reach.cluster = logs.cluster AND reach.producer_id = events.producer_id
     LEFT JOIN still_open unended ON unended.replica_log_id = events.replica_log_id AND unended.producer_id = events.producer_id
-    WHERE NOT coalesce(events.own.decided_at_ms IS NOT NULL AND events.told_until_ms < logs.begun_anew_at_ms, false)
+    WHERE NOT coalesce(
+        events.own.decided_at_ms IS NOT NULL AND logs.may_be_anew AND events.told_until_ms < logs.begun_anew_at_ms, false
+    )
 ),
 -- Which ends of the two sequences the dumps may lack (`model.alignment.Producer`). Which of two logs was dumped last is told by one
 -- broker's own clock, or does not matter: both logs had ended.
 ends AS (
     -- One shuffle: all windows below are partitioned by these two columns and more.
     SELECT /*+ REPARTITION(replica_log_id, producer_id) */
-        * EXCEPT (known_from_ms, first_offset, compacted, begun_anew_at_ms, stopped_together, dumped_first),
+        * EXCEPT (known_from_ms, first_offset, compacted, may_be_anew, stopped_together, dumped_first),
         -- `__transaction_state` is compacted: of each id only the newest entries are sure to be left, of older markers the decisions are
         -- gone.
         known_from_ms IS NOT NULL AS older_markers,
         -- Retention and the cleaner take markers from the head of the data log whose decisions are still there.
-        first_offset > 0 OR compacted OR begun_anew_at_ms IS NOT NULL AS older_decided,
+        first_offset > 0 OR compacted OR may_be_anew AS older_decided,
         NOT (stopped_together OR dumped_first = 'log') AS newer_markers,
         NOT (stopped_together OR dumped_first = 'coordinator') AS newer_decided
     FROM told

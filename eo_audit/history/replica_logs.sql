@@ -97,6 +97,7 @@ facts AS (
             'newest_broker_clock', IF(
                 is_segment AND newest_broker_clock_ms IS NOT NULL, struct(segment_base_offset, newest_broker_clock_ms AS at_ms), NULL
             ),
+            'latest_broker_clock_ms', IF(is_segment, latest_broker_clock_ms, NULL),
             'oldest_batch_ms', IF(is_segment, oldest_batch_ms, NULL),
             'shows_cleaning', is_segment AND shows_cleaning,
             'is_of_earlier_life', supersession_reason <=> 'created_anew',
@@ -168,6 +169,7 @@ gathered AS (
         max(section.topic_id) AS topic_id,
         coalesce(bool_or(section.has_checkpoints), false) AS has_checkpoints,
         max(section.newest_broker_clock).at_ms AS newest_broker_clock_ms,
+        max(section.latest_broker_clock_ms) AS latest_broker_clock_ms,
         min(section.oldest_batch_ms) AS oldest_batch_ms,
         coalesce(bool_or(section.shows_cleaning), false) AS shows_cleaning,
         coalesce(bool_or(section.is_of_earlier_life), false) AS was_created_anew,
@@ -501,7 +503,7 @@ SELECT
     coalesce(
         cleaner_row, IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL)
     ) AS uncleaned_from,
-    newest_broker_clock_ms, oldest_batch_ms,
+    newest_broker_clock_ms, latest_broker_clock_ms, oldest_batch_ms,
     noted.dumped_at_ms AS dumped_at_ms,
     IF(noted IS NULL, NULL, struct(noted.section_id, noted.byte_offset)) AS noted_at,
     has_clean_end OR (

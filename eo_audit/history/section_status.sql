@@ -49,8 +49,9 @@ batches AS (
     SELECT
         *,
         coalesce(crc_valid, true) AS is_intact,
-        -- The leader before may have had a clock far ahead: its newest time says nothing of the one that wrote the end of the log.
-        struct(coalesce(partition_leader_epoch, -1) AS leader_epoch, max_timestamp_ms AS at_ms) AS led,
+        -- The leader before may have had a clock far ahead, and a clock may have been set back: the latest time says nothing of the clock
+        -- that wrote the end of the log.
+        struct(coalesce(partition_leader_epoch, -1) AS leader_epoch, base_offset, max_timestamp_ms AS at_ms) AS led,
         -- CreateTime is the client's word. Markers are stamped by the leader that appends them, and so is LogAppendTime.
         marker_type IS NOT NULL OR timestamp_type = 'LogAppendTime' AS is_of_broker
     FROM {batches}
@@ -62,6 +63,8 @@ extents AS (
         max(last_offset) AS last_offset,
         max(IF(is_intact, led, NULL)).at_ms AS newest_batch_ms,
         max(IF(is_intact AND is_of_broker, led, NULL)).at_ms AS newest_broker_batch_ms,
+        max(IF(is_intact, max_timestamp_ms, NULL)) AS latest_batch_ms,
+        max(IF(is_intact AND is_of_broker, max_timestamp_ms, NULL)) AS latest_broker_batch_ms,
         min(IF(is_intact, max_timestamp_ms, NULL)) AS oldest_batch_ms,
         bool_or(is_intact AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL)) AS cleaned,
         min(IF(is_intact AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS first_leader_epoch,
@@ -281,6 +284,7 @@ SELECT
     IF(first_position > 0 AND NOT lacks_checksums, first_offset, NULL) AS cut_before,
     oldest_batch_ms,
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
+    IF(is_internal(topic), latest_batch_ms, latest_broker_batch_ms) AS latest_broker_clock_ms,
     coalesce(cleaned, false) AS shows_cleaning,
     coalesce(lacks_checksums, false) AS lacks_checksums,
     coalesce(lacks_epochs, false) AS lacks_epochs,

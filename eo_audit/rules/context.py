@@ -124,6 +124,7 @@ class Context:
         stopped: clusters of which a log shows that its broker had been stopped when it was dumped.
         clean_ends: logs that show it of their own broker.
         dumped_at_ms: when the dump of a log began, by its own broker's clock, by log id.
+        set_back_ms: how much earlier than the latest time in it a log ends, by log id: its clock was set back, or another one's was ahead.
         fates: whether anybody will end what is open (rows of open_transactions), by (replica log, producer id).
         unmarked: partitions that still lack a marker, by instance id.
         data_of: records of an open transaction (C01) in each partition it lists, by instance id; None where the dumps do not show it.
@@ -144,6 +145,7 @@ class Context:
     stopped: frozenset[str] = frozenset()
     clean_ends: frozenset[int] = frozenset()
     dumped_at_ms: Mapping[int, int] = field(default_factory=dict)
+    set_back_ms: Mapping[int, int] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     data_of: Mapping[str, Mapping[tuple[str, int], int | None]] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
@@ -179,7 +181,8 @@ class Context:
         if now is None or self.cluster(cluster).text("as_of_source") == "argument":
             return now
         dumped = self.dumped_at_ms.get(log_id) if log_id is not None else None
-        return now - self.farthest_ms.get(cluster, 0) if dumped is None else dumped
+        log = None if log_id is None else self.logs.get(log_id)
+        return max(now - self.farthest_ms.get(cluster, 0) if dumped is None else dumped, 0 if log is None else log.newest_ms)
 
     def coordinator_now_at_least(self, cluster: str, log_id: int | None) -> int | None:
         """The same, and surely not later: its own newest entry tells for certain, but the broker that was dumped need not be the one that
@@ -191,7 +194,8 @@ class Context:
         if log_id in self.dumped_at_ms:
             least = now - self.farthest_ms.get(cluster, 0)
         elif source == "manifest":
-            least = min(now, (self.now(cluster) or 0) - OTHER_MACHINE_MS)
+            set_back = 0 if log_id is None else self.set_back_ms.get(log_id, 0)
+            least = min(now, (self.now(cluster) or 0) - OTHER_MACHINE_MS - set_back)
         else:
             return now
         return max(least, 0 if log is None else log.newest_ms)

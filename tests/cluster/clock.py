@@ -42,11 +42,11 @@ def broker_clocks(shape: Shape, length_ms: int) -> dict[int, Clock]:
 
 
 def _stepped(shape: Shape, clocks: Mapping[int, Clock], length_ms: int) -> dict[int, Clock]:
-    """The clock of one broker, set by far more than clocks differ."""
+    """The clock of one broker, set back by far more than clocks differ."""
     rng = shape.stream("steps")
     broker = rng.randrange(1, shape.brokers + 1)
-    # Set on by more, a coordinator takes what is open for overdue, and ends it.
-    far_ms = rng.choice((40_000, -40_000, -120_000, -3_600_000, -86_400_000))
+    # Set on by as much, a coordinator takes what is open for overdue, and ends it.
+    far_ms = rng.choice((-40_000, -120_000, -3_600_000, -86_400_000))
     return {broker: replace(clocks[broker], jump_at=BEGIN_MS + rng.randrange(length_ms), jump_ms=far_ms)}
 
 

@@ -12,7 +12,7 @@ FEATURES: Final[dict[str, float]] = {
     "clocks": 0.6,  # broker clocks differ: 0.3 s, 2.5 s or 30 s
     "drift": 0.2,  # up to 200 ppm
     "jumps": 0.1,  # one broker clock is set once
-    "steps": 0.05,  # one broker clock is set by minutes or more: a machine that was resumed, or had no NTP for long
+    "steps": 0.05,  # one broker clock is set back by a minute or a day: it had no NTP for long
     "client_clocks": 0.3,  # each producer has a clock of its own
     "event_times": 0.3,  # record times are the application's: hours ago, ahead, or a few seconds late
     "append_time": 0.2,  # topics with message.timestamp.type=LogAppendTime
