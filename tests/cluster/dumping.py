@@ -219,7 +219,8 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
         lost_index: (partition, transaction number) whose index entry is lost.
     """
     files: dict[int, dict[str, int]] = defaultdict(dict)
-    for copy in plan.copies:
+    # One after the other, as their times are noted.
+    for copy in sorted(plan.copies, key=_dumped_at):
         state = state_of(world, plan, copy, lost_index)
         into = folder / f"broker-{copy.broker}"
         name = printing.name_of(state)
@@ -265,9 +266,14 @@ def _write_log(world: World, plan: Plan, into: Path, state: State) -> None:
     _print(plan, folder / "leader-epoch-checkpoint", printing.epochs_text(state))
 
 
+def _dumped_at(copy: Copy) -> int:
+    """When a dump was made, which may hold less than was written by then."""
+    return copy.moment + copy.lost_ms + copy.late_ms
+
+
 def _note_times(world: World, into: Path, name: str, copy: Copy) -> None:
     """A time at which the dump of none of the partition's files had begun, by the clock of its broker, in whole seconds."""
-    at = world.clocks[copy.broker].read(copy.moment + copy.lost_ms + copy.late_ms) // 1_000 * 1_000
+    at = world.clocks[copy.broker].read(_dumped_at(copy)) // 1_000 * 1_000
     with (into / "dumped-at.txt").open("a") as noted:
         noted.writelines(f"{at} {name}/{path.name.removesuffix('.txt')}\n" for path in sorted((into / name).glob("*.txt")))
 
