@@ -191,10 +191,10 @@ class Context:
         log = None if log_id is None else self.logs.get(log_id)
         if now is None or source == "argument":
             return now
+        set_back = 0 if log_id is None else self.set_back_ms.get(log_id, 0)
         if log_id in self.dumped_at_ms:
-            least = now - self.farthest_ms.get(cluster, 0)
+            least = now - max(self.farthest_ms.get(cluster, 0), set_back)
         elif source == "manifest":
-            set_back = 0 if log_id is None else self.set_back_ms.get(log_id, 0)
             least = min(now, (self.now(cluster) or 0) - OTHER_MACHINE_MS - set_back)
         else:
             return now

@@ -11,6 +11,7 @@ must be rare. Where markers cannot be counted from the beginning of both logs, a
 whatever the clocks did.
 """
 
+import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from tests.cluster.producers import live
 from tests.cluster.shape import Shape
 from tests.cluster.truth import NoPlace, Scene, Truth
 
+BELOW_ZERO = re.compile(r"(?<![\w.-])-\d[\d.]* (ms|s|min|h|d)\b")
 # What is true of healthy clusters that have one of these features: a quarter of the transactions is fenced, or ends by timeout, and the
 # producers start again at once; times of a coordinator go back, or on by more than anybody waited.
 LIVED = {"I05": ("fences", "timeouts"), "C05": ("steps",), "T14": ("steps",)}
@@ -157,8 +159,14 @@ def ranges(finding: Finding) -> list[tuple[int, int]]:
     return named
 
 
+def _below_zero(said: Said) -> Iterable[str]:
+    """Whatever a cluster lived, nothing is open for less than no time."""
+    return (f"a time below zero: {told(finding)}" for finding in said.findings if BELOW_ZERO.search(finding.message))
+
+
 def _healthy(shape: Shape, said: Said, undecided: frozenset[str], gone: frozenset[str]) -> Iterable[str]:
     yield from said.crashed
+    yield from _below_zero(said)
     lived = {rule for rule, features in LIVED.items() if any(shape.has(feature) for feature in features)}
     yield from (told(finding) for finding in said.above_info if finding.rule not in lived)
     if shape.is_complete:
@@ -176,6 +184,7 @@ def _default_policy() -> policy.Policy:
 
 def _planted(truth: Truth, said: Said, missed: Iterable[frozenset[str]]) -> Iterable[str]:
     yield from said.crashed
+    yield from _below_zero(said)
     for rules in missed:
         where = f"{truth.place} producer {truth.producer_id} {truth.offsets}"
         yield f"missed {'|'.join(sorted(rules))} of {truth.kind} at {where}: {truth.why}"
