@@ -36,10 +36,6 @@ def clocks(read: "Callable[[str], pa.Table]") -> Clocks:
     logs = read("replica_logs").to_pylist()
     clocked = [log for log in logs if log["newest_broker_clock_ms"] is not None]
     set_back = {log["replica_log_id"]: log["latest_broker_clock_ms"] - log["newest_broker_clock_ms"] for log in clocked}
-    for log in clocked:
-        # The latest time of a clock that was set back since, or of a leader before, may be the audit's now.
-        if log["cluster"] in by_brokers:
-            farthest[log["cluster"]] = max(farthest[log["cluster"]], set_back[log["replica_log_id"]])
     # A log that nobody wrote to since its broker last started still ends at the snapshot of the stop before: another one may tell.
     running = {(row["cluster"], row["broker"]) for row in logs if _was_written_to(row)}
     stopped = frozenset(row["cluster"] for row in logs if row["clean_end"] and (row["cluster"], row["broker"]) not in running)

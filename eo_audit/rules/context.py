@@ -191,14 +191,18 @@ class Context:
         log = None if log_id is None else self.logs.get(log_id)
         if now is None or source == "argument":
             return now
-        set_back = 0 if log_id is None else self.set_back_ms.get(log_id, 0)
         if log_id in self.dumped_at_ms:
-            least = now - max(self.farthest_ms.get(cluster, 0), set_back)
+            least = now - self.farthest_ms.get(cluster, 0)
         elif source == "manifest":
-            least = min(now, (self.now(cluster) or 0) - OTHER_MACHINE_MS - set_back)
+            least = min(now, (self.now(cluster) or 0) - OTHER_MACHINE_MS)
         else:
             return now
         return max(least, 0 if log is None else log.newest_ms)
+
+    def is_set_back(self, log_id: int | None, over_ms: int) -> bool:
+        """Whether what is overdue by so much in a log of the coordinator may be so only by a clock that was set back: the log's times go
+        back by as much, and its own broker does not tell when it was dumped."""
+        return log_id is not None and log_id not in self.dumped_at_ms and 0 < over_ms <= self.set_back_ms.get(log_id, 0)
 
     def how_sure(self, log: Log, producer_id: int) -> str:
         """The certainty that what is open here hangs: likely, where only the replicas' common end tells that its marker is lost."""

@@ -35,6 +35,8 @@ BELOW_ZERO = re.compile(r"(?<![\w.-])-\d[\d.]* (ms|s|min|h|d)\b")
 # What is true of healthy clusters that have one of these features: a quarter of the transactions is fenced, or ends by timeout, and the
 # producers start again at once; times of a coordinator go back, or on by more than anybody waited.
 LIVED = {"I05": ("fences", "timeouts"), "C05": ("steps",), "T14": ("steps",)}
+# What looks overdue by a clock that was set back, where nothing tells by it when its log was dumped: likely, and no more.
+AGED = frozenset({"C01", "C02", "L01", "O05"})
 # Features that take the beginning of a log away, of the data or of the coordinator (a producer id that is used up is cleaned out of it).
 IN_DOUBT = ("clocks_apart", "head_in_doubt")
 HEADLESS = ("cleaned_coordinator", "exhaustion", "cleaned_data", "retention", "delete_records")
@@ -168,7 +170,10 @@ def _healthy(shape: Shape, said: Said, undecided: frozenset[str], gone: frozense
     yield from said.crashed
     yield from _below_zero(said)
     lived = {rule for rule, features in LIVED.items() if any(shape.has(feature) for feature in features)}
-    yield from (told(finding) for finding in said.above_info if finding.rule not in lived)
+    aged = AGED if shape.has("steps") else frozenset()
+    for finding in said.above_info:
+        if finding.rule not in lived and not (finding.rule in aged and finding.certainty == "likely"):
+            yield told(finding)
     if shape.is_complete:
         whys = {(why, place): [code for code, w, p in said.unknowns if (w, p) == (why, place)] for _, why, place in said.unknowns}
         excused = {(why, place) for why, place in whys if why in IN_DOUBT and place in undecided}

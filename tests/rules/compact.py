@@ -138,7 +138,7 @@ class Tables:
         self._add(
             "visibility", {"is_internal": topic.startswith("__"), **where, **numbers, "blocker_section_id": section, "blocker_length": LINE}
         )
-        if own.keys() & {"dumped_at_ms", "clean_end", "leader_epochs"}:
+        if own.keys() & {"dumped_at_ms", "clean_end", "leader_epochs", "latest_broker_clock_ms"}:
             self._add("replica_logs", {**where, **own})
 
 

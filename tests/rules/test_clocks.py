@@ -10,6 +10,7 @@ Log = dict[str, object]
 
 def log(number: int, *, leo: int = 20, snapshot: int | None = 20, clean_end: bool = False, **more: object) -> Log:
     own: Log = {"replica_log_id": number, "cluster": "prod", "broker": 1, "leo": leo, "snapshot_offset": snapshot, "clean_end": clean_end}
+    own |= {"newest_broker_clock_ms": None, "latest_broker_clock_ms": None}
     return own | {"listed": True, "tail_intact": True, "dumped_at_ms": None} | more
 
 
@@ -42,3 +43,14 @@ def test_a_log_that_nobody_wrote_to_is_no_stop(logs: list[Log], stopped: bool) -
     found = clocks(lambda name: pa.Table.from_pylist(logs) if name == "replica_logs" else pa.table(tables[name]))
     assert found.stopped == ({"prod"} if stopped else set())
     assert found.clean_ends == {row["replica_log_id"] for row in logs if row["clean_end"]}
+
+
+def test_how_much_earlier_a_log_ends_than_its_latest_time_is_known() -> None:
+    logs = [
+        log(1, newest_broker_clock_ms=1_000, latest_broker_clock_ms=5_000),
+        log(2, newest_broker_clock_ms=7, latest_broker_clock_ms=7),
+        log(3),
+    ]
+    tables = {"clusters": {"as_of_source": ["manifest"], "cluster": ["prod"]}, "clock_offsets": {"cluster": pa.array([], pa.string())}}
+    found = clocks(lambda name: pa.Table.from_pylist(logs) if name == "replica_logs" else pa.table(tables[name]))
+    assert found.set_back_ms == {1: 4_000, 2: 0}

@@ -5,7 +5,8 @@ Proves: A transaction is Ongoing although its timeout and two scans have passed:
 Bad history: Ongoing for two hours with a timeout of 60 s.
 
 Legal look-alike: A transaction inside its timeout; a two-phase transaction (timeout 2147483647), which never times out; an entry whose
-append failed, of which no partition holds data (info).
+append failed, of which no partition holds data (info); a clock that was set back since, where nothing tells when the log was dumped
+(likely).
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.coordinator.words import asked
+from eo_audit.rules.coordinator.words import SET_BACK, asked
 from eo_audit.rules.owners import Owner
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
@@ -67,13 +68,14 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     data = _Data.of(row, context, blocks=blocks)
     owner = owner_of(row.text("transactional_id") or "")
     holds_back = f": it holds back {partitions(blocks)}" if blocks else ""
+    set_back = context.is_set_back(of_log[1], over)
     silence = "; no broker wrote anything after its deadline, so the brokers may have been stopped before it" if stopped else ""
     who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)
     message = (
         f"The transaction of {who} has been Ongoing for "
-        f"{duration(now - start)} with a timeout of {duration(timeout)}{holds_back}{data.words}{silence}"
+        f"{duration(now - start)} with a timeout of {duration(timeout)}{holds_back}{data.words}{SET_BACK if set_back else silence}"
     )
-    unsure = stopped or not (data.records or blocks) or cluster.text("as_of_source") == "newest_broker_clock"
+    unsure = stopped or set_back or not (data.records or blocks) or cluster.text("as_of_source") == "newest_broker_clock"
     return Explanation(
         message,
         severity="critical" if blocks else "info" if data.is_none else "error",

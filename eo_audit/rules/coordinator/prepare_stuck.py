@@ -11,7 +11,7 @@ collected the dumps may be ahead.
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.coordinator.words import asked
+from eo_audit.rules.coordinator.words import SET_BACK, asked
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
@@ -57,11 +57,13 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     owner = owner_of(row.text("transactional_id") or "")
     lacks = f"; {partitions(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} the marker" if lacking else ""
     who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)
-    message = f"The transaction of {who} was decided ({row.word('last_status')}) {duration(waiting)} ago and never completed{lacks}"
+    set_back = context.is_set_back(of_log[1], surely - decided - PREPARE_WARNING_MS)
+    doubt = SET_BACK if set_back else ""
+    message = f"The transaction of {who} was decided ({row.word('last_status')}) {duration(waiting)} ago and never completed{lacks}{doubt}"
     return Explanation(
         message,
         severity="error" if surely - decided > PREPARE_ERROR_MS else "warning",
-        certainty="likely" if cluster.text("as_of_source") == "newest_broker_clock" else "definite",
+        certainty="likely" if cluster.text("as_of_source") == "newest_broker_clock" or set_back else "definite",
         remedy=_stuck_remedy(row, lacking or tuple(row.partitions()), context),
         details={
             "waiting_ms": waiting,

@@ -96,7 +96,9 @@ class _Wait:
         # As C01: a broker that was stopped before the deadline ended nothing.
         now = context.now(log.cluster) or 0
         stopped = 0 < context.newest_ms(log.cluster) < now - over
-        unsure = stopped or cluster.text("as_of_source") == "newest_broker_clock"
+        last = context.unfinished(log.cluster, producer)
+        set_back = last is not None and context.is_set_back(last.maybe("replica_log_id"), over)
+        unsure = stopped or set_back or cluster.text("as_of_source") == "newest_broker_clock"
         return cls(old, first, False, "error", "likely" if unsure else "definite", "long past its timeout (C01)")
 
 

@@ -62,9 +62,10 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     severity = "critical" if hanging else _severity(log, context, producer, old)
     if severity == "info" and not row.number("held_back_committed_records"):
         return None  # nobody waits, and T12 tells of the transaction
-    sure = row.text("hw_source") == "checkpoint"
+    assumed = row.text("hw_source") != "checkpoint"
+    sure = not assumed and (hanging or not _is_doubtful(log, context, producer, old))
     return Explanation(
-        _message(row, log, context, name=name, old=old) + ("" if sure else " (the high watermark is assumed)"),
+        _message(row, log, context, name=name, old=old) + (" (the high watermark is assumed)" if assumed else ""),
         severity=severity,
         certainty=context.how_sure(log, producer) if sure else "likely",
         remedy=_remedy(case, context, hanging=hanging),
@@ -122,14 +123,34 @@ def _severity(log: "Log", context: "Context", producer_id: int, old: Age) -> str
 
     What only the client's clock says informs: records may be dated hours back. Without a coordinator's log L01 is unknown there as well.
     """
-    cluster, last = context.cluster(log.cluster), context.unfinished(log.cluster, producer_id)
-    limit = cluster.number("max_transaction_timeout_ms", 900_000)
-    timeout = last.number("timeout_ms", limit) if last and context.lists(log, producer_id) else limit
-    grace = cluster.number("abort_scan_interval_ms", 10_000) + cluster.number("skew_ms", 2_000)
-    least = old.at_least_ms if old.surely_ms is None else old.surely_ms
-    if least is None or least <= timeout + grace:
+    over, limit = _over_ms(log, context, producer_id, old), context.cluster(log.cluster).number("max_transaction_timeout_ms", 900_000)
+    if over is None or over <= 0:
         return "info"
-    return "critical" if least > max(limit, timeout) + GRACE_MS else "warning"
+    least = over + _allowed_ms(log, context, producer_id)
+    return "critical" if least > max(limit, _timeout_ms(log, context, producer_id)) + GRACE_MS else "warning"
+
+
+def _over_ms(log: "Log", context: "Context", producer_id: int, old: Age) -> int | None:
+    """By how much it is past its timeout, surely; None where nobody proves its age."""
+    least = old.at_least_ms if old.surely_ms is None else old.surely_ms
+    return None if least is None else least - _allowed_ms(log, context, producer_id)
+
+
+def _allowed_ms(log: "Log", context: "Context", producer_id: int) -> int:
+    cluster = context.cluster(log.cluster)
+    return _timeout_ms(log, context, producer_id) + cluster.number("abort_scan_interval_ms", 10_000) + cluster.number("skew_ms", 2_000)
+
+
+def _timeout_ms(log: "Log", context: "Context", producer_id: int) -> int:
+    """Its own timeout where the coordinator lists this partition, else the longest one."""
+    limit, last = context.cluster(log.cluster).number("max_transaction_timeout_ms", 900_000), context.unfinished(log.cluster, producer_id)
+    return last.number("timeout_ms", limit) if last and context.lists(log, producer_id) else limit
+
+
+def _is_doubtful(log: "Log", context: "Context", producer_id: int, old: Age) -> bool:
+    """Only the clock of its coordinator, which was set back, says that it is old."""
+    last, over = context.unfinished(log.cluster, producer_id), _over_ms(log, context, producer_id, old)
+    return old.source == "coordinator" and last is not None and context.is_set_back(last.maybe("replica_log_id"), over or 0)
 
 
 def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
