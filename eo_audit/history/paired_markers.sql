@@ -105,7 +105,7 @@ begun_anew AS (
     HAVING count(last_before) > 0
 ),
 logs AS (
-    SELECT /*+ BROADCAST(clusters), BROADCAST(begun_anew) */
+    SELECT /*+ BROADCAST(clusters), MERGE(begun_anew) */
         logs.replica_log_id, logs.cluster, clusters.skew_ms, clusters.epochs_are_elections,
         -- A leader whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
         coalesce(logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms, false) AS may_be_anew,
