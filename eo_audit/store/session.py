@@ -163,8 +163,10 @@ def _remember_classes(spark: SparkSession) -> None:
 
 
 def _gateway(conf: SparkConf, log: IO[bytes]):  # type: ignore[no-untyped-def]
+    # In a process group of its own: a terminal's Ctrl-C is Python's alone. That Java is to ignore it is not enough: what starts it is a
+    # script, and bash 5.2 spins for ever where one comes just as it begins to wait for a child (`wait_sigint_handler` of its jobs.c).
     try:
-        return launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
+        return launch_gateway(conf, {"stderr": log, "process_group": 0})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         log.seek(0)
         said = log.read().decode(errors="replace").strip().splitlines()

@@ -38,8 +38,18 @@ def at_work(out: Path, begun: Callable[[], bool]) -> "Iterator[subprocess.Popen[
         yield process
 
 
+def groups_of_children(process: int) -> set[int]:
+    """The process groups of what it has started."""
+    listed = subprocess.run(["ps", "-o", "pgid=", "--ppid", str(process)], capture_output=True, text=True, check=False)
+    return {int(group) for group in listed.stdout.split()}
+
+
 def test_it_says_what_became_of_the_results(tmp_path: Path) -> None:
     with at_work(tmp_path / "out", (tmp_path / "out" / "warehouse" / "dump_files").exists) as process:
+        # A terminal asks a whole group; Java is not in it.
+        while not (groups := groups_of_children(process.pid)) or process.pid in groups:
+            assert process.poll() is None
+            time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
         said, errors = process.communicate(timeout=300)
     assert (process.returncode, said, errors) == (130, "", AS_THEY_WERE)
