@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
 
 ONGOING = "Ongoing"
+# Of what looks overdue (`Context.is_set_back`).
+SET_BACK = "; the times of its coordinator's log go back by as much, so it may only look so old by a clock that was set back"
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Age:
     at_least_ms: int | None = None
     at_most_ms: int | None = None
     surely_ms: int | None = None
+
+    @property
+    def proved_ms(self) -> int | None:
+        """The age that counts against it; None where nobody proves one."""
+        return self.at_least_ms if self.surely_ms is None else self.surely_ms
 
 
 def age(

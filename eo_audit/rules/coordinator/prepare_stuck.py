@@ -11,11 +11,11 @@ collected the dumps may be ahead.
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.coordinator.words import SET_BACK, asked
+from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.waiting import whose
+from eo_audit.rules.waiting import SET_BACK, whose
 from eo_audit.words import duration, partitions
 
 if TYPE_CHECKING:

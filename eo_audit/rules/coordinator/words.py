@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 # Why `coordinator_history` calls a step illegal when the entry itself, not the step, is what no coordinator writes (C11).
 NEVER_WRITTEN = "('transient_state', 'unknown_state')"
-# Of what looks overdue (`Context.is_set_back`).
-SET_BACK = "; the times of its log go back by as much (C05), so it may only look so old by a clock that was set back"
 
 
 def name_of(row: Row) -> str:

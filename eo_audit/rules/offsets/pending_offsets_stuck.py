@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.offsets.words import committed_partitions, group_of, groups, place
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.waiting import ONGOING, Age, age, whose
+from eo_audit.rules.waiting import ONGOING, SET_BACK, Age, age, whose
 from eo_audit.words import NEVER_TIMES_OUT, duration, moment
 
 if TYPE_CHECKING:
@@ -98,8 +98,9 @@ class _Wait:
         stopped = 0 < context.newest_ms(log.cluster) < now - over
         last = context.unfinished(log.cluster, producer)
         set_back = last is not None and context.is_set_back(last.maybe("replica_log_id"), over)
+        doubt = SET_BACK if set_back else ""
         unsure = stopped or set_back or cluster.text("as_of_source") == "newest_broker_clock"
-        return cls(old, first, False, "error", "likely" if unsure else "definite", "long past its timeout (C01)")
+        return cls(old, first, False, "error", "likely" if unsure else "definite", f"long past its timeout (C01){doubt}")
 
 
 def _over_ms(log: "Log", producer_id: int, old: Age, context: "Context") -> int | None:
@@ -107,7 +108,7 @@ def _over_ms(log: "Log", producer_id: int, old: Age, context: "Context") -> int 
     last, cluster = context.unfinished(log.cluster, producer_id), context.cluster(log.cluster)
     if last is None or last.text("last_status") != ONGOING or not context.lists(log, producer_id):
         return None
-    timeout, surely = last.maybe("timeout_ms"), old.at_least_ms if old.surely_ms is None else old.surely_ms
+    timeout, surely = last.maybe("timeout_ms"), old.proved_ms
     if timeout is None or timeout == NEVER_TIMES_OUT or surely is None or old.source != "coordinator":
         return None
     return surely - timeout - 2 * cluster.number("abort_scan_interval_ms", 10_000) - cluster.number("skew_ms", 2_000)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NEWS_MS = 5_000
 LAG = "completed_at_ms - decided_at_ms"
 # By how much the id's clock goes back before the decision, or behind the completion: so much of the lag nobody waited for.
-SET_BACK = "greatest(0L, start_ms - decided_at_ms, completed_at_ms - next_at_ms)"
+WENT_BACK = "greatest(0L, start_ms - decided_at_ms, completed_at_ms - next_at_ms)"
 
 RULE = Rule(
     code="T14",
@@ -34,7 +34,7 @@ RULE = Rule(
     # Both times are the coordinator's own: CompleteX is appended when the last partition has acknowledged its marker.
     where=(
         f"{LAG} > {NEWS_MS} AND (complete_leader_epoch <=> coalesce(prepare_leader_epoch, complete_leader_epoch) "
-        f"OR {LAG} > {2 * OTHER_MACHINE_MS}) AND {LAG} - {SET_BACK} > {NEWS_MS}"
+        f"OR {LAG} > {2 * OTHER_MACHINE_MS}) AND {LAG} - {WENT_BACK} > {NEWS_MS}"
     ),
     # One slow partition delays the transactions of all ids.
     by="",

@@ -14,7 +14,7 @@ from eo_audit.rules import commands
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.waiting import Age, age, whose
+from eo_audit.rules.waiting import SET_BACK, Age, age, whose
 from eo_audit.words import count, duration
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if severity == "info" and not row.number("held_back_committed_records"):
         return None  # nobody waits, and T12 tells of the transaction
     assumed = row.text("hw_source") != "checkpoint"
-    sure = not assumed and (hanging or not _is_doubtful(log, context, producer, old))
+    doubt = SET_BACK if not hanging and _is_doubtful(log, context, producer, old) else ""
     return Explanation(
-        _message(row, log, context, name=name, old=old) + (" (the high watermark is assumed)" if assumed else ""),
+        _message(row, log, context, name=name, old=old) + doubt + (" (the high watermark is assumed)" if assumed else ""),
         severity=severity,
-        certainty=context.how_sure(log, producer) if sure else "likely",
+        certainty="likely" if assumed or doubt else context.how_sure(log, producer),
         remedy=_remedy(case, context, hanging=hanging),
         details=_details(row, old),
         transactional_id=name,
@@ -123,17 +123,10 @@ def _severity(log: "Log", context: "Context", producer_id: int, old: Age) -> str
 
     What only the client's clock says informs: records may be dated hours back. Without a coordinator's log L01 is unknown there as well.
     """
-    over, limit = _over_ms(log, context, producer_id, old), context.cluster(log.cluster).number("max_transaction_timeout_ms", 900_000)
-    if over is None or over <= 0:
+    least, limit = old.proved_ms, context.cluster(log.cluster).number("max_transaction_timeout_ms", 900_000)
+    if least is None or least <= _allowed_ms(log, context, producer_id):
         return "info"
-    least = over + _allowed_ms(log, context, producer_id)
     return "critical" if least > max(limit, _timeout_ms(log, context, producer_id)) + GRACE_MS else "warning"
-
-
-def _over_ms(log: "Log", context: "Context", producer_id: int, old: Age) -> int | None:
-    """By how much it is past its timeout, surely; None where nobody proves its age."""
-    least = old.at_least_ms if old.surely_ms is None else old.surely_ms
-    return None if least is None else least - _allowed_ms(log, context, producer_id)
 
 
 def _allowed_ms(log: "Log", context: "Context", producer_id: int) -> int:
@@ -149,8 +142,8 @@ def _timeout_ms(log: "Log", context: "Context", producer_id: int) -> int:
 
 def _is_doubtful(log: "Log", context: "Context", producer_id: int, old: Age) -> bool:
     """Only the clock of its coordinator, which was set back, says that it is old."""
-    last, over = context.unfinished(log.cluster, producer_id), _over_ms(log, context, producer_id, old)
-    return old.source == "coordinator" and last is not None and context.is_set_back(last.maybe("replica_log_id"), over or 0)
+    last, over = context.unfinished(log.cluster, producer_id), (old.proved_ms or 0) - _allowed_ms(log, context, producer_id)
+    return old.source == "coordinator" and last is not None and context.is_set_back(last.maybe("replica_log_id"), over)
 
 
 def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
