@@ -80,7 +80,7 @@ gathered AS (
 read AS (
     SELECT
         *,
-        said(manifest, 'kafka_version') AS kafka_version,
+        apache_version(said(manifest, 'kafka_version')) AS kafka_version,
         try_cast(said(manifest, 'transaction_version') AS INT) AS told_version,
         try_cast(said(manifest, 'transaction_state_partitions') AS INT) AS told_partitions,
         try_cast(said(manifest, 'consumer_offsets_partitions') AS INT) AS offsets_partitions,

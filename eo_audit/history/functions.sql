@@ -37,6 +37,16 @@ coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION said(manifest ARRAY<STRUCT<name: STRING, value: STRING>>, wanted STRING) RETURNS STRING RETURN
 try_element_at(filter(manifest, entry -> entry.name = wanted), 1).value;
 
+-- Apache's version of what a broker calls itself. Confluent's brokers bear the number of the platform since 5.3 (`7.5.0-ccs`; `-ce` with its
+-- own parts): 5.x is Apache's 2.x, 6.x begins with 2.6, 7.x is 3.x, 8.x is 4.x. Their bugfix releases go their own ways.
+CREATE OR REPLACE TEMPORARY FUNCTION apache_version(version STRING) RETURNS STRING RETURN
+CASE
+    WHEN NOT version RLIKE '^[5-8][.][0-9]+[.].*-(ccs|ce)$' THEN version
+    WHEN startswith(version, '6') THEN concat('2.', CAST(split_part(version, '.', 2) AS INT) + 6)
+    WHEN startswith(version, '5') THEN concat('2.', split_part(version, '.', 2))
+    ELSE concat(CAST(left(version, 1) AS INT) - 4, '.', split_part(version, '.', 2))
+END;
+
 -- What is missing before a batch: null, compacted, removed, hole.
 CREATE OR REPLACE TEMPORARY FUNCTION gap_before(
     previous_last_offset BIGINT, base_offset BIGINT, segment_base_offset BIGINT, base_unknown BOOLEAN, cleaned_below BIGINT,

@@ -233,12 +233,13 @@ class Context:
 
     def keeps_markers(self, cluster: str) -> bool | None:
         """The brokers' cleaner never looks for markers among the keys of records (KAFKA-14055: 3.3.0, 3.2.1, 3.1.2, 3.0.2); None where the
-        manifest does not say their version."""
+        manifest does not say their version, or only `3.2`."""
         version, parts = self.version(cluster), (self.cluster(cluster).text("kafka_version") or "").split(".")
         if version is None:
             return None
-        patch = int(parts[2]) if len(parts) > 2 and parts[2].isdigit() else 0
-        return version >= (3, 3) or (version[0] == 3 and patch >= (2, 2, 1)[version[1]])
+        if version >= (3, 3) or version < (3, 0):
+            return version >= (3, 3)
+        return int(parts[2]) >= (2, 2, 1)[version[1]] if len(parts) > 2 and parts[2].isdigit() else None
 
     def decision(self, instance_id: str) -> str | None:
         """COMMIT or ABORT, as the coordinator decided it."""

@@ -91,6 +91,20 @@ CASES: dict[str, tuple[dict[str, str | None], int | None, Rows, Rows, dict[str, 
     "the metadata log beside the others: KRaft may have come behind ZooKeeper": (
         {"kafka_version": "3.9.1"}, None, [log(0), log(1, topic="__cluster_metadata")], [], {"epochs_are_elections": False},
     ),
+    "Confluent's number of Apache's 3.5": (
+        {"kafka_version": "7.5.3-ccs"}, None, [log(0)], [], {"kafka_version": "3.5", "epochs_are_elections": False},
+    ),
+    "Confluent's number of Apache's 2.4": (
+        {"kafka_version": "5.4.0-ce"}, None, [log(0)], [],
+        {"kafka_version": "2.4", "epochs_are_elections": False, "abort_scan_interval_ms": 60_000},
+    ),
+    "Confluent's number of Apache's 2.8": ({"kafka_version": "6.2.1-ccs"}, None, [log(0)], [], {"kafka_version": "2.8"}),
+    "Confluent's number of Apache's 4.3": (
+        {"kafka_version": "8.3.0-0-ccs"}, None, [log(0)], [], {"kafka_version": "4.3", "epochs_are_elections": True},
+    ),
+    "another vendor's number begins with Apache's": (
+        {"kafka_version": "3.4.1.7.1.9.0-387"}, None, [log(0)], [], {"kafka_version": "3.4.1.7.1.9.0-387"},
+    ),
     "a release that knows KRaft alone": ({"kafka_version": "4.0.0"}, None, [log(0)], [], {"epochs_are_elections": True}),
 }  # fmt: skip
 
