@@ -28,10 +28,10 @@ demo: $(JARS) ## audit a real incident (examples/hanging-transaction) and show w
 # Two processes for the tests: a Spark session keeps about one core busy, so the tests that do without it run beside it, and the one audit
 # that takes as long as a hundred others. Not by a plugin: each worker of one would plan all audits anew. An end with 5 says that none of
 # TESTS is of that half.
-test: $(JARS) ## lint, types and all tests, those with a Spark session beside the others; make quick is the short way
+test: $(JARS) ## all tests, those with a Spark session beside the others; make quick is the short way
 	@$(MAKE) $(CLASSES) || echo "A dozen starts of Java take some seconds longer."
 	@echo "Two halves of the tests beside each other; each tells what it found when it is done (minutes)."
-	@$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),-O) lint session-tests other-tests
+	@$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),-O) session-tests other-tests
 
 session-tests:
 	@$(BIN)/python -m pytest -m "spark and not own_session" $(TESTS) || test $$? -eq 5

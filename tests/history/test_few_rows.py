@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit.history import text
 from eo_audit.store.schemas import table_names
-from tests.support.rows import frame, table
+from tests.support.rows import apart, case_of, frame, table
 from tests.support.yaml_text import read_yaml
 
 FOLDER = Path(__file__).parent / "cases"
@@ -39,12 +39,37 @@ def test_every_history_has_cases() -> None:
     assert not set(CASES) & ELSEWHERE
 
 
-@pytest.mark.parametrize(("history", "name"), [(history, name) for history, cases in CASES.items() for name in cases["cases"]])
-def test_rows(spark: SparkSession, history: str, name: str) -> None:
-    shapes, case = CASES[history]["inputs"], CASES[history]["cases"][name]
-    assert set(case) <= {*shapes, "told", "expect"}
+def told(spark: SparkSession, history: str, case: Mapping[str, list[Mapping[str, object]]]) -> list[dict[str, object]]:
+    shapes = CASES[history]["inputs"]
     inputs = {shape: given(spark, columns, case.get(shape, [])) for shape, columns in shapes.items()}
-    rows = text.run(history, **inputs, **CASES[history].get("told", {}), **case.get("told", {})).collect()
-    columns = [*(case["expect"] or [{}])[0]]
-    found = [{column: row.asDict(recursive=True)[column] for column in columns} for row in rows]
-    assert sorted(found, key=str) == sorted(case["expect"], key=str)
+    return [
+        row.asDict(recursive=True)
+        for row in text.run(history, **inputs, **CASES[history].get("told", {}), **case.get("told", {})).collect()
+    ]
+
+
+@pytest.fixture(scope="module")
+def at_once(spark: SparkSession) -> Mapping[str, Mapping[str, list[dict[str, object]]]]:
+    """What histories that are dear to plan say of all their cases together, each in a cluster of its own; they have `together: true`."""
+    found: dict[str, dict[str, list[dict[str, object]]]] = {}
+    for history in (name for name, cases in CASES.items() if cases.get("together")):
+        cases = dict(enumerate(CASES[history]["cases"].items()))
+        merged = {
+            shape: [row for n, (_, case) in cases.items() for row in apart(case.get(shape, []), n)] for shape in CASES[history]["inputs"]
+        }
+        rows = told(spark, history, merged)
+        found[history] = {name: [row for row in rows if case_of(row["replica_log_id"]) == n] for n, (name, _) in cases.items()}
+    return found
+
+
+@pytest.mark.parametrize(("history", "name"), [(history, name) for history, cases in CASES.items() for name in cases["cases"]])
+def test_rows(spark: SparkSession, at_once: Mapping[str, Mapping[str, list[dict[str, object]]]], history: str, name: str) -> None:
+    case = CASES[history]["cases"][name]
+    assert set(case) <= {*CASES[history]["inputs"], "told", "expect"}
+    if history in at_once:
+        rows, expected = at_once[history][name], apart(case["expect"], [*CASES[history]["cases"]].index(name))
+    else:
+        rows, expected = told(spark, history, case), case["expect"]
+    columns = [*(expected or [{}])[0]]
+    found = [{column: row[column] for column in columns} for row in rows]
+    assert sorted(found, key=str) == sorted(expected, key=str)

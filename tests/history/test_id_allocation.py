@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eo_audit.history.id_allocation import APART_MS, id_allocation
-from tests.support.rows import table
+from tests.support.rows import apart, table
 
 METADATA, ORDERS, STATE = 1, 2, 3
 END_MS = 10_000_000  # the newest batch of the metadata log
@@ -91,25 +91,42 @@ CASES: Mapping[str, tuple[dict[str, Rows], set[tuple[int, int]], set[tuple[int, 
 }
 
 
-def allocated(spark: SparkSession, given: Mapping[str, Rows]) -> Rows:
+def whole(given: Mapping[str, Rows]) -> dict[str, Rows]:
     usual: dict[str, Rows] = {
         "producer_id_blocks": [block(84, 1000)],
         "section_status": [SEGMENT],
         "replica_logs": LOGS,
         "clusters": [{"cluster": "c", "dumped_at_ms": END_MS}],
     }
+    return {**usual, **given}
+
+
+def allocated(spark: SparkSession, given: Mapping[str, Rows]) -> Rows:
     names = ("producer_history", "coordinator_history", "section_status", "replica_logs", "coverage", "clusters")
-    tables = {name: table(spark, name, {**usual, **given}.get(name, [])) for name in ("producer_id_blocks", "manifest_entries", *names)}
+    tables = {name: table(spark, name, given.get(name, [])) for name in ("producer_id_blocks", "manifest_entries", *names)}
     rows = id_allocation(tables["producer_id_blocks"], tables["manifest_entries"], **{name: tables[name] for name in names}).collect()
     return [row.asDict() for row in rows]
 
 
+@pytest.fixture(scope="module")
+def users(spark: SparkSession) -> Rows:
+    """Of all cases, each in a cluster of its own."""
+    together: dict[str, Rows] = {}
+    for number, (given, _, _) in enumerate(CASES.values()):
+        for name, rows in whole(given).items():
+            together.setdefault(name, []).extend(apart(rows, number))
+    return [row for row in allocated(spark, together) if row["row_kind"] == "user"]
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_which_ids_were_used_before_all_blocks_were_known(name: str, spark: SparkSession) -> None:
-    given, used, proved = CASES[name]
-    users = [row for row in allocated(spark, given) if row["row_kind"] == "user"]
-    assert {(row["replica_log_id"], row["producer_id"]) for row in users} == used
-    assert {(row["replica_log_id"], row["producer_id"]) for row in users if row["is_proved"]} == proved
+def test_which_ids_were_used_before_all_blocks_were_known(name: str, users: Rows) -> None:
+    _, used, proved = CASES[name]
+    number = [*CASES].index(name)
+    places = {log: apart([{"replica_log_id": log}], number)[0]["replica_log_id"] for log in (ORDERS, STATE)}
+    mine = [row for row in users if row["replica_log_id"] in places.values()]
+    assert {(row["replica_log_id"], row["producer_id"]) for row in mine} == {(places[log], producer) for log, producer in used}
+    proofs = {(row["replica_log_id"], row["producer_id"]) for row in mine if row["is_proved"]}
+    assert proofs == {(places[log], producer) for log, producer in proved}
 
 
 def test_blocks_have_the_highest_one_before_them(spark: SparkSession) -> None:
@@ -119,7 +136,7 @@ def test_blocks_have_the_highest_one_before_them(spark: SparkSession) -> None:
         # A snapshot of the metadata has no base offset of a segment, and offsets of its own.
         "section_status": [SEGMENT, {**SEGMENT, "section_id": 11, "segment_base_offset": None}],
     }
-    rows = sorted((row for row in allocated(spark, given) if row["row_kind"] == "block"), key=lambda row: str(row["first_offset"]))
+    rows = sorted((row for row in allocated(spark, whole(given)) if row["row_kind"] == "block"), key=lambda row: str(row["first_offset"]))
     assert [(row["first_offset"], row["highest_before"], row["previous_offset"]) for row in rows] == [
         (583, 1000, 84),
         (632, 3000, 583),

@@ -68,3 +68,22 @@ def frame(spark: SparkSession, columns: str, rows: Iterable[Mapping[str, object]
     _no_others(named, kinds.names)
     whole = [{kind.name: _named(row.get(kind.name), kind.type) for kind in kinds} for row in named]
     return of_arrow(spark, pa.Table.from_pylist(whole, schema=kinds), shape)
+
+
+# What names a cluster, a log of it or a section, in all tables.
+_NAMES = {"cluster", "replica_log_id", "section_id", "superseded_by", "snapshot_section_id"}
+_APART = 1000
+
+
+def apart(rows: Iterable[Mapping[str, object]], number: int) -> list[dict[str, object]]:
+    """Rows of a case as those of a cluster of its own: a history is asked for many cases at once, in the time that one of them takes."""
+    return [{name: _of_case(value, number) if name in _NAMES else value for name, value in row.items()} for row in rows]
+
+
+def _of_case(value: object, number: int) -> object:
+    return value + number * _APART if isinstance(value, int) else value and f"{value} {number}"
+
+
+def case_of(replica_log_id: int) -> int:
+    """The number that `apart` was given."""
+    return replica_log_id // _APART
