@@ -318,11 +318,23 @@ class Context:
         """The coordinator has decided what is open here: its marker came after this dump was made, or was lost."""
         return self.fate(log, producer_id) == "decided"
 
-    def newest_ms(self, cluster: str) -> int:
-        """The newest time that a broker wrote into any dumped log of a cluster, in ms; 0 where none did."""
-        return max((log.newest_ms for log in self.logs.values() if log.cluster == cluster), default=0)
+    @cached_property
+    def newest_ms(self) -> Mapping[str, int]:
+        """The newest time that a broker wrote into any dumped log, in ms, by cluster; 0 where none did."""
+        newest: dict[str, int] = {}
+        for log in self.logs.values():
+            newest[log.cluster] = max(newest.get(log.cluster, 0), log.newest_ms)
+        return newest
 
     def blocks(self, cluster: str, producer_id: int) -> list[tuple[str, int]]:
         """The partitions whose last stable offset a producer id holds back."""
-        held = [log for log in self.logs.values() if log.cluster == cluster and log.numbers.maybe("blocker_producer_id") == producer_id]
-        return sorted({(log.topic, log.partition) for log in held if log.topic is not None and log.partition is not None})
+        return sorted(self._blocked.get((cluster, producer_id), ()))
+
+    @cached_property
+    def _blocked(self) -> Mapping[tuple[str, int], set[tuple[str, int]]]:
+        held: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        for log in self.logs.values():
+            producer = log.numbers.maybe("blocker_producer_id")
+            if producer is not None and log.topic is not None and log.partition is not None:
+                held.setdefault((log.cluster, producer), set()).add((log.topic, log.partition))
+        return held

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
 
 ONGOING = "Ongoing"
-# Of what looks overdue (`Context.is_set_back`).
-SET_BACK = "; the times of its coordinator's log go back by as much, so it may only look so old by a clock that was set back"
+_SET_BACK = "; the times of its coordinator's log go back by as much, so it may only look so old by a clock that was set back"
+_SILENCE = "; no broker wrote anything since it was overdue, so the brokers may have been stopped before"
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,25 @@ def _seen_open(log: "Log", context: "Context", now: int, *, coordinator: int | N
     dumped = context.dumped_at_ms.get(log.log_id, now)
     apart = 0 if of_coordinator.broker == log.broker else context.farthest_ms.get(log.cluster, 0)
     return min(there, dumped), max(min(surely, dumped - apart), of_coordinator.newest_ms)
+
+
+def doubt(context: "Context", cluster: str, coordinator: int | None, *, now_ms: int, over_ms: int) -> tuple[bool, str]:
+    """Whether what a coordinator left undone past its time may not have been its fault, and why, as the end of a sentence.
+
+    Args:
+        context: clocks, and what brokers wrote last.
+        cluster: whose.
+        coordinator: the log that holds the transaction; None where it was not dumped.
+        now_ms: the moment by which it is overdue.
+        over_ms: by how much.
+    """
+    if over_ms <= 0:
+        return False, ""
+    if context.is_set_back(coordinator, over_ms):
+        return True, _SET_BACK
+    if 0 < context.newest_ms.get(cluster, 0) < now_ms - over_ms:
+        return True, _SILENCE
+    return context.cluster(cluster).text("as_of_source") == "newest_broker_clock", ""
 
 
 def frees_at_ms(last: Row | None, cluster: Row) -> int | None:

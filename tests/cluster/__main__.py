@@ -22,7 +22,7 @@ from tests.cluster.shape import DUMPS, FEATURES, STOPPED, draw
 from tests.cluster.shrinking import kinds, shrink
 from tests.support.lasting import lasting_session
 
-HARD = ("clocks", "drift", "jumps", "steps", "client_clocks", "event_times", "append_time", "unheard_ghosts")
+HARD = ("clocks", "drift", "jumps", "steps", "leaps", "client_clocks", "event_times", "append_time", "unheard_ghosts")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

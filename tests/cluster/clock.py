@@ -38,15 +38,17 @@ def broker_clocks(shape: Shape, length_ms: int) -> dict[int, Clock]:
             jump_at if shape.has("jumps") else None,
             jump_ms,
         )
-    return {**clocks, **_stepped(shape, clocks, length_ms)} if shape.has("steps") else clocks
+    for feature, direction in (("steps", -1), ("leaps", 1)):
+        if shape.has(feature):
+            clocks |= _set(shape, feature, direction, clocks, length_ms)
+    return clocks
 
 
-def _stepped(shape: Shape, clocks: Mapping[int, Clock], length_ms: int) -> dict[int, Clock]:
-    """The clock of one broker, set back by far more than clocks differ."""
-    rng = shape.stream("steps")
+def _set(shape: Shape, feature: str, direction: int, clocks: Mapping[int, Clock], length_ms: int) -> dict[int, Clock]:
+    """The clock of one broker, set by far more than clocks differ."""
+    rng = shape.stream(feature)
     broker = rng.randrange(1, shape.brokers + 1)
-    # Set on by as much, a coordinator takes what is open for overdue, and ends it.
-    far_ms = rng.choice((-40_000, -120_000, -3_600_000, -86_400_000))
+    far_ms = direction * rng.choice((40_000, 120_000, 3_600_000, 86_400_000))
     return {broker: replace(clocks[broker], jump_at=BEGIN_MS + rng.randrange(length_ms), jump_ms=far_ms)}
 
 

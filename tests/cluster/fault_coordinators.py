@@ -29,7 +29,7 @@ def _goes_on(scene: Scene, t: Transaction, until: int) -> bool:
     """Its coordinator still wrote entries of other ids then, and nobody's clock says otherwise: it was not stopped before."""
     log = scene.world.logs[scene.coordinator(t)]
     own = {id(write) for _, write in entries_with(scene, t.transactional_id)}
-    agreed = not any(scene.world.shape.has(feature) for feature in ("clocks", "jumps", "steps")) and scene.world.shape.is_complete
+    agreed = not any(scene.world.shape.has(feature) for feature in ("clocks", "jumps", "steps", "leaps")) and scene.world.shape.is_complete
     return agreed and any(w.at > until for w in log.writes if id(w) not in own and scene.is_seen(log.place, w))
 
 

@@ -137,7 +137,8 @@ def lost_abort(scene: Scene, rng: random.Random) -> Planted | None:
     log.writes = [w for w in log.writes if id(w) not in markers]
     # Where the records have times of their own, or the coordinator's clock is another, nothing but the count of markers tells: its
     # data may all be the next transaction's.
-    own_times = any(scene.world.shape.has(feature) for feature in ("client_clocks", "event_times", "clocks", "drift", "jumps", "steps"))
+    shape = scene.world.shape
+    own_times = shape.has_clocks_apart or shape.has("client_clocks") or shape.has("event_times")
     found_by = rules("T15|T05") if own_times else rules("T15")
     truth = Truth("lost_abort", found_by, OPEN | VISIBLE | {"T02"}, log.place, t.producer_id, t.transactional_id)
     planted = at_writes(scene, truth, writes, decidable, f"the ABORT of transaction {t.number} is missing")

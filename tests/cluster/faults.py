@@ -45,7 +45,7 @@ class Suit:
 _GROUP = Suit("group_offsets aborts", least={"ids": 3})
 _LONG = {"transactions": 20}
 _MINUTES = {"transactions": 20, "period_ms": 5_000}
-_ODD_CLOCKS = "clocks drift jumps steps"
+_ODD_CLOCKS = "clocks drift jumps steps leaps"
 _GHOSTLESS = "ghosts unheard_ghosts cleaned_coordinator coordinator_cut"
 SUITS: Final[Mapping[str, Suit]] = {
     # A fork needs a plain producer, and replicas in step; a cleaner's fault a cleaner.

@@ -130,7 +130,9 @@ class Transactional(Client):
             return self._time_out(max(expired, at), transaction)
         if world.shape.has("fences") and chance < 0.25:
             return self._fence(at + 200, transaction)
-        if world.shape.has("open_at_end") and coordinator.timeout_ms >= 20_000 and chance < 0.3 and at > world.end - world.length_ms // 3:
+        is_late = coordinator.timeout_ms >= 20_000 and at > world.end - world.length_ms // 3
+        is_left = not world.shape.has("leaps") or expired > world.end
+        if world.shape.has("open_at_end") and is_late and chance < 0.3 and is_left:
             self.dead = True
             return at
         aborts = world.shape.has("aborts") and self.rng.random() < 0.25

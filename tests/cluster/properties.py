@@ -34,8 +34,8 @@ from tests.cluster.truth import NoPlace, Scene, Truth
 BELOW_ZERO = re.compile(r"(?<![\w.-])-\d[\d.]* (ms|s|min|h|d)\b")
 # What is true of healthy clusters that have one of these features: a quarter of the transactions is fenced, or ends by timeout, and the
 # producers start again at once; times of a coordinator go back, or on by more than anybody waited.
-LIVED = {"I05": ("fences", "timeouts"), "C05": ("steps",), "T14": ("steps",)}
-# What looks overdue by a clock that was set back, where nothing tells by it when its log was dumped: likely, and no more.
+LIVED = {"I05": ("fences", "timeouts"), "C05": ("steps",), "T14": ("steps", "leaps")}
+# What looks overdue by a clock that was set, where nothing tells by it when its log was dumped: likely, and no more.
 AGED = frozenset({"C01", "C02", "L01", "O05"})
 # Features that take the beginning of a log away, of the data or of the coordinator (a producer id that is used up is cleaned out of it).
 IN_DOUBT = ("clocks_apart", "head_in_doubt")
@@ -120,7 +120,7 @@ def _undecided(shape: Shape, said: Said, world: World) -> frozenset[str]:
 
 def _blamed_clocks(shape: Shape, said: Said) -> Iterable[str]:
     """What is put to clocks where all of them went together, whatever was missing besides."""
-    if any(shape.has(feature) for feature in ("clocks", "drift", "jumps", "steps")):
+    if shape.has_clocks_apart:
         return ()
     return (f"unknown by clocks that never differed: {place} ({code})" for code, why, place in said.unknowns if why == "clocks_apart")
 
@@ -170,7 +170,7 @@ def _healthy(shape: Shape, said: Said, undecided: frozenset[str], gone: frozense
     yield from said.crashed
     yield from _below_zero(said)
     lived = {rule for rule, features in LIVED.items() if any(shape.has(feature) for feature in features)}
-    aged = AGED if shape.has("steps") else frozenset()
+    aged = AGED if shape.has("steps") or shape.has("leaps") else frozenset()
     for finding in said.above_info:
         if finding.rule not in lived and not (finding.rule in aged and finding.certainty == "likely"):
             yield told(finding)

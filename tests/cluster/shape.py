@@ -13,6 +13,7 @@ FEATURES: Final[dict[str, float]] = {
     "drift": 0.2,  # up to 200 ppm
     "jumps": 0.1,  # one broker clock is set once
     "steps": 0.05,  # one broker clock is set back by a minute or a day: it had no NTP for long
+    "leaps": 0.05,  # one is set on by as much: its coordinators end what is open
     "client_clocks": 0.3,  # each producer has a clock of its own
     "event_times": 0.3,  # record times are the application's: hours ago, ahead, or a few seconds late
     "append_time": 0.2,  # topics with message.timestamp.type=LogAppendTime
@@ -94,6 +95,11 @@ class Shape:
     def has(self, feature: str) -> bool:
         """Whether the cluster has a feature."""
         return feature in self.features
+
+    @property
+    def has_clocks_apart(self) -> bool:
+        """Brokers' clocks may differ, now or later."""
+        return not self.features.isdisjoint(("clocks", "drift", "jumps", "steps", "leaps"))
 
     def stream(self, *names: object) -> random.Random:
         """A random stream of its own for one purpose."""

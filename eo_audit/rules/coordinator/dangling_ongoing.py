@@ -19,7 +19,7 @@ from eo_audit.rules.owners import Owner
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.waiting import SET_BACK, whose
+from eo_audit.rules.waiting import doubt, whose
 from eo_audit.words import NEVER_TIMES_OUT, count, duration, partitions
 
 if TYPE_CHECKING:
@@ -64,22 +64,19 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if over <= 0:
         return None
     blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
-    stopped = 0 < context.newest_ms(row.word("cluster")) < at_least - over
+    unsure, why = doubt(context, *of_log, now_ms=at_least, over_ms=over)
     data = _Data.of(row, context, blocks=blocks)
     owner = owner_of(row.text("transactional_id") or "")
     holds_back = f": it holds back {partitions(blocks)}" if blocks else ""
-    set_back = context.is_set_back(of_log[1], over)
-    silence = "; no broker wrote anything after its deadline, so the brokers may have been stopped before it" if stopped else ""
     who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)
     message = (
         f"The transaction of {who} has been Ongoing for "
-        f"{duration(now - start)} with a timeout of {duration(timeout)}{holds_back}{data.words}{SET_BACK if set_back else silence}"
+        f"{duration(now - start)} with a timeout of {duration(timeout)}{holds_back}{data.words}{why}"
     )
-    unsure = stopped or set_back or not (data.records or blocks) or cluster.text("as_of_source") == "newest_broker_clock"
     return Explanation(
         message,
         severity="critical" if blocks else "info" if data.is_none else "error",
-        certainty="likely" if unsure else "definite",
+        certainty="likely" if unsure or not (data.records or blocks) else "definite",
         remedy=_leave_it(row, context) if data.is_none else _restart_owner(row, context, owner, data),
         details={
             "open_for_ms": now - start,

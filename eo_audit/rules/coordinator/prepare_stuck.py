@@ -15,7 +15,7 @@ from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.waiting import SET_BACK, whose
+from eo_audit.rules.waiting import doubt, whose
 from eo_audit.words import duration, partitions
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if case.log is not None and not case.log.ends_here:
         return None
     row = case.row
-    cluster = context.cluster(row.word("cluster"))
     of_log = row.word("cluster"), case.log.log_id if case.log else None
     now, surely, decided = context.coordinator_now(*of_log), context.coordinator_now_at_least(*of_log), row.maybe("decided_at_ms")
     if now is None or surely is None or decided is None or surely - decided <= PREPARE_WARNING_MS:
@@ -57,13 +56,12 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     owner = owner_of(row.text("transactional_id") or "")
     lacks = f"; {partitions(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} the marker" if lacking else ""
     who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)
-    set_back = context.is_set_back(of_log[1], surely - decided - PREPARE_WARNING_MS)
-    doubt = SET_BACK if set_back else ""
-    message = f"The transaction of {who} was decided ({row.word('last_status')}) {duration(waiting)} ago and never completed{lacks}{doubt}"
+    unsure, why = doubt(context, *of_log, now_ms=surely, over_ms=surely - decided - PREPARE_WARNING_MS)
+    message = f"The transaction of {who} was decided ({row.word('last_status')}) {duration(waiting)} ago and never completed{lacks}{why}"
     return Explanation(
         message,
         severity="error" if surely - decided > PREPARE_ERROR_MS else "warning",
-        certainty="likely" if cluster.text("as_of_source") == "newest_broker_clock" or set_back else "definite",
+        certainty="likely" if unsure else "definite",
         remedy=_stuck_remedy(row, lacking or tuple(row.partitions()), context),
         details={
             "waiting_ms": waiting,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.offsets.words import committed_partitions, group_of, groups, place
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.waiting import ONGOING, SET_BACK, Age, age, whose
+from eo_audit.rules.waiting import ONGOING, Age, age, doubt, whose
 from eo_audit.words import NEVER_TIMES_OUT, duration, moment
 
 if TYPE_CHECKING:
@@ -93,14 +93,10 @@ class _Wait:
         over = _over_ms(log, producer, old, context)
         if over is None or over <= 0 or context.ended_elsewhere(log, producer):
             return None
-        # As C01: a broker that was stopped before the deadline ended nothing.
-        now = context.now(log.cluster) or 0
-        stopped = 0 < context.newest_ms(log.cluster) < now - over
         last = context.unfinished(log.cluster, producer)
-        set_back = last is not None and context.is_set_back(last.maybe("replica_log_id"), over)
-        doubt = SET_BACK if set_back else ""
-        unsure = stopped or set_back or cluster.text("as_of_source") == "newest_broker_clock"
-        return cls(old, first, False, "error", "likely" if unsure else "definite", f"long past its timeout (C01){doubt}")
+        coordinator = None if last is None else last.maybe("replica_log_id")
+        unsure, why = doubt(context, log.cluster, coordinator, now_ms=context.now(log.cluster) or 0, over_ms=over)
+        return cls(old, first, False, "error", "likely" if unsure else "definite", f"long past its timeout (C01){why}")
 
 
 def _over_ms(log: "Log", producer_id: int, old: Age, context: "Context") -> int | None:

@@ -14,7 +14,7 @@ from eo_audit.rules import commands
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.waiting import SET_BACK, Age, age, whose
+from eo_audit.rules.waiting import Age, age, doubt, whose
 from eo_audit.words import count, duration
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if severity == "info" and not row.number("held_back_committed_records"):
         return None  # nobody waits, and T12 tells of the transaction
     assumed = row.text("hw_source") != "checkpoint"
-    doubt = SET_BACK if not hanging and _is_doubtful(log, context, producer, old) else ""
+    unsure, why = (False, "") if hanging else _doubt(log, context, producer, old)
     return Explanation(
-        _message(row, log, context, name=name, old=old) + doubt + (" (the high watermark is assumed)" if assumed else ""),
+        _message(row, log, context, name=name, old=old) + why + (" (the high watermark is assumed)" if assumed else ""),
         severity=severity,
-        certainty="likely" if assumed or doubt else context.how_sure(log, producer),
+        certainty="likely" if assumed or unsure else context.how_sure(log, producer),
         remedy=_remedy(case, context, hanging=hanging),
         details=_details(row, old),
         transactional_id=name,
@@ -140,10 +140,12 @@ def _timeout_ms(log: "Log", context: "Context", producer_id: int) -> int:
     return last.number("timeout_ms", limit) if last and context.lists(log, producer_id) else limit
 
 
-def _is_doubtful(log: "Log", context: "Context", producer_id: int, old: Age) -> bool:
-    """Only the clock of its coordinator, which was set back, says that it is old."""
+def _doubt(log: "Log", context: "Context", producer_id: int, old: Age) -> tuple[bool, str]:
+    """As C01: whether its coordinator may have been unable to end it in time."""
     last, over = context.unfinished(log.cluster, producer_id), (old.proved_ms or 0) - _allowed_ms(log, context, producer_id)
-    return old.source == "coordinator" and last is not None and context.is_set_back(last.maybe("replica_log_id"), over)
+    if old.source != "coordinator" or last is None:
+        return False, ""
+    return doubt(context, log.cluster, last.maybe("replica_log_id"), now_ms=context.now(log.cluster) or 0, over_ms=over)
 
 
 def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
