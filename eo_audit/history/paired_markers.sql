@@ -79,17 +79,23 @@ events AS (
 ended AS (
     SELECT replica_log_id, producer_id, count(marker_offset) AS spans FROM {spans} GROUP BY replica_log_id, producer_id
 ),
-told_before AS (
+told_of AS (
     SELECT /*+ BROADCAST(logs) */
-        logs.replica_log_id, listed.producer_id,
-        max(IF(listed.told_until_ms < logs.oldest_batch_ms - {far_ms}, listed.place, NULL)) AS last_before,
-        min(IF(listed.told_until_ms >= logs.oldest_batch_ms - {far_ms}, listed.place, NULL)) AS first_since,
-        count_if(listed.told_until_ms >= logs.oldest_batch_ms - {far_ms}) AS since,
-        max(listed.own.decided_at_ms) AS last_decided_ms
+        logs.replica_log_id, listed.producer_id, listed.place, listed.own.decided_at_ms,
+        listed.told_until_ms < logs.oldest_batch_ms - {far_ms} AS ended_before
     FROM listed
     JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
     WHERE listed.own.decided_at_ms IS NOT NULL AND logs.first_offset = 0 AND NOT logs.compacted
-    GROUP BY logs.replica_log_id, listed.producer_id
+),
+told_before AS (
+    SELECT
+        replica_log_id, producer_id,
+        max(IF(ended_before, place, NULL)) AS last_before,
+        min(IF(NOT ended_before, place, NULL)) AS first_since,
+        count_if(NOT ended_before) AS since,
+        max(decided_at_ms) AS last_decided_ms
+    FROM told_of
+    GROUP BY replica_log_id, producer_id
 ),
 begun_anew AS (
     SELECT
