@@ -247,7 +247,9 @@ dated AS (
         -- The clock of an older leader is not the one whose distance is known, nor the same one before it was set.
         coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)
             AND coalesce(known_from_epoch = newest_coordinator_epoch, true)
-            AND coalesce(place >= newest_from_offset, true) AS by_known_clock,
+            AND coalesce(place >= newest_from_offset, true)
+            -- What is dated behind the last that its broker wrote here was dated before the clock was set back.
+            AND coalesce(coalesce(marker, closer).at_ms <= newest_broker_clock_ms + skew_ms, true) AS by_known_clock,
         -- Of the clock that dates it nothing is known, though another leader's is: a minute is nothing then.
         IF(
             coalesce(NOT is_clocked AND newest_pairs > 0 AND coalesce(marker, closer).leader_epoch <> newest_leader_epoch, false),
