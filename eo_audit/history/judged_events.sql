@@ -68,6 +68,7 @@ logs AS (
     SELECT
         logs.replica_log_id, logs.cluster, struct(logs.topic, logs.partition) AS log, logs.first_offset,
         logs.removed_before, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms,
+        coalesce(logs.latest_broker_clock_ms - logs.newest_broker_clock_ms, 0L) AS set_back_ms,
         coalesce(logs.clean_end, false) AS clean_end,
         -- Of several brokers' dumps one has the partition: it may be a follower that lags, and the time of its dump says nothing.
         size(collect_set(logs.broker) OVER (PARTITION BY logs.cluster)) > 1
@@ -250,12 +251,13 @@ dated AS (
             AND coalesce(place >= newest_from_offset, true)
             -- What is dated behind the last that its broker wrote here was dated before the clock was set back.
             AND coalesce(coalesce(marker, closer).at_ms <= newest_broker_clock_ms + skew_ms, true) AS by_known_clock,
-        -- Of the clock that dates it nothing is known, though another leader's is: a minute is nothing then.
+        -- Of the clock that dates it nothing is known, though another leader's is: a minute is nothing then. It may also have been set back
+        -- by as much as the log's times go back.
         IF(
             coalesce(NOT is_clocked AND newest_pairs > 0 AND coalesce(marker, closer).leader_epoch <> newest_leader_epoch, false),
             unheard_ms,
             unsure_ms
-        ) AS dated_within_ms
+        ) + set_back_ms AS dated_within_ms
     FROM asked
 ),
 bounded AS (
