@@ -250,7 +250,9 @@ dated AS (
             AND coalesce(known_from_epoch = newest_coordinator_epoch, true)
             AND coalesce(place >= newest_from_offset, true)
             -- What is dated behind the last that its broker wrote here was dated before the clock was set back.
-            AND coalesce(coalesce(marker, closer).at_ms <= newest_broker_clock_ms + skew_ms, true) AS by_known_clock,
+            AND coalesce(coalesce(marker, closer).at_ms <= newest_broker_clock_ms + skew_ms, true)
+            -- Nor is a clock known by which a marker was written after all that is told of its coordinator.
+            AND coalesce(coalesce(marker, closer).at_ms - ahead_ms <= known_until_ms + skew_ms + unheard_ms, true) AS by_known_clock,
         -- Of the clock that dates it nothing is known, though another leader's is: a minute is nothing then. It may also have been set back
         -- by as much as the log's times go back.
         IF(
