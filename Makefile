@@ -19,6 +19,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf '%-12s %s\n' "$$target" "$$what"; done
 
 demo: $(JARS) ## audit a real incident (examples/hanging-transaction) and show what an operator sees
+	@rm -rf out/demo # that of another version has other columns
 	@printf '\n$$ eo-audit run examples/hanging-transaction/dumps --out out/demo\n\n'
 	@code=0; $(BIN)/eo-audit run examples/hanging-transaction/dumps --out out/demo || code=$$?; \
 	printf '\neo-audit ended with exit code %s (0 pass, 1 fail, 2 unknown; 10 and more: it could not audit).\n' "$$code"; \
