@@ -103,21 +103,21 @@ def _seen_open(log: "Log", context: "Context", now: int, *, coordinator: int | N
     return min(there, dumped), max(min(surely, dumped - apart), of_coordinator.newest_ms)
 
 
-def doubt(context: "Context", cluster: str, coordinator: int | None, *, now_ms: int, over_ms: int) -> tuple[bool, str]:
+def doubt(context: "Context", cluster: str, coordinator: int | None, *, due_ms: int, over_ms: int) -> tuple[bool, str]:
     """Whether what a coordinator left undone past its time may not have been its fault, and why, as the end of a sentence.
 
     Args:
         context: clocks, and what brokers wrote last.
         cluster: whose.
         coordinator: the log that holds the transaction; None where it was not dumped.
-        now_ms: the moment by which it is overdue.
-        over_ms: by how much.
+        due_ms: when the coordinator should have done it, at the latest.
+        over_ms: how long that is over, surely.
     """
     if over_ms <= 0:
         return False, ""
     if context.is_set_back(coordinator, over_ms):
         return True, _SET_BACK
-    if 0 < context.newest_ms.get(cluster, 0) < now_ms - over_ms:
+    if 0 < context.newest_ms.get(cluster, 0) < due_ms:
         return True, _SILENCE
     return context.cluster(cluster).text("as_of_source") == "newest_broker_clock", ""
 

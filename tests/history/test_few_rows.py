@@ -58,6 +58,9 @@ def at_once(spark: SparkSession) -> Mapping[str, Mapping[str, list[dict[str, obj
             shape: [row for n, (_, case) in cases.items() for row in apart(case.get(shape, []), n)] for shape in CASES[history]["inputs"]
         }
         rows = told(spark, history, merged)
+        assert not [name for name, case in cases.values() if "told" in case] and all(
+            case_of(row["replica_log_id"]) in cases for row in rows
+        )
         found[history] = {name: [row for row in rows if case_of(row["replica_log_id"]) == n] for n, (name, _) in cases.items()}
     return found
 

@@ -64,7 +64,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if over <= 0:
         return None
     blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
-    unsure, why = doubt(context, *of_log, now_ms=at_least, over_ms=over)
+    unsure, why = doubt(context, *of_log, due_ms=at_least - over, over_ms=over)
     data = _Data.of(row, context, blocks=blocks)
     owner = owner_of(row.text("transactional_id") or "")
     holds_back = f": it holds back {partitions(blocks)}" if blocks else ""

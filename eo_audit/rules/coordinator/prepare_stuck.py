@@ -56,7 +56,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     owner = owner_of(row.text("transactional_id") or "")
     lacks = f"; {partitions(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} the marker" if lacking else ""
     who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)
-    unsure, why = doubt(context, *of_log, now_ms=surely, over_ms=surely - decided - PREPARE_WARNING_MS)
+    due = decided + PREPARE_WARNING_MS
+    unsure, why = doubt(context, *of_log, due_ms=due, over_ms=surely - due)
     message = f"The transaction of {who} was decided ({row.word('last_status')}) {duration(waiting)} ago and never completed{lacks}{why}"
     return Explanation(
         message,

@@ -93,9 +93,10 @@ class _Wait:
         over = _over_ms(log, producer, old, context)
         if over is None or over <= 0 or context.ended_elsewhere(log, producer):
             return None
-        last = context.unfinished(log.cluster, producer)
-        coordinator = None if last is None else last.maybe("replica_log_id")
-        unsure, why = doubt(context, log.cluster, coordinator, now_ms=context.now(log.cluster) or 0, over_ms=over)
+        last, surely = context.unfinished(log.cluster, producer), old.proved_ms
+        assert last is not None and surely is not None
+        due = last.number("start_ms") + surely - over
+        unsure, why = doubt(context, log.cluster, last.maybe("replica_log_id"), due_ms=due, over_ms=over)
         return cls(old, first, False, "error", "likely" if unsure else "definite", f"long past its timeout (C01){why}")
 
 

@@ -142,10 +142,12 @@ def _timeout_ms(log: "Log", context: "Context", producer_id: int) -> int:
 
 def _doubt(log: "Log", context: "Context", producer_id: int, old: Age) -> tuple[bool, str]:
     """As C01: whether its coordinator may have been unable to end it in time."""
-    last, over = context.unfinished(log.cluster, producer_id), (old.proved_ms or 0) - _allowed_ms(log, context, producer_id)
-    if old.source != "coordinator" or last is None:
+    last = context.unfinished(log.cluster, producer_id)
+    if old.source != "coordinator" or old.proved_ms is None or last is None:
         return False, ""
-    return doubt(context, log.cluster, last.maybe("replica_log_id"), now_ms=context.now(log.cluster) or 0, over_ms=over)
+    allowed = _allowed_ms(log, context, producer_id)
+    due = last.number("start_ms") + allowed
+    return doubt(context, log.cluster, last.maybe("replica_log_id"), due_ms=due, over_ms=old.proved_ms - allowed)
 
 
 def _remedy(case: Case, context: "Context", *, hanging: bool) -> str:
