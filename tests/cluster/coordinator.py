@@ -10,6 +10,7 @@ from tests.cluster.brokers import COORDINATOR, Log, Place, Record, Transaction, 
 
 ID_OF_STATE = {name: number for number, name in STATE_OF_ID.items()}
 SCAN_MS = 1_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms of these clusters
+_AT_LEAST = 0.999  # of the time that a clock shows, so much has gone by: none drifts by more than 200 ppm (`clock.py`)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,12 @@ class Coordinated:
         """The partition of `__transaction_state` that holds this id."""
         return self.world.logs[COORDINATOR, partition_for(self.transactional_id, self.world.shape.coordinators)]
 
+    @cached_property
+    def _clock_moves(self) -> list[int]:
+        """True times from which on the coordinator's clock may be another one, or is set."""
+        jumps = [clock.jump_at for clock in self.world.clocks.values() if clock.jump_at is not None]
+        return [term.at for term in self.log.leadership.terms] + jumps
+
     def now(self, at: int) -> int:
         """The coordinator's clock."""
         return self.world.clock(self.log.place, at)
@@ -138,8 +145,10 @@ class Coordinated:
         """When the scan finds the running transaction too old, by the clocks of whoever coordinates then."""
         assert self.seen is not None
         tick = at + self.rng.randrange(SCAN_MS)
-        while self.now(tick) <= self.seen.start_ms + self.timeout_ms:
-            tick += SCAN_MS
+        while (left := self.seen.start_ms + self.timeout_ms - self.now(tick)) >= 0:
+            # As many scans at once as find nothing, for sure: before the clock can be there, and before it is another one or is set.
+            moves = min((moved for moved in self._clock_moves if moved > tick), default=tick + left + 1)
+            tick += (min(int(left * _AT_LEAST), moves - tick - 1) // SCAN_MS + 1) * SCAN_MS
         return self.available(tick)
 
     def end(self, at: int, transaction: Transaction, decision: str, *, raised: int) -> int:
