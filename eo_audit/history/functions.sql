@@ -20,6 +20,11 @@ CREATE OR REPLACE TEMPORARY FUNCTION may_be_behind_index(at BIGINT, newest_entry
 RETURNS BOOLEAN RETURN
 index_may_lag AND at > coalesce(newest_entry, -1L);
 
+-- Whether one file was dumped before another, or may have been: nobody knows when one of the two was.
+CREATE OR REPLACE TEMPORARY FUNCTION is_older(dumped_at_ms BIGINT, than_ms BIGINT)
+RETURNS BOOLEAN RETURN
+NOT coalesce(dumped_at_ms >= than_ms, dumped_at_ms IS NULL AND than_ms IS NULL);
+
 -- What happens at an offset to a producer of a log, for the look-up of its aborted transactions.
 CREATE OR REPLACE TEMPORARY FUNCTION index_event(
     at BIGINT, marker_offset BIGINT, clears BOOLEAN, until BIGINT, is_found BOOLEAN, is_found_unbounded BOOLEAN, unsure_until BIGINT

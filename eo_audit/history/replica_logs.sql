@@ -88,12 +88,17 @@ facts AS (
                 NULL
             ),
             'index_base', IF(is_read AND kind = 'txnindex', segment_base_offset, NULL),
+            'index_at', IF(is_read AND kind = 'txnindex', struct(segment_base_offset AS base_offset, dumped_at_ms), NULL),
             'bare_index', IF(is_read AND is_bare, segment_base_offset, NULL),
             'index_in_part', IF(is_in_part AND kind = 'txnindex', segment_base_offset, NULL),
             'snapshot', IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL),
             -- Every running broker keeps these three; cleaner-offset-checkpoint is what is asked about, so it proves nothing here.
-            'has_checkpoints', is_read AND kind = 'checkpoint'
-                AND path RLIKE '(?:\\A|/)(?:replication|recovery-point|log-start)-offset-checkpoint[^/]*\\z',
+            'checkpoints_of', IF(
+                is_read AND kind = 'checkpoint'
+                    AND path RLIKE '(?:\\A|/)(?:replication|recovery-point|log-start)-offset-checkpoint[^/]*\\z',
+                struct(dumped_at_ms),
+                NULL
+            ),
             'newest_broker_clock', IF(
                 is_segment AND newest_broker_clock_ms IS NOT NULL, struct(segment_base_offset, newest_broker_clock_ms AS at_ms), NULL
             ),
@@ -163,11 +168,12 @@ gathered AS (
         array_sort(collect_list(section.segment)) AS read,
         collect_list(section.dumped) AS dumped,
         collect_set(section.index_base) AS indexes,
+        collect_set(section.index_at) AS indexes_at,
         collect_set(section.bare_index) AS bare_indexes,
         collect_set(section.index_in_part) AS indexes_in_part,
         max(section.snapshot) AS snapshot,
         max(section.topic_id) AS topic_id,
-        coalesce(bool_or(section.has_checkpoints), false) AS has_checkpoints,
+        max(section.checkpoints_of) AS checkpoints_of,
         max(section.newest_broker_clock).at_ms AS newest_broker_clock_ms,
         max(section.latest_broker_clock_ms) AS latest_broker_clock_ms,
         min(section.oldest_batch_ms) AS oldest_batch_ms,
@@ -203,8 +209,10 @@ of_cluster AS (
         * EXCEPT (cleaner_row), cleaner_row AS own_cleaner_row,
         -- A follower copies what its leader has left of the log: the cleaner was as far as that of any replica.
         max(cleaner_row) OVER (PARTITION BY cluster, topic, partition) AS cleaner_row,
-        array_contains(collect_set(IF(has_checkpoints, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))
-            AS broker_has_checkpoints,
+        array_max(filter(
+            collect_set(IF(checkpoints_of IS NULL, NULL, struct(coalesce(broker, -1) AS broker, checkpoints_of.dumped_at_ms))) OVER cluster_rows,
+            of_broker -> of_broker.broker = coalesce(broker, -1)
+        )) AS checkpoints,
         array_contains(collect_set(IF(size(indexes) > 0, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))
             AS broker_has_index,
         flatten(collect_list(said) OVER cluster_rows) AS manifest,
@@ -216,8 +224,43 @@ logs AS (
     SELECT
         *,
         transform(read, s -> s.base_offset) AS bases,
-        -- Segments that were gone, or not there yet, when their directory was listed: it says nothing of their indexes.
-        IF(listed, array_except(transform(read, s -> s.base_offset), listed_logs), array()) AS unlisted,
+        -- Segments that were gone, or not there yet, when their directory was listed, or that were dumped again since: it says nothing of
+        -- their indexes.
+        IF(
+            listed,
+            transform(
+                filter(
+                    read,
+                    s -> NOT array_contains(listed_logs, s.base_offset)
+                        OR (
+                            NOT coalesce(listed_at_ms >= s.dumped_at_ms, listed_at_ms IS NULL AND s.dumped_at_ms IS NULL)
+                            AND NOT exists(dump_times, t -> t.base_offset = s.base_offset AND t.noted.dumped_at_ms = s.dumped_at_ms)
+                        )
+                ),
+                s -> s.base_offset
+            ),
+            array()
+        ) AS unlisted,
+        -- Indexes that were dumped before their log was dumped again: of what was written between they hold no entry.
+        transform(
+            filter(
+                read,
+                s -> exists(
+                    indexes_at,
+                    i -> i.base_offset = s.base_offset
+                        AND NOT coalesce(i.dumped_at_ms >= s.dumped_at_ms, i.dumped_at_ms IS NULL AND s.dumped_at_ms IS NULL)
+                )
+            ),
+            s -> s.base_offset
+        ) AS older_indexes,
+        -- When its newest segment was dumped, if collect-dumps.sh noted it.
+        array_max(transform(
+            filter(
+                dump_times,
+                t -> t.base_offset = try_element_at(read, -1).base_offset AND t.noted.dumped_at_ms <=> try_element_at(read, -1).dumped_at_ms
+            ),
+            t -> t.noted
+        )) AS noted,
         -- A segment without a batch still says that the log had reached its base.
         coalesce(greatest(array_max(transform(read, s -> s.end)), array_max(transform(read, s -> s.base_offset))), 0L) AS leo,
         size(read) > 0 AS supported,
@@ -257,7 +300,10 @@ configured AS (
         ) AS may_be_remote,
         transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -> d.base_offset) AS dumped_then,
         coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false) AS is_listed_then,
-        array_max(transform(filter(dump_times, t -> t.base_offset = array_max(bases)), t -> t.noted)) AS noted,
+        -- Checkpoints of an older collection say nothing of what was done to a log since.
+        checkpoints IS NOT NULL AND is_older(
+            checkpoints.dumped_at_ms, IF(noted IS NULL, try_element_at(read, -1).dumped_at_ms, listed_at_ms)
+        ) AS has_older_checkpoints,
         array_max(transform(filter(listed_sizes, l -> l.base_offset = array_max(bases)), l -> l.file_bytes)) AS listed_bytes
     FROM logs
 ),
@@ -266,7 +312,7 @@ cleaned AS (
         *,
         CASE
             WHEN cleaner_row IS NOT NULL THEN true
-            WHEN cleaner_is_off OR (broker_has_checkpoints AND NOT shows_cleaning) THEN false
+            WHEN cleaner_is_off OR (checkpoints IS NOT NULL AND NOT has_older_checkpoints AND NOT shows_cleaning) THEN false
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning)
         END AS compacted,
         -- Segments that a listing of any time shows at least as long as their text, and no index beside them: an index is made with its
@@ -432,7 +478,12 @@ placed AS (
                 END,
                 indexes
             ),
-            array_intersect(bases, array_union(indexes_in_part, array_except(array_intersect(unlisted, bare_indexes), unindexed)))
+            array_intersect(
+                bases,
+                array_union(
+                    array_union(indexes_in_part, older_indexes), array_except(array_intersect(unlisted, bare_indexes), unindexed)
+                )
+            )
         ))) AS unknown_indexes
     FROM started
 ),
@@ -501,7 +552,13 @@ SELECT
     NOT (has_clean_end OR noted.dumped_at_ms IS NOT NULL) AS index_may_lag,
     unknown_indexes, cleanup_policy, compacted,
     coalesce(
-        cleaner_row, IF(NOT compacted AND (cleaner_is_off OR broker_has_checkpoints OR cleanup_policy IS NOT NULL), 0L, NULL)
+        IF(has_older_checkpoints, NULL, cleaner_row),
+        IF(
+            NOT compacted
+                AND (cleaner_is_off OR (checkpoints IS NOT NULL AND NOT has_older_checkpoints) OR cleanup_policy IS NOT NULL),
+            0L,
+            NULL
+        )
     ) AS uncleaned_from,
     newest_broker_clock_ms, latest_broker_clock_ms, oldest_batch_ms,
     noted.dumped_at_ms AS dumped_at_ms,

@@ -1,7 +1,7 @@
 -- Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped.
 --
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
--- dump, then the longer text. An older dump of a segment that a newer dump's segment covers is not read either, nor is its index: the
+-- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment that a newer dump's segment covers is not read either, nor is its index: the
 -- cleaner merges segments. Of two dumps of a log that is cleaned, of which nobody knows when they were made, the one counts that ends last:
 -- what the cleaner has left at two times is no log together. Nothing is read of a topic that was deleted and created anew since.
 -- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
@@ -123,11 +123,13 @@ ordered AS (
         IF(
             is_of_two,
             struct(coalesce(dumped_up_to, -1L) AS up_to, dump_set AS tie),
-            struct(coalesce(dumped_at_ms, -1L) AS up_to, '' AS tie)
+            struct(IF(is_untimed, -1L, coalesce(dumped_at_ms, -1L)) AS up_to, '' AS tie)
         ) AS newness
     FROM (
         SELECT
             *,
+            -- Then the longer text of a segment is the newer one.
+            is_of_log AND replica_log_id IS NOT NULL AND NOT bool_and(dumped_at_ms IS NOT NULL OR NOT is_of_log) OVER of_log AS is_untimed,
             bool_or(is_cleaned) OVER of_log AND NOT bool_and(dumped_at_ms IS NOT NULL) OVER of_log
                 AND size(collect_set(IF(kind = 'log', struct(segment_base_offset, digest), NULL)) OVER of_log)
                     > size(collect_set(IF(kind = 'log', segment_base_offset, NULL)) OVER of_log) AS is_of_two,
@@ -153,7 +155,9 @@ candidates AS (
         (is_of_log AND replica_log_id IS NOT NULL AND coalesce(dir_kind, 'normal') = 'normal') OR is_of_broker AS competes,
         struct(
             struct(
-                supported, coalesce(deep, false) AS deep, newness, length, path, -byte_offset AS place
+                -- Of a segment that the cleaner emptied no batch tells whether records were printed.
+                supported, coalesce(deep, is_cleaned AND kind = 'log' AND end_reason IN ('eof', 'next'), false) AS deep,
+                newness, length, path, -byte_offset AS place
             ) AS rank,
             IF(
                 is_of_log,

@@ -60,10 +60,10 @@ def _facts(logs: list[TransactionalLog]) -> dict[str, Rows]:
     facts: dict[str, Rows] = {name: [] for name in [*names, "listed_files", "manifest_entries"]}
     for log_id, log in enumerate(logs):
         own = {"replica_log_id": log_id, "cluster": str(log_id), "broker": 1, "topic": "orders", "partition": 0}
-        sections = _sections(log_id, log)
+        sections, noted = _sections(log_id, log), {"dumped_at_ms": None if log.dumped_index is not None else 10_000}
         facts["dump_sections"] += sections
         facts["dump_files"] += [
-            {"dump_file_id": row["dump_file_id"], "path": f"{_name(row)}.txt", "digest": str(row["section_id"])} for row in sections
+            {"dump_file_id": row["dump_file_id"], "path": f"{_name(row)}.txt", "digest": str(row["section_id"])} | noted for row in sections
         ]
         facts["batches"] += [_batch_row(log_id, log, batch) for batch in log.batches]
         facts["records"] += [
@@ -85,7 +85,7 @@ def _facts(logs: list[TransactionalLog]) -> dict[str, Rows]:
             own
             | {"section_id": log_id * 1000 + 301, "file_name": name, "folder": "orders-0"}
             | {"file_bytes": 34 if name.endswith(".txnindex") else 0}
-            | {"dumped_at_ms": None if log.dumped_index is not None else 10_000}
+            | noted
             for name in listed
         ]
     return facts

@@ -156,23 +156,24 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         LOG, [], listed(f"{SEGMENT}.log", f"{23:020}.log"), {}, {"tail_intact": False, "listed_longer": False},
     ),
     "the script's listing has a newer segment, which could not be dumped": (
-        [section(last=22, end_position=90)], [], [*listed(f"{SEGMENT}.log", f"{23:020}.log", size=90), *dumped((0, 5))], {},
+        [section(last=22, end_position=90, dumped_at_ms=5)], [],
+        [*listed(f"{SEGMENT}.log", f"{23:020}.log", size=90), *dumped((0, 5))], {},
         {"tail_intact": False, "listed_longer": True, "whole": False},
     ),
     "a text that shows less than was listed at the time of its dump": (
-        [section(last=22, end_position=90)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},
+        [section(last=22, end_position=90, dumped_at_ms=5)], [], [*listed(f"{SEGMENT}.log", size=100), *dumped((0, 5))], {},
         {"tail_intact": False, "listed_longer": True, "whole": False},
     ),
     "a text of 0.11 to 2.1, which prints no size of its last batch": (
-        [section(last=22, end_position=90, end_at_most=190, lacks_checksums=True)], [],
+        [section(last=22, end_position=90, end_at_most=190, lacks_checksums=True, dumped_at_ms=5)], [],
         [*listed(f"{SEGMENT}.log", size=180), *dumped((0, 5))], {}, {"tail_intact": True, "listed_longer": False},
     ),
     "such a text that was cut": (
-        [section(last=22, end_position=90, end_at_most=190, lacks_checksums=True)], [],
+        [section(last=22, end_position=90, end_at_most=190, lacks_checksums=True, dumped_at_ms=5)], [],
         [*listed(f"{SEGMENT}.log", size=191), *dumped((0, 5))], {}, {"tail_intact": False, "listed_longer": True},
     ),
     "and one of whose last batch nobody knows how large it is": (
-        [section(last=22, end_position=90, end_at_most=None, lacks_checksums=True)], [],
+        [section(last=22, end_position=90, end_at_most=None, lacks_checksums=True, dumped_at_ms=5)], [],
         [*listed(f"{SEGMENT}.log", size=999), *dumped((0, 5))], {}, {"tail_intact": True, "listed_longer": False},
     ),
     "a log that went on behind its listing": (
@@ -340,14 +341,51 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     ),
     "no dump times": (LOG, [], listed(f"{SEGMENT}.log"), {}, {"dumped_at_ms": None, "noted_at": None}),
     "the newest segment's dump time": (
-        [section(last=9), section(base=10, last=22)], [], dumped((0, 700), (10, 500)), {},
+        [section(last=9, dumped_at_ms=700), section(base=10, last=22, dumped_at_ms=500)], [], dumped((0, 700), (10, 500)), {},
         {"dumped_at_ms": 500, "index_state": "not_dumped", "missing_segments": [], "whole": True},
     ),
-    "the newest segment was dumped again": (LOG, [], dumped((0, 500), (0, 900)), {}, {"dumped_at_ms": 900}),
+    "the newest segment was dumped again": (
+        [section(last=22, dumped_at_ms=900)], [], dumped((0, 500), (0, 900)), {}, {"dumped_at_ms": 900, "index_may_lag": False},
+    ),
+    "the newest segment was dumped again by somebody who noted nothing": (
+        [section(last=22, dumped_at_ms=900)], [], dumped((0, 500)), {}, {"dumped_at_ms": None, "index_may_lag": True},
+    ),
+    "an index that was dumped with its log": (
+        [section(last=22, dumped_at_ms=900), section("txnindex", dumped_at_ms=900)], [], [], {}, {"unknown_indexes": []},
+    ),
+    "an index that was dumped before its log was dumped again": (
+        [section(last=22, dumped_at_ms=900), section("txnindex", dumped_at_ms=500)], [], [], {},
+        {"unknown_indexes": [0], "index_state": "not_dumped"},
+    ),
+    "an index, and nobody knows whether before its log": (
+        [section(last=22), section("txnindex", dumped_at_ms=500)], [], [], {}, {"unknown_indexes": [0]},
+    ),
+    "no index when a log was listed that was dumped again since": (
+        [section(last=22, end_position=90, dumped_at_ms=900), OLD_TIMES | {"dumped_at_ms": 500}, *ELSEWHERE], [],
+        [row | {"section_id": 76} for row in listed(f"{SEGMENT}.log")], {}, {"unknown_indexes": [0]},
+    ),
+    "no index when a log was listed whose dump was noted then": (
+        [section(last=22, end_position=90, dumped_at_ms=900), OLD_TIMES | {"dumped_at_ms": 500}, *ELSEWHERE], [],
+        [row | {"section_id": 76} for row in (*listed(f"{SEGMENT}.log"), *dumped((0, 900)))], {}, {"unknown_indexes": []},
+    ),
+    "checkpoints of before a log was dumped again": (
+        [section(last=22, dumped_at_ms=900), *(row | {"dumped_at_ms": 500} for row in OTHERS)], [], [], {},
+        {"compacted": False, "uncleaned_from": None},
+    ),
+    "the cleaner's checkpoint of before a log was dumped again": (
+        [section(last=22, dumped_at_ms=900), *(row | {"dumped_at_ms": 500} for row in OTHERS)], [checkpoint("cleaner-offset", 9)], [], {},
+        {"compacted": True, "uncleaned_from": None},
+    ),
+    "checkpoints of the collection that noted when a log was dumped": (
+        [section(last=22, dumped_at_ms=900), OLD_TIMES | {"dumped_at_ms": 500}, *(row | {"dumped_at_ms": 500} for row in OTHERS)], [],
+        [row | {"section_id": 76} for row in dumped((0, 900))], {}, {"compacted": False, "uncleaned_from": 0},
+    ),
     "only an older segment has a dump time": (
         [section(last=9), section(base=10, last=22)], [], dumped((0, 700)), {}, {"dumped_at_ms": None},
     ),
-    "dump times list nothing": (LOG, [], dumped((0, 500), (23, 500)), {}, {"tail_intact": True, "dumped_at_ms": 500}),
+    "dump times list nothing": (
+        [section(last=22, dumped_at_ms=500)], [], dumped((0, 500), (23, 500)), {}, {"tail_intact": True, "dumped_at_ms": 500},
+    ),
     "decoded": ([section(last=9, decoder="transaction_json"), section(base=10)], [], [], {}, {"decoded": True}),
     "one segment not decoded": (
         [section(last=9, decoder="transaction_json"), section(base=10, last=22, decoder="plain")], [], [], {},

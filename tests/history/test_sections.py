@@ -60,6 +60,21 @@ CASES = {
         [section(1, length=500), section(2, length=600)],
         {1: (2, "longer_dump")},
     ),
+    "nobody knows when one of them was dumped: the longer text": (
+        [file(1, "x/0.log.txt", dumped_at_ms=MONDAY), file(2, "y/0.log.txt"), file(3, "x/5.log.txt", dumped_at_ms=MONDAY)],
+        [section(1, length=500), section(2, length=600), section(3, base=5)],
+        {1: (2, "longer_dump")},
+    ),
+    "a segment that the cleaner has emptied since": (
+        [file(1, "mon/0.log.txt", dumped_at_ms=MONDAY), file(2, "tue/0.log.txt", dumped_at_ms=TUESDAY)],
+        [section(1, topic="__transaction_state"), section(2, topic="__transaction_state", deep=None, end_reason="eof")],
+        {1: (2, "newer_dump")},
+    ),
+    "a segment whose dump ended before its first batch, of a log that is cleaned": (
+        [file(1, "mon/0.log.txt", dumped_at_ms=MONDAY), file(2, "tue/0.log.txt", dumped_at_ms=TUESDAY)],
+        [section(1, topic="__transaction_state"), section(2, topic="__transaction_state", deep=None, end_reason="truncated")],
+        {2: (1, "deep_beats_shallow")},
+    ),
     "the same text twice": (
         [file(1, "x/0.log.txt", digest="d"), file(2, "y/0.log.txt", digest="d")],
         [section(1), section(2)],
