@@ -529,8 +529,8 @@ SELECT
     is_empty, missing_head_from, in_remote, only_remote_missing, missing_segments,
     log_start, log_start_source,
     -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
-    IF(hw_row IS NULL, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
-    IF(hw_row IS NULL, 'leo', 'checkpoint') AS hw_source,
+    IF(hw_row IS NULL OR has_older_checkpoints, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
+    IF(hw_row IS NULL OR has_older_checkpoints, 'leo', 'checkpoint') AS hw_source,
     leo, tail_intact, listed_longer, short_ends,
     IF(
         try_element_at(read, -1).end IS NULL AND array_max(transform(read, s -> s.end)) < try_element_at(read, -1).base_offset,

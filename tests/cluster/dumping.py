@@ -46,6 +46,7 @@ class Plan:
     printed: set[str] = field(default_factory=set)  # files of logs that were dumped, such as those of `edits`
     deleted_to: dict[Place, int] = field(default_factory=dict)  # where DeleteRecords was called at last
     version: str | None = None  # of the brokers, where it is not that of their dump tool
+    later: "Plan | None" = None  # how the same cluster is dumped in the night after
 
     @property
     def listed_at(self) -> int:
@@ -64,12 +65,12 @@ def plan_of(world: World) -> Plan:
     last = max((write.at for log in world.logs.values() for write in log.writes), default=world.end)
     if shape.dump == shapes.STOPPED:
         plan = Plan(last + 10, stopped=True)
-        _copy_all(plan, world, dict.fromkeys(world.logs, last + 10))
+        copy_all(plan, world, dict.fromkeys(world.logs, last + 10))
         plan.dumped_at = world.clocks[1].read(last + rng.randrange(2_000, 40_000))
     else:
         begins = BEGIN_MS + round((last - BEGIN_MS) * rng.uniform(0.4, 1.05))
         plan = Plan(begins, dumped_at=world.clocks[1].read(begins) // 1000 * 1000)
-        _copy_all(plan, world, _moments(world, begins, rng))
+        copy_all(plan, world, moments_of(world, begins, rng))
         _by_hand(plan, world, rng)
         plan.times = shape.dump in shapes.BY_SCRIPT and shape.stream("times").random() < 0.6
     _replicas(plan, world, rng)
@@ -107,12 +108,14 @@ def _cut_coordinators(plan: Plan, world: World) -> None:
             plan.copies[number] = replace(copy, moment=copy.moment - lost_ms, lost_ms=lost_ms)
 
 
-def _copy_all(plan: Plan, world: World, moments: dict[Place, int]) -> None:
+def copy_all(plan: Plan, world: World, moments: dict[Place, int]) -> None:
+    """Every log of its leader, each at its own moment."""
     for place, moment in moments.items():
         plan.copies.append(Copy(place, world.logs[place].leadership.term(plan.begins).broker, moment))
 
 
-def _moments(world: World, begins: int, rng: random.Random) -> dict[Place, int]:
+def moments_of(world: World, begins: int, rng: random.Random) -> dict[Place, int]:
+    """When each log is dumped, one after the other."""
     data, coordinators = [log.place for log in world.marked_logs], [log.place for log in world.coordinator_logs]
     apart = {shapes.HAND_BEFORE: rng.randrange(1_000, 15_000), shapes.HAND_AFTER: rng.randrange(1_000, 15_000)}.get(world.shape.dump, 0)
     order = [*coordinators, *data] if world.shape.dump == shapes.HAND_BEFORE else [*data, *coordinators]
@@ -169,6 +172,8 @@ class Housekeeping:
 
 def housekeeping(world: World, plan: Plan, place: Place) -> Housekeeping:
     """The same for all copies of a log: it was done before the first of them was made."""
+    if plan.later is not None:
+        return _begun(world, plan, plan.later, place)
     log = world.logs[place]
     rng = world.shape.stream("housekeeping", *place)
     cleans = world.shape.has("cleaned_coordinator") if log.topic == COORDINATOR else log.compacted
@@ -187,6 +192,18 @@ def housekeeping(world: World, plan: Plan, place: Place) -> Housekeeping:
         plan.deleted_to.get(place, deleted),
         oldest.producers,
     )
+
+
+def _begun(world: World, plan: Plan, later: Plan, place: Place) -> Housekeeping:
+    """What had been done already of that which was done to a log by the night after."""
+    rng = world.shape.stream("housekeeping", "before", *place)
+    kept = housekeeping(world, later, place)
+    oldest = replay(world.logs[place], min([plan.begins, *plan.moments(place)]), per_segment=kept.per_segment)
+    borders = {base for base in oldest.bases[1:] if base <= oldest.lso}
+    dirty = tuple(base for base in kept.dirty if base in borders) if rng.random() < 0.6 else ()
+    cut = kept.cut if kept.cut in borders and rng.random() < 0.4 else None
+    deleted = kept.deleted_to if kept.deleted_to is not None and kept.deleted_to <= oldest.lso and rng.random() < 0.4 else None
+    return Housekeeping(kept.per_segment, dirty, cut, deleted, oldest.producers)
 
 
 def state_of(world: World, plan: Plan, copy: Copy, lost_index: frozenset[tuple[Place, int]] = frozenset()) -> State:
@@ -209,14 +226,17 @@ def state_of(world: World, plan: Plan, copy: Copy, lost_index: frozenset[tuple[P
     return state
 
 
-def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tuple[Place, int]] = frozenset()) -> None:
+def write_dumps(
+    world: World, plan: Plan, folder: Path, lost_index: frozenset[tuple[Place, int]] = frozenset(), *, cluster: str | None = None
+) -> None:
     """Write all dump files of a cluster below a folder.
 
     Args:
         world: what happened.
         plan: how it is dumped.
-        folder: made here; its name is the cluster's.
+        folder: made here.
         lost_index: (partition, transaction number) whose index entry is lost.
+        cluster: its name; that of the folder without one.
     """
     files: dict[int, dict[str, int]] = defaultdict(dict)
     # One after the other, as their times are noted.
@@ -241,7 +261,7 @@ def write_dumps(world: World, plan: Plan, folder: Path, lost_index: frozenset[tu
         if plan.checkpoints:
             _write_checkpoints(world, plan, into, broker)
     if plan.dumped_at is not None:
-        (folder / "manifest.yaml").write_text(_manifest(world, plan, folder.name))
+        (folder / "manifest.yaml").write_text(_manifest(world, plan, cluster or folder.name))
 
 
 def _print(plan: Plan, path: Path, text: str) -> None:

@@ -43,6 +43,7 @@ FEATURES: Final[dict[str, float]] = {
     "rolling_stop": 0.3,  # a broker that led nothing any more was stopped before the others, and its copies were dumped
     "group_offsets": 0.3,  # applications commit the offsets of their input in their transactions
     "raised_epochs": 0.3,  # of 3.9 with ZooKeeper: a follower that dies raises the leader epoch, no coordinator hears of it
+    "night_before": 0.15,  # healthy ones were dumped by collect-dumps.sh before, and both dumps are audited together
     "coordinator_cut": 0.05,  # the text of the coordinator's logs ends between two records, and no other file says so
 }
 

@@ -369,8 +369,8 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [row | {"section_id": 76} for row in (*listed(f"{SEGMENT}.log"), *dumped((0, 900)))], {}, {"unknown_indexes": []},
     ),
     "checkpoints of before a log was dumped again": (
-        [section(last=22, dumped_at_ms=900), *(row | {"dumped_at_ms": 500} for row in OTHERS)], [], [], {},
-        {"compacted": False, "uncleaned_from": None},
+        [section(last=22, dumped_at_ms=900), *(row | {"dumped_at_ms": 500} for row in OTHERS)], [checkpoint("replication-offset", 9)],
+        [], {}, {"compacted": False, "uncleaned_from": None, "hw": 23, "hw_source": "leo"},
     ),
     "the cleaner's checkpoint of before a log was dumped again": (
         [section(last=22, dumped_at_ms=900), *(row | {"dumped_at_ms": 500} for row in OTHERS)], [checkpoint("cleaner-offset", 9)], [], {},
