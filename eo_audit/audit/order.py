@@ -153,13 +153,16 @@ def head_first(incident_id: str, rows: Sequence[Row]) -> list[Row]:
 
 
 def blind_spots(verdict: Row) -> tuple[Blind, ...]:
-    """What leaves the whole run open, then unknown rules, grouped by what would turn them into an answer."""
+    """What leaves the whole run open, then unknown rules, grouped by what would turn them into an answer; first what the policy minds."""
     rules = verdict.get("rules")
     groups: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    minded = set[tuple[str, str | None]]()
     for code, result in rules.items() if isinstance(rules, Mapping) else ():
         if result.get("unknown_why"):
-            groups[result["unknown_why"], result.get("bring")].append(code)
+            group = result["unknown_why"], result.get("bring")
+            groups[group].append(code)
+            minded |= {group} if result.get("leaves_open") else set()
     # What one more dump would answer for most rules comes first.
-    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), str(item)))
+    ordered = sorted(groups.items(), key=lambda item: (item[0] not in minded, -len(item[1]), str(item)))
     of_run = tuple(Blind(str(row["why"]), str(row["bring"]), ("all",)) for row in rows_of(verdict, "unknowns"))
     return of_run + tuple(Blind(why, bring, tuple(sorted(codes))) for (why, bring), codes in ordered)

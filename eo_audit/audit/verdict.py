@@ -250,6 +250,8 @@ def _rule(rule: Rule, judged: Judged, found: Sequence[Finding], policy: Policy, 
         "judged_partitions": len(judged.partitions),
         "unknown_why": why,
         "bring": bring,
+        # Only where the policy minds: the reason of an unknown verdict is told first.
+        **({"leaves_open": True} if _is_minded(rule.code, judged, policy) else {}),
     }
 
 

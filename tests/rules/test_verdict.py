@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eo_audit.audit import verdict
+from eo_audit.audit import order, verdict
 from eo_audit.audit.collect import Collected
 from eo_audit.audit.findings import Finding, findings
 from eo_audit.audit.outages import Outage
@@ -521,3 +521,14 @@ def test_aborts_by_timeout_are_counted_with_their_outage() -> None:
     some = built(replace(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts)), outage=Outage(1, 25_000)))
     assert "2 transactions were aborted by timeout, 1 of them after an outage of up to 25 s; their" in str(some["headline"])
     assert built(collected(a_log(TRANSACTIONAL), transactions=tuple(aborts[1:2])))["timeouts"] is None
+
+
+def test_an_unknown_verdict_names_what_the_policy_minds() -> None:
+    """Not what most rules lacked: payloads that were not printed leave three rules unknown, and the verdict as it is."""
+    unprinted, index = ({"unknown_why": f"{what} was not dumped", "bring": what} for what in ("a payload", "an index"))
+    rules = {"I06": unprinted, "P12": unprinted, "P13": unprinted, "S02": index | {"leaves_open": True}}
+    told, _ = order.summary({"verdict": "unknown", "rules": rules}, [], 1)
+    assert told == "These dumps do not show whether delivery was exactly once. an index was not dumped."
+    said: dict[str, dict[str, object]] = built(collected(a_log(TRANSACTIONAL, index="not_dumped")))["rules"]  # type: ignore[assignment]
+    minded = {code for code, result in said.items() if result.get("leaves_open")}
+    assert "S02" in minded and not minded & {"I06", "P12", "P13"}
