@@ -87,8 +87,11 @@ facts AS (
                 ),
                 NULL
             ),
-            'index_base', IF(is_read AND kind = 'txnindex', segment_base_offset, NULL),
-            'index_at', IF(is_read AND kind = 'txnindex', struct(segment_base_offset AS base_offset, dumped_at_ms), NULL),
+            'index', IF(
+                is_read AND kind = 'txnindex' AND segment_base_offset IS NOT NULL,
+                struct(segment_base_offset AS base_offset, dumped_at_ms),
+                NULL
+            ),
             'bare_index', IF(is_read AND is_bare, segment_base_offset, NULL),
             'index_in_part', IF(is_in_part AND kind = 'txnindex', segment_base_offset, NULL),
             'snapshot', IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL),
@@ -167,8 +170,8 @@ gathered AS (
         coalesce(bool_or(section.is_log), false) AS is_log,
         array_sort(collect_list(section.segment)) AS read,
         collect_list(section.dumped) AS dumped,
-        collect_set(section.index_base) AS indexes,
-        collect_set(section.index_at) AS indexes_at,
+        transform(collect_set(section.index), i -> i.base_offset) AS indexes,
+        collect_set(section.index) AS indexes_at,
         collect_set(section.bare_index) AS bare_indexes,
         collect_set(section.index_in_part) AS indexes_in_part,
         max(section.snapshot) AS snapshot,
@@ -241,7 +244,8 @@ logs AS (
             ),
             array()
         ) AS unlisted,
-        -- Indexes that were dumped before their log was dumped again: of what was written between they hold no entry.
+        -- Indexes that were dumped before their log was dumped again: of what was written between they hold no entry. (Here and above
+        -- `is_older` in full: no lambda may call a function.)
         transform(
             filter(
                 read,
@@ -300,10 +304,12 @@ configured AS (
         ) AS may_be_remote,
         transform(filter(dumped, d -> d.dump_set = newest.dump_set), d -> d.base_offset) AS dumped_then,
         coalesce(NOT coalesce(listed_at_ms < newest.dumped_at_ms, false) AND size(listed_logs) > 0, false) AS is_listed_then,
-        -- Checkpoints of an older collection say nothing of what was done to a log since.
-        checkpoints IS NOT NULL AND is_older(
-            checkpoints.dumped_at_ms, IF(noted IS NULL, try_element_at(read, -1).dumped_at_ms, listed_at_ms)
-        ) AS has_older_checkpoints,
+        -- Checkpoints of an older collection say nothing of what was done to a log since. Null: the broker has none.
+        IF(
+            checkpoints IS NULL,
+            NULL,
+            size(read) > 0 AND is_older(checkpoints.dumped_at_ms, IF(noted IS NULL, try_element_at(read, -1).dumped_at_ms, listed_at_ms))
+        ) AS checkpoints_are_older,
         array_max(transform(filter(listed_sizes, l -> l.base_offset = array_max(bases)), l -> l.file_bytes)) AS listed_bytes
     FROM logs
 ),
@@ -312,7 +318,7 @@ cleaned AS (
         *,
         CASE
             WHEN cleaner_row IS NOT NULL THEN true
-            WHEN cleaner_is_off OR (checkpoints IS NOT NULL AND NOT has_older_checkpoints AND NOT shows_cleaning) THEN false
+            WHEN cleaner_is_off OR (NOT coalesce(checkpoints_are_older, true) AND NOT shows_cleaning) THEN false
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning)
         END AS compacted,
         -- Segments that a listing of any time shows at least as long as their text, and no index beside them: an index is made with its
@@ -529,8 +535,10 @@ SELECT
     is_empty, missing_head_from, in_remote, only_remote_missing, missing_segments,
     log_start, log_start_source,
     -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
-    IF(hw_row IS NULL OR has_older_checkpoints, leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)) AS hw,
-    IF(hw_row IS NULL OR has_older_checkpoints, 'leo', 'checkpoint') AS hw_source,
+    IF(
+        hw_row IS NULL OR coalesce(checkpoints_are_older, false), leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)
+    ) AS hw,
+    IF(hw_row IS NULL OR coalesce(checkpoints_are_older, false), 'leo', 'checkpoint') AS hw_source,
     leo, tail_intact, listed_longer, short_ends,
     IF(
         try_element_at(read, -1).end IS NULL AND array_max(transform(read, s -> s.end)) < try_element_at(read, -1).base_offset,
@@ -552,13 +560,8 @@ SELECT
     NOT (has_clean_end OR noted.dumped_at_ms IS NOT NULL) AS index_may_lag,
     unknown_indexes, cleanup_policy, compacted,
     coalesce(
-        IF(has_older_checkpoints, NULL, cleaner_row),
-        IF(
-            NOT compacted
-                AND (cleaner_is_off OR (checkpoints IS NOT NULL AND NOT has_older_checkpoints) OR cleanup_policy IS NOT NULL),
-            0L,
-            NULL
-        )
+        IF(checkpoints_are_older, NULL, cleaner_row),
+        IF(NOT compacted AND (cleaner_is_off OR NOT coalesce(checkpoints_are_older, true) OR cleanup_policy IS NOT NULL), 0L, NULL)
     ) AS uncleaned_from,
     newest_broker_clock_ms, latest_broker_clock_ms, oldest_batch_ms,
     noted.dumped_at_ms AS dumped_at_ms,

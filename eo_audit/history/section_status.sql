@@ -1,9 +1,10 @@
 -- Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped.
 --
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
--- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment that a newer dump's segment covers is not read either, nor is its index: the
--- cleaner merges segments. Of two dumps of a log that is cleaned, of which nobody knows when they were made, the one counts that ends last:
--- what the cleaner has left at two times is no log together. Nothing is read of a topic that was deleted and created anew since.
+-- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment that
+-- a newer dump's segment covers is not read either, nor is its index: the cleaner merges segments. Of two dumps of a log that is cleaned, of
+-- which nobody knows when they were made, the one counts that ends last: what the cleaner has left at two times is no log together. Nothing
+-- is read of a topic that was deleted and created anew since.
 -- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
 -- of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray`
 -- directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not understood, or that was

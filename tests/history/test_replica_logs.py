@@ -372,6 +372,10 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(last=22, dumped_at_ms=900), *(row | {"dumped_at_ms": 500} for row in OTHERS)], [checkpoint("replication-offset", 9)],
         [], {}, {"compacted": False, "uncleaned_from": None, "hw": 23, "hw_source": "leo"},
     ),
+    "checkpoints of a log of which nothing can be read": (
+        [section(last=None, supported=False, is_read=False, dumped_at_ms=900), *(row | {"dumped_at_ms": 500} for row in OTHERS)],
+        [checkpoint("replication-offset", 9)], [], {}, {"hw": 9, "hw_source": "checkpoint"},
+    ),
     "the cleaner's checkpoint of before a log was dumped again": (
         [section(last=22, dumped_at_ms=900), *(row | {"dumped_at_ms": 500} for row in OTHERS)], [checkpoint("cleaner-offset", 9)], [], {},
         {"compacted": True, "uncleaned_from": None},
