@@ -16,7 +16,7 @@ def coordinator_history(
     Args:
         coordinator_entries: the fact table, all replicas.
         section_status: which sections are read, and where they lie.
-        clusters: one row per cluster, for transaction_version and kafka_version.
+        clusters: one row per cluster, for transaction_version, kafka_version and transactional_id_expiration_ms.
         unread_spans: the table; steps across entries that were lost are not judged. Without it, all text is understood.
 
     Returns:
@@ -44,7 +44,6 @@ def coordinator_history(
         ghosts_forgotten=_ghosts("forgotten"),
         largest_epoch_step=max(law.LARGEST_EPOCH_STEP.values()),
         ghosts_in_sight=law.GHOSTS_IN_SIGHT,
-        expires_after_ms=law.EXPIRES_AFTER_MS,
         fence_jumps_below_major=major,
         fence_jumps_below_minor=minor,
     )

@@ -6,7 +6,7 @@
 --
 -- coordinator_entries   the table, all replicas
 -- section_status        the table: which sections are read, and where they lie
--- clusters              the table, for transaction_version, kafka_version and id_partitions
+-- clusters              the table, for transaction_version, kafka_version, id_partitions and transactional_id_expiration_ms
 -- unread_spans          the table
 -- The law, from eo_audit.model.states; a step is `before>after` of two states, with what must be so beside it:
 -- known_states, transient_states, run_states (those of a transaction), expirable_states
@@ -14,7 +14,7 @@
 -- legal_steps           protocol>before>after
 -- epoch_steps           protocol>so much higher; of_commit: of a PrepareCommit, most_of_commit: or less
 -- ghosts                before>after>protocol>so much higher, by the one more thing that is asked: any, restarted, same_payload, forgotten
--- largest_epoch_step, ghosts_in_sight, expires_after_ms, fence_jumps_below_major, fence_jumps_below_minor: numbers
+-- largest_epoch_step, ghosts_in_sight, fence_jumps_below_major, fence_jumps_below_minor: numbers
 WITH
 
 releases AS (
@@ -22,6 +22,7 @@ releases AS (
         cluster,
         transaction_version,
         id_partitions,
+        transactional_id_expiration_ms,
         try_cast(get(split(kafka_version, '\\.'), 0) AS INT) AS major,
         try_cast(get(split(kafka_version, '\\.'), 1) AS INT) AS minor
     FROM {clusters}
@@ -31,6 +32,7 @@ known AS (
         cluster,
         transaction_version,
         id_partitions,
+        transactional_id_expiration_ms,
         -- Whether a fence of the old protocol may raise the epoch by more than one on this release (KAFKA-9666); unknown counts as maybe.
         coalesce(
             major < {fence_jumps_below_major} OR (major = {fence_jumps_below_major} AND minor < {fence_jumps_below_minor}), true
@@ -178,6 +180,7 @@ of_authority AS (
         entries.*,
         known.transaction_version,
         known.id_partitions,
+        known.transactional_id_expiration_ms,
         known.may_jump
     FROM (SELECT * FROM compared_replicas WHERE rank = best) entries
     LEFT JOIN known ON known.cluster = entries.cluster
@@ -485,7 +488,10 @@ with_fitting AS (
             starts,
             start ->
                 -- A tombstone needs an id that was idle for transactional.id.expiration.ms.
-                (state <> 'Tombstone' OR coalesce(batch_timestamp_ms - start.last_update_ms >= {expires_after_ms}, false))
+                (
+                    state <> 'Tombstone'
+                    OR coalesce(batch_timestamp_ms - start.last_update_ms >= transactional_id_expiration_ms, false)
+                )
                 AND forall(
                     slice(chain, start.next, size(chain)),
                     entry -> exists(

@@ -84,7 +84,8 @@ replayed AS (
             IF(rows.row_kind = 'data', rows.span_id, NULL),
             IF(rows.row_kind = 'marker' OR rows.is_transactional, rows.base_offset, NULL)
         ) AS open_from,
-        max(rows.max_timestamp_ms) AS newest_ms
+        -- Of its last batch, not of its newest: that is the time it is remembered under (`ProducerStateEntry.update`).
+        max_by(rows.max_timestamp_ms, rows.base_offset) AS last_ms
     FROM {rows} rows
     JOIN snapshots snapshot ON snapshot.replica_log_id = rows.replica_log_id AND rows.base_offset < snapshot.snapshot_offset
     WHERE rows.row_kind IN ('data', 'marker') AND rows.judged
@@ -101,7 +102,7 @@ printed AS (
     FROM {producer_snapshots} entry
 ),
 joined AS (
-    SELECT section_id, producer_id, said, said_at, epoch, data, marker, open_from, newest_ms
+    SELECT section_id, producer_id, said, said_at, epoch, data, marker, open_from, last_ms
     FROM replayed
     FULL JOIN printed USING (section_id, producer_id)
 ),
@@ -138,7 +139,7 @@ differing AS (
             IF(NOT said.open_from <=> open_from AND NOT is_beyond_sight, 'currentTxnFirstOffset', NULL)
         )) AS differences,
         -- Of a producer of which only markers stand here no snapshot was seen, so nothing is asked.
-        coalesce(data IS NOT NULL AND newest_ms >= expired_before_ms AND log_start = 0, false) AS is_alive
+        coalesce(data IS NOT NULL AND last_ms >= expired_before_ms AND log_start = 0, false) AS is_alive
     FROM compared
 ),
 judged AS (

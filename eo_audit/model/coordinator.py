@@ -68,13 +68,19 @@ class Step:
         return self.previous is not None or self.entry.nothing_before or born
 
 
-def replay(entries: Sequence[Entry], transaction_version: int | None = None, *, kafka_version: str | None = None) -> list[Step]:
+def replay(
+    entries: Sequence[Entry],
+    transaction_version: int | None = None,
+    *,
+    kafka_version: str | None = None,
+    id_expires_ms: int = EXPIRES_AFTER_MS,
+) -> list[Step]:
     """Judge all entries of one id in offset order, each against its predecessor.
 
     `transaction_version` and `kafka_version` are the cluster's where they are known: they say which protocol to assume where
-    neither the entry nor its neighbours tell, and whether a fence may jump.
+    neither the entry nor its neighbours tell, and whether a fence may jump. `id_expires_ms` is its transactional.id.expiration.ms.
     """
-    law = _Law(may_jump=fence_may_jump(kafka_version))
+    law = _Law(fence_may_jump(kafka_version), id_expires_ms)
     protocols = protocols_of(entries, transaction_version)
     steps: list[Step] = []
     run: int | None = None
@@ -109,9 +115,10 @@ def _in_sight(steps: Sequence[Step], entry: Entry) -> _Sight:
 
 @dataclass(frozen=True)
 class _Law:
-    """What a step may be on one cluster; `may_jump` as `fence_may_jump` says."""
+    """What a step may be on one cluster; `may_jump` as `fence_may_jump` says, `id_expires_ms` as of `replay`."""
 
     may_jump: bool
+    id_expires_ms: int
 
     def judge(self, sight: _Sight, entry: Entry, *, alive: Entry | None, protocol: str) -> Step:
         """The step of an entry: from its neighbour, else from the entry it can have come from, else what is wrong with it."""
@@ -142,10 +149,17 @@ class _Law:
         chain = [*earlier, (entry, protocol)]
         # The newest first: each append that failed is one more thing to believe.
         for place in range(len(earlier) - 2, -1, -1):
-            if _expired(earlier[place][0], entry) and self._all_follow(earlier[place][0], chain[place + 1 :]):
+            if self._expired(earlier[place][0], entry) and self._all_follow(earlier[place][0], chain[place + 1 :]):
                 return place
-        unseen = _unseen([one for one, _ in chain]) if sight.head_lost and _expired(earlier[0][0], entry) else []
+        unseen = _unseen([one for one, _ in chain]) if sight.head_lost and self._expired(earlier[0][0], entry) else []
         return UNSEEN if any(self._all_follow(start, chain) for start in unseen) else None
+
+    def _expired(self, start: Entry, entry: Entry) -> bool:
+        """A tombstone needs an id that was idle for transactional.id.expiration.ms; sooner, it removes what stands between."""
+        if entry.status != TOMBSTONE:
+            return True
+        known = entry.batch_ms is not None and start.last_update_ms is not None
+        return known and (entry.batch_ms or 0) - (start.last_update_ms or 0) >= self.id_expires_ms
 
     def _all_follow(self, start: Entry, chain: Sequence[tuple[Entry, str]]) -> bool:
         return all(self._follows(start, entry, protocol=protocol) for entry, protocol in chain)
@@ -174,13 +188,6 @@ def _completes_again(sight: _Sight, entry: Entry) -> bool:
         return False
     mine = (entry.status, entry.producer_id, entry.epoch, entry.last_update_ms)
     return any((one.status, one.producer_id, one.epoch, one.last_update_ms) == mine for one, _ in sight.entries)
-
-
-def _expired(start: Entry, entry: Entry) -> bool:
-    """A tombstone needs an id that was idle for transactional.id.expiration.ms; sooner, it removes what stands between."""
-    if entry.status != TOMBSTONE:
-        return True
-    return entry.batch_ms is not None and start.last_update_ms is not None and entry.batch_ms - start.last_update_ms >= EXPIRES_AFTER_MS
 
 
 def _unseen(entries: Sequence[Entry]) -> list[Entry]:

@@ -55,7 +55,13 @@ def replayed(logs: list[Log]) -> dict[tuple[str, int, str], list[Step]]:
             lives.setdefault((log.cluster.name, log.partition, name), []).append(entry)
     known = {cluster.name: cluster for cluster in CLUSTERS}
     return {
-        key: replay(entries, known[key[0]].transaction_version, kafka_version=known[key[0]].kafka_version) for key, entries in lives.items()
+        key: replay(
+            entries,
+            known[key[0]].transaction_version,
+            kafka_version=known[key[0]].kafka_version,
+            id_expires_ms=known[key[0]].id_expires_ms,
+        )
+        for key, entries in lives.items()
     }
 
 
@@ -92,6 +98,7 @@ def clusters(spark: SparkSession) -> DataFrame:
             "transaction_version": c.transaction_version,
             "kafka_version": c.kafka_version,
             "id_partitions": COORDINATORS,
+            "transactional_id_expiration_ms": c.id_expires_ms,
             "abort_scan_interval_ms": c.scan_ms,
         }
         for c in CLUSTERS

@@ -117,6 +117,7 @@ class Log:
     append_time: bool = False
     compacted: bool = False
     first_offset: int = 0
+    producer_expires_ms: int | None = None
     writes: list[Write] = field(default_factory=list)
 
     @property
@@ -181,7 +182,7 @@ def _lowered(shape: Shape, length_ms: int) -> range:
 def empty_world(shape: Shape) -> World:
     """Brokers, partitions and their leaders, before any producer comes."""
     rng = shape.stream("topics")
-    length = shape.transactions * shape.period_ms + 4_000
+    length = shape.transactions * shape.period_ms + 4_000 + (4 * shape.id_expires_ms if shape.has("expired_ids") else 0)
     two_topics = rng.random() < 0.5
     places = [("orders" if not two_topics or n % 2 == 0 else "payments", n // 2 if two_topics else n) for n in range(shape.partitions)]
     append_time = {topic: shape.has("append_time") and rng.random() < 0.6 for topic in ("orders", "payments")}
@@ -189,7 +190,7 @@ def empty_world(shape: Shape) -> World:
     world = World(shape, length, broker_clocks(shape, length), {}, lowered=_lowered(shape, length))
     for topic, partition in places:
         leaders = _leadership(shape, (topic, partition), length, shape.has("leader_changes"))
-        log = Log(topic, partition, leaders, append_time[topic], compacted[topic])
+        log = Log(topic, partition, leaders, append_time[topic], compacted[topic], producer_expires_ms=shape.producer_expires_ms)
         world.logs[log.place] = log
     if shape.has("group_offsets"):
         leaders = _leadership(shape, (OFFSETS, 0), length, shape.has("leader_changes"))

@@ -9,6 +9,7 @@ from eo_audit.model.states import STATE_OF_ID, partition_for
 from tests.cluster.brokers import COORDINATOR, Log, Place, Record, Transaction, World, Write
 
 ID_OF_STATE = {name: number for number, name in STATE_OF_ID.items()}
+TOMBSTONE = b"<DELETE>"  # its value, as it is printed
 SCAN_MS = 1_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms of these clusters
 _AT_LEAST = 0.999  # of the time that a clock shows, so much has gone by: none drifts by more than 200 ppm (`clock.py`)
 
@@ -32,10 +33,10 @@ def printed_entry(transactional_id: str, entry: Entry | None, release: str) -> t
     key_size = 4 + len(transactional_id)
     if release >= "4.1":
         key = json.dumps({"type": "0", "data": {"transactionalId": transactional_id}}, separators=(",", ":"))
-        value, size = ("<DELETE>", -1) if entry is None else _json(entry)
+        value, size = (TOMBSTONE.decode(), -1) if entry is None else _json(entry)
     else:
         key = f"transaction_metadata::transactionalId={transactional_id}"
-        value, size = ("<DELETE>", -1) if entry is None else _text(entry)
+        value, size = (TOMBSTONE.decode(), -1) if entry is None else _text(entry)
     return key.encode(), value.encode(), (key_size, size)
 
 
@@ -103,8 +104,8 @@ class Coordinated:
         """The coordinator's clock."""
         return self.world.clock(self.log.place, at)
 
-    def write(self, at: int, entry: Entry, *, acknowledged: bool = True) -> int:
-        """Append an entry; an unavailable coordinator takes it later. Returns the true time of the append."""
+    def write(self, at: int, entry: Entry | None, *, acknowledged: bool = True) -> int:
+        """Append an entry, or the tombstone of the id; an unavailable coordinator takes it later. Returns the true time of the append."""
         at = self.available(at) + self.rng.choice((0, 0, 1, 2))
         term = self.log.leadership.term(at)
         key, value, sizes = printed_entry(self.transactional_id, entry, self.world.shape.release)
@@ -112,7 +113,7 @@ class Coordinated:
         self.log.writes.append(Write(at, record.timestamp_ms, term.epoch, (record,), entry_sizes=sizes))
         if acknowledged:
             self.seen = entry
-            self.history.append((at, entry))
+            self.history += [] if entry is None else [(at, entry)]
         return at
 
     def available(self, at: int) -> int:
@@ -144,8 +145,29 @@ class Coordinated:
     def expires(self, at: int) -> int:
         """When the scan finds the running transaction too old, by the clocks of whoever coordinates then."""
         assert self.seen is not None
+        return self._scanned(at, self.seen.start_ms + self.timeout_ms)
+
+    def forgets(self, at: int) -> int:
+        """The id was idle for too long: its tombstone. Returns the true time of it; whoever comes then gets another producer id."""
+        assert self.seen is not None
+        shape, ghosts = self.world.shape, self.world.shape.has("ghosts")
+        # Where nobody tells how long ids live, or what it was before, an id that was deleted by hand looks the same.
+        if ghosts and shape.tells_settings and not shape.has("cleaned_coordinator") and self.rng.random() < 0.2:
+            begun = replace(self.seen, status="Ongoing", partitions=(self.world.data_logs[0].place,), client_version=self._version())
+            at = self.available(at + 500)
+            at = self.write(at, replace(begun, last_update_ms=self.now(at), start_ms=self.now(at)), acknowledged=False)
+        at = self._scanned(at, self.seen.last_update_ms + shape.id_expires_ms)
+        if ghosts and self.rng.random() < 0.3:
+            at = self._scanned(self.write(at, None, acknowledged=False) + 2_600, 0)
+        at = self.write(at, None)
+        self.history.clear()
+        self.producer_id, self.epoch = self.producer_id + 1_000, 0
+        return at
+
+    def _scanned(self, at: int, until_ms: int) -> int:
+        """The first scan that finds that a time is over."""
         tick = at + self.rng.randrange(SCAN_MS)
-        while (left := self.seen.start_ms + self.timeout_ms - self.now(tick)) >= 0:
+        while (left := until_ms - self.now(tick)) >= 0:
             # As many scans at once as find nothing, for sure: before the clock can be there, and before it is another one or is set.
             moves = min((moved for moved in self._clock_moves if moved > tick), default=tick + left + 1)
             tick += (min(int(left * _AT_LEAST), moves - tick - 1) // SCAN_MS + 1) * SCAN_MS

@@ -335,8 +335,10 @@ def high_watermark(log: Log, copy: Copy) -> int:
 def _manifest(world: World, plan: Plan, cluster: str) -> str:
     version = plan.version or {"3.9": "3.9.1", "4.3": "4.3.1"}[world.shape.release]
     lines = [f'cluster: "{cluster}"', f"dumped_at: {plan.dumped_at}"]
-    if world.shape.dump != shapes.MANIFEST_END:
+    if world.shape.tells_settings:
         lines += [f'kafka_version: "{version}"', f"transaction_state_partitions: {world.shape.coordinators}", "broker_config:"]
         lines.append(f'  "transaction.state.log.num.partitions": "{world.shape.coordinators}"')
         lines.append('  "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"')
+        lines.append(f'  "transactional.id.expiration.ms": "{world.shape.id_expires_ms}"')
+        lines.append(f'  "producer.id.expiration.ms": "{world.shape.producer_expires_ms}"')
     return "\n".join(lines) + "\n"

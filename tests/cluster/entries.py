@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from eo_audit.model.states import STATE_OF_ID
 from tests.cluster.brokers import OFFSETS, Log, Record, Transaction, Write
-from tests.cluster.coordinator import Entry, printed_entry
+from tests.cluster.coordinator import TOMBSTONE, Entry, printed_entry
 from tests.cluster.planting import index_of, insert, leader
 from tests.cluster.truth import Scene
 
@@ -37,7 +37,7 @@ def last_entries(scene: Scene) -> Iterator[tuple[str, Told]]:
     """Of each transactional id the last entry, where all copies of its log hold it."""
     for name in sorted({t.transactional_id for t in scene.world.transactions}):
         found = entries_with(scene, name)
-        if found and scene.is_seen(found[-1][0].place, found[-1][1]):
+        if found and found[-1][1].records[0].value != TOMBSTONE and scene.is_seen(found[-1][0].place, found[-1][1]):
             yield name, _told(*found[-1])
 
 

@@ -101,6 +101,22 @@ class Transactional(Client):
             at += round(self.world.shape.period_ms * self.rng.uniform(0.3, 0.9))
             if self.world.shape.has("sessions") and self.rng.random() < 0.1 and not self.dead:
                 at = self.restart(at)
+            elif self._may_pause(at) and self.rng.random() < 0.25 and not self.dead:
+                at = self.forgotten(at)
+
+    def _may_pause(self, at: int) -> bool:
+        """Long enough for its id to be forgotten, and to be back before the end."""
+        return self.world.shape.has("expired_ids") and at + self.world.shape.id_expires_ms + 65_000 < self.world.end
+
+    def forgotten(self, at: int) -> int:
+        """A pause so long that the coordinator forgets the id; its next transaction is refused (INVALID_PRODUCER_ID_MAPPING), so it begins
+        anew, or it never comes back."""
+        at = self.coordinator.forgets(at)
+        self.dead, self.sequences = self.rng.random() < 0.2, Sequences()
+        if self.dead:
+            return at
+        at = self.coordinator.empty(at + self.rng.choice((20, 2_000, 60_000))) + 3
+        return self.group.join(at) if self.group else at
 
     def restart(self, at: int) -> int:
         """InitProducerId of a new session with nothing open."""
@@ -131,7 +147,7 @@ class Transactional(Client):
         if world.shape.has("fences") and chance < 0.25:
             return self._fence(at + 200, transaction)
         is_late = coordinator.timeout_ms >= 20_000 and at > world.end - world.length_ms // 3
-        is_left = not world.shape.has("leaps") or expired > world.end
+        is_left = not (world.shape.has("leaps") or world.shape.has("expired_ids")) or expired > world.end
         if world.shape.has("open_at_end") and is_late and chance < 0.3 and is_left:
             self.dead = True
             return at

@@ -7,6 +7,8 @@ from functools import cached_property
 from tests.cluster.brokers import Log, Record, Write
 from tests.support.dump_text import varint
 
+FORGETS_EACH_MS = 10_000  # producer.id.expiration.check.interval.ms of these clusters
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -97,13 +99,25 @@ def replay(log: Log, moment: int, *, per_segment: int, lost_index: frozenset[int
         per_segment: batches of a segment.
         lost_index: numbers of transactions whose index entry is lost.
     """
-    state = State(log, bases=[0], leo=log.first_offset)
+    state, ahead_ms = State(log, bases=[0], leo=log.first_offset), 0
     for number, write in enumerate(write for write in log.writes if write.at <= moment):
+        _forget(state, write.broker_ms)
         if number and number % per_segment == 0:
             state.bases.append(state.leo)
             state.snapshots[state.leo] = {pid: replace(producer) for pid, producer in state.producers.items()}
         _append(state, write, lost_index)
+        ahead_ms = write.broker_ms - write.at
+    _forget(state, moment + ahead_ms)
     return state
+
+
+def _forget(state: State, broker_ms: int) -> None:
+    """Producers whose newest time is too old are looked for at each full ten seconds of the leader's clock
+    (`ProducerStateManager.isProducerExpired`)."""
+    expires_ms = state.log.producer_expires_ms
+    if expires_ms is not None:
+        oldest = broker_ms // FORGETS_EACH_MS * FORGETS_EACH_MS - expires_ms
+        state.producers = {pid: known for pid, known in state.producers.items() if known.open_from is not None or known.last_ms > oldest}
 
 
 def _append(state: State, write: Write, lost_index: frozenset[int]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 TV0, TV2 = "tv0", "tv2"
+DAY_MS = 86_400_000
 
 # Feature -> how often a cluster has it. Each can be turned off without another choice of the seed changing.
 FEATURES: Final[dict[str, float]] = {
@@ -44,6 +45,8 @@ FEATURES: Final[dict[str, float]] = {
     "group_offsets": 0.3,  # applications commit the offsets of their input in their transactions
     "raised_epochs": 0.3,  # of 3.9 with ZooKeeper: a follower that dies raises the leader epoch, no coordinator hears of it
     "night_before": 0.15,  # healthy ones were dumped by collect-dumps.sh before, and both dumps are audited together
+    "expired_ids": 0.1,  # ids that pause for too long are forgotten, and come back with another producer id
+    "expired_producers": 0.1,  # leaders forget producers soon, by the times of their records
     "coordinator_cut": 0.05,  # the text of the coordinator's logs ends between two records, and no other file says so
 }
 
@@ -105,6 +108,21 @@ class Shape:
     def stream(self, *names: object) -> random.Random:
         """A random stream of its own for one purpose."""
         return random.Random(":".join(map(str, (self.seed, *names))))
+
+    @property
+    def id_expires_ms(self) -> int:
+        """transactional.id.expiration.ms."""
+        return self.stream("expired_ids").choice((30_000, 900_000)) if self.has("expired_ids") else 7 * DAY_MS
+
+    @property
+    def producer_expires_ms(self) -> int:
+        """producer.id.expiration.ms."""
+        return self.stream("expired_producers").choice((600_000, 3_600_000)) if self.has("expired_producers") else DAY_MS
+
+    @property
+    def tells_settings(self) -> bool:
+        """Whether a manifest tells the version and the settings of the brokers."""
+        return self.dump not in (HAND_BEFORE, HAND_AFTER, MANIFEST_END)
 
     @property
     def is_complete(self) -> bool:

@@ -36,6 +36,7 @@ def steps(spark: SparkSession, *entries: tuple[int, str, int, str]) -> dict[int,
     section = {"section_id": LOG, "replica_log_id": LOG, "cluster": "c", "topic": "__transaction_state", "partition": 0, "kind": "log"}
     section |= {"segment_base_offset": 0, "end_reason": "eof", "is_read": True}
     cluster = {"cluster": "c", "transaction_version": 0, "kafka_version": "3.6.2", "id_partitions": 1, "abort_scan_interval_ms": 10_000}
+    cluster |= {"transactional_id_expiration_ms": 604_800_000}
     history = coordinator_history(
         table(spark, "coordinator_entries", rows), table(spark, "section_status", [section]), table(spark, "clusters", [cluster])
     )

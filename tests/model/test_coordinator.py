@@ -144,6 +144,9 @@ def test_an_id_that_was_idle_for_long_may_expire_behind_a_ghost() -> None:
     entries = story("Empty 0, Ongoing 0 [A], Tombstone")
     late = replace(entries[-1], batch_ms=604_800_001)
     assert replay([*entries[:-1], late], 0)[-1].step == "ghost"
+    sooner = [*entries[:-1], replace(entries[-1], batch_ms=3_600_001)]
+    assert replay(sooner, 0)[-1].step == "illegal"
+    assert replay(sooner, 0, id_expires_ms=3_600_000)[-1].step == "ghost"
 
 
 def test_what_did_not_count_says_nothing_of_the_transaction() -> None:
@@ -153,6 +156,11 @@ def test_what_did_not_count_says_nothing_of_the_transaction() -> None:
     assert (found.decision, found.start_ms, found.partitions) == ("ABORT", 10, frozenset({A}))
     found = only("Empty 0, Ongoing 0 [A], PrepareCommit 0 [A], Ongoing 0 [AB], PrepareCommit 0 [AB]", json=False)
     assert (found.start_ms, found.partitions) == (10, frozenset({A, B}))
+
+
+def replayed(cluster: Cluster, log: list[Entry]) -> list[Step]:
+    """The replay of a log of one id, by one who knows all of its cluster."""
+    return replay(log, cluster.transaction_version, kafka_version=cluster.kafka_version, id_expires_ms=cluster.id_expires_ms)
 
 
 @cache
@@ -170,7 +178,7 @@ def test_no_failing_append_makes_a_fault(cluster: Cluster, head: int) -> None:
         log = life[head:]
         if not head:
             log[0] = replace(log[0], nothing_before=True)
-        for step in replay(log, cluster.transaction_version, kafka_version=cluster.kafka_version):
+        for step in replayed(cluster, log):
             assert step.step in ("first", "legal", "ghost"), (seed, step)
             assert step.epoch_step in ("ok", "not_judged") and step.field_change is None, (seed, step)
             ghosts += step.step == "ghost"
@@ -215,7 +223,7 @@ def test_a_planted_fault_is_found(fault: str, failing: float) -> None:
         for at in prepared(log)[:1]:
             wrong = PLANTED[fault](log, at)
             wrong[0] = replace(wrong[0], nothing_before=True)
-            found = replay(wrong, cluster.transaction_version, kafka_version=cluster.kafka_version)
+            found = replayed(cluster, wrong)
             odd = [s for s in found if s.step == "illegal" or s.epoch_step not in ("ok", "not_judged") or s.field_change]
             assert odd and odd[0].entry.offset in (log[at].offset, log[at + 1].offset), (seed, cluster.name)
             tried += 1

@@ -12,7 +12,7 @@ from eo_audit.model.entries import Entry, Partitions
 from eo_audit.model.states import COMPLETE, EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, PREPARED, TOMBSTONE, TV2, fence_may_jump
 from tests.support.coordinator_logs import END_OF, TOPICS, Cluster
 
-EIGHT_DAYS_MS = 8 * 86_400_000
+HOUR_MS = 3_600_000  # from one look for expired ids to the next
 NOTHING = Entry(-1, TOMBSTONE)
 
 
@@ -113,7 +113,7 @@ class Coordinator:
 
     def expire(self) -> None:
         if self.memory.status in (EMPTY, *COMPLETE):
-            self.now += EIGHT_DAYS_MS
+            self.now += self.cluster.id_expires_ms + HOUR_MS
             self.append(Entry(0, TOMBSTONE))
 
     def _epoch(self) -> int:

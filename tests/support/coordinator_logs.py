@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from eo_audit.model.entries import Entry
-from eo_audit.model.states import COMPLETE, EMPTY, KNOWN, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, PREPARED, TOMBSTONE, TV2
+from eo_audit.model.states import COMPLETE, EMPTY, EXPIRES_AFTER_MS, KNOWN, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, PREPARED, TOMBSTONE, TV2
 
 TOPICS = [("orders", 0), ("orders", 1), ("payments", 0)]
 END_OF = {PREPARE_COMMIT: "CompleteCommit", PREPARE_ABORT: "CompleteAbort"}
@@ -21,11 +21,12 @@ class Cluster:
     transaction_version: int | None
     kafka_version: str | None
     scan_ms: int = 10_000
+    id_expires_ms: int = EXPIRES_AFTER_MS
 
 
 CLUSTERS = [
     Cluster("old-text", "tv0", False, 0, "3.9.1"),
-    Cluster("old-json", "tv0", True, 1, "4.1.0"),
+    Cluster("old-json", "tv0", True, 1, "4.1.0", id_expires_ms=3_600_000),
     Cluster("ancient", "tv0", False, None, "2.3.1", 60_000),
     Cluster("new-json", TV2, True, 2, "4.3.1", 1_000),
     Cluster("new-text", TV2, False, 2, "4.0.0"),

@@ -6,7 +6,7 @@ id then, and what it had open is forgotten. By itself it does not prove that del
 Bad history: Ongoing, then a tombstone.
 
 Legal look-alike: A tombstone behind Empty or CompleteX after transactional.id.expiration.ms; behind an Ongoing that was never acknowledged,
-when the id has been idle for that long (C09).
+when the id has been idle for that long (C09). Where nobody tells that setting, what stands behind an open transaction is likely.
 """
 
 from typing import TYPE_CHECKING
@@ -53,12 +53,14 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     early = None if row.text("step") == "illegal" else _early(case, context)
     if row.text("step") != "illegal" and early is None:
         return None
+    # How long an id lives: where nobody says it, one that expired early behind an Ongoing that did not count looks the same.
+    is_sure = early is None and case.log is not None and context.cluster(case.log.cluster).flag("settings_known")
     what = _deleted_early(row, early) if early is not None else _deleted_open(case, context)
     return Explanation(
         f"{name_of(row)} (producer {row.maybe('previous_pid')}, epoch {row.maybe('previous_epoch')}) was deleted by a tombstone at offset "
         f"{row.maybe('entry_offset')} of the coordinator log {what}",
         severity="warning" if early is not None else None,
-        certainty="likely" if early is not None else "definite",
+        certainty="definite" if is_sure else "likely",
         remedy=None if early is not None else _remedy(row),
         details={**step_details(case), "partitions": [f"{t}-{p}" for t, p in row.partitions("previous_partitions")]},
         producer_id=row.maybe("previous_pid"),
