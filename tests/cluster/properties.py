@@ -27,7 +27,7 @@ from tests.cluster.brokers import World
 from tests.cluster.dumping import Plan, gone_since_listed, plan_of, write_dumps
 from tests.cluster.edits import are_met
 from tests.cluster.faults import FAULTS, suited
-from tests.cluster.nights import night_before
+from tests.cluster.nights import nights_before
 from tests.cluster.producers import live
 from tests.cluster.shape import Shape
 from tests.cluster.truth import NoPlace, Scene, Truth
@@ -139,11 +139,11 @@ def make(case: Case, folder: Path) -> tuple[Truth | None, World, Plan] | None:
         if planted is None:
             return None
         truth, lost_index = planted.truth, planted.lost_index
-    before = night_before(world, plan) if case.fault is None and case.shape.has("night_before") else None
+    before = nights_before(world, plan) if case.fault is None and case.shape.has("night_before") else []
     folder.mkdir(parents=True)
-    if before is not None:
-        write_dumps(*before, folder / "night-0", cluster=case.name)
-    write_dumps(world, plan, folder if before is None else folder / "night-1", lost_index, cluster=case.name)
+    for number, night in enumerate(before):
+        write_dumps(*night, folder / f"night-{number}", cluster=case.name)
+    write_dumps(world, plan, folder / f"night-{len(before)}" if before else folder, lost_index, cluster=case.name)
     if not are_met(plan.edits, plan.printed):
         shutil.rmtree(folder)
         return None
