@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 
 from eo_audit.history.clock_offsets import NEVER_MS
+from eo_audit.history.clusters import SKEW_MS
 from eo_audit.history.doubtful_markers import aligned
 from eo_audit.history.text import run
 from eo_audit.model.alignment import DRIFT, ROUNDING_MS
@@ -56,6 +57,7 @@ def match_markers(
         replica_logs=replica_logs,
         clusters=clusters,
         far_ms=FAR_MS,
+        skew_ms=SKEW_MS,
         rounding_ms=ROUNDING_MS,
         drift=DRIFT,
         never_ms=NEVER_MS,

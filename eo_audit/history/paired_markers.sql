@@ -7,6 +7,7 @@
 -- reach                   what `reach.reach` returns
 -- replica_logs, clusters: the tables
 -- far_ms                  how far a clock may be off of which nothing is known (eo_audit.model.marker_prices)
+-- skew_ms                 how far clocks may lie apart before that alone is odd (clusters.skew_ms)
 -- rounding_ms, drift      how far two times may differ that one clock wrote (eo_audit.model.marker_clocks)
 WITH
 
@@ -75,14 +76,16 @@ events AS (
 ),
 
 -- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began: of each producer
--- the first ones, and what ended here are the others. Where they are not, the clock of a coordinator was behind.
+-- the first ones, and what ended here are the others. Where they are not, the clock of a coordinator was behind. What ended by more than
+-- any clock is off before the log is left out; by less than that the law is asked, which holds it against what the distances say.
 ended AS (
     SELECT replica_log_id, producer_id, count(marker_offset) AS spans FROM {spans} GROUP BY replica_log_id, producer_id
 ),
 told_of AS (
     SELECT /*+ BROADCAST(logs) */
         logs.replica_log_id, listed.producer_id, listed.place, listed.own.decided_at_ms,
-        listed.told_until_ms < logs.oldest_batch_ms - {far_ms} AS ended_before
+        listed.told_until_ms < logs.oldest_batch_ms - {far_ms} AS ended_before,
+        listed.told_until_ms < logs.oldest_batch_ms - {skew_ms} AS may_have_ended_before
     FROM listed
     JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
     WHERE listed.own.decided_at_ms IS NOT NULL AND logs.first_offset = 0 AND NOT logs.compacted
@@ -93,6 +96,9 @@ told_before AS (
         max(IF(ended_before, place, NULL)) AS last_before,
         min(IF(NOT ended_before, place, NULL)) AS first_since,
         count_if(NOT ended_before) AS since,
+        max(IF(may_have_ended_before, place, NULL)) AS last_perhaps_before,
+        min(IF(NOT may_have_ended_before, place, NULL)) AS first_surely_since,
+        count_if(NOT may_have_ended_before) AS surely_since,
         max(decided_at_ms) AS last_decided_ms
     FROM told_of
     GROUP BY replica_log_id, producer_id
@@ -101,21 +107,27 @@ begun_anew AS (
     SELECT
         told_before.replica_log_id,
         max(told_before.last_decided_ms) AS last_decided_ms,
+        count(last_before) > 0 AS is_before,
         bool_and(
             last_before IS NULL
                 OR (coalesce(last_before < first_since, true) AND since >= coalesce(ended.spans, 0L))
-        ) AS is_plain
+        ) AS is_plain,
+        bool_and(
+            last_perhaps_before IS NULL
+                OR (coalesce(last_perhaps_before < first_surely_since, true) AND surely_since >= coalesce(ended.spans, 0L))
+        ) AS may_be_plain
     FROM told_before
     LEFT JOIN ended ON ended.replica_log_id = told_before.replica_log_id AND ended.producer_id = told_before.producer_id
     GROUP BY told_before.replica_log_id
-    HAVING count(last_before) > 0
+    HAVING count(last_perhaps_before) > 0
 ),
 logs AS (
     SELECT /*+ BROADCAST(clusters), MERGE(begun_anew) */
         logs.replica_log_id, logs.cluster, clusters.skew_ms, clusters.epochs_are_elections,
         -- A leader whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
-        coalesce(logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms, false) AS may_be_anew,
-        IF(begun_anew.is_plain, logs.oldest_batch_ms - {far_ms}, NULL) AS begun_anew_at_ms,
+        coalesce(is_before AND logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms, false) AS may_be_anew,
+        coalesce(begun_anew.may_be_plain, false) AS may_begin_late,
+        IF(begun_anew.is_before AND begun_anew.is_plain, logs.oldest_batch_ms - {far_ms}, NULL) AS begun_anew_at_ms,
         logs.first_offset, logs.compacted, logs.uncleaned_from,
         logs.clean_end, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms
     FROM {replica_logs} logs
@@ -138,7 +150,7 @@ told AS (
         IF(logs.compacted, coalesce(logs.uncleaned_from, 4611686018427387904L), 0L) AS cleaned_below, -- beyond every offset
         reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch, reach.untold_epoch,
         unended.open_from, unended.open_epoch,
-        reach.known_from_ms, logs.first_offset, logs.compacted, logs.may_be_anew,
+        reach.known_from_ms, logs.first_offset, logs.compacted, logs.may_be_anew, logs.may_begin_late,
         stopped_together(logs.clean_end, logs.broker, reach.stopped_with) AS stopped_together,
         coalesce(logs.clean_end AND reach.stopped_with IS NOT NULL, false) AS both_stopped,
         dumped_first(
@@ -158,12 +170,12 @@ told AS (
 ends AS (
     -- One shuffle: all windows below are partitioned by these two columns and more.
     SELECT /*+ REPARTITION(replica_log_id, producer_id) */
-        * EXCEPT (known_from_ms, first_offset, compacted, may_be_anew, stopped_together, dumped_first),
+        * EXCEPT (known_from_ms, first_offset, compacted, may_be_anew, may_begin_late, stopped_together, dumped_first),
         -- `__transaction_state` is compacted: of each id only the newest entries are sure to be left, of older markers the decisions are
         -- gone.
         known_from_ms IS NOT NULL AS older_markers,
         -- Retention and the cleaner take markers from the head of the data log whose decisions are still there.
-        first_offset > 0 OR compacted OR may_be_anew AS older_decided,
+        first_offset > 0 OR compacted OR may_be_anew OR may_begin_late AS older_decided,
         NOT (stopped_together OR dumped_first = 'log') AS newer_markers,
         NOT (stopped_together OR dumped_first = 'coordinator') AS newer_decided
     FROM told

@@ -140,6 +140,7 @@ class World:
     logs: dict[Place, Log]
     transactions: list[Transaction] = field(default_factory=list)
     lowered: range = range(0)
+    away: range = range(0)
 
     @property
     def end(self) -> int:
@@ -179,6 +180,14 @@ def _lowered(shape: Shape, length_ms: int) -> range:
     return range(begin, begin + lasts) if shape.has("lowered") and shape.protocol == TV2 else range(0)
 
 
+def _away(shape: Shape, length_ms: int) -> range:
+    """When all producers are stopped, because a topic is deleted and created anew."""
+    rng = shape.stream("away")
+    begin = BEGIN_MS + round(length_ms * rng.uniform(0.2, 0.7))
+    lasts = rng.choice((3_000, 10_000, 30_000, 120_000))
+    return range(begin, begin + lasts) if shape.has("recreated") else range(0)
+
+
 def empty_world(shape: Shape) -> World:
     """Brokers, partitions and their leaders, before any producer comes."""
     rng = shape.stream("topics")
@@ -187,7 +196,7 @@ def empty_world(shape: Shape) -> World:
     places = [("orders" if not two_topics or n % 2 == 0 else "payments", n // 2 if two_topics else n) for n in range(shape.partitions)]
     append_time = {topic: shape.has("append_time") and rng.random() < 0.6 for topic in ("orders", "payments")}
     compacted = {topic: shape.has("cleaned_data") and rng.random() < 0.6 for topic in ("orders", "payments")}
-    world = World(shape, length, broker_clocks(shape, length), {}, lowered=_lowered(shape, length))
+    world = World(shape, length, broker_clocks(shape, length), {}, lowered=_lowered(shape, length), away=_away(shape, length))
     for topic, partition in places:
         leaders = _leadership(shape, (topic, partition), length, shape.has("leader_changes"))
         log = Log(topic, partition, leaders, append_time[topic], compacted[topic], producer_expires_ms=shape.producer_expires_ms)

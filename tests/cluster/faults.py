@@ -73,6 +73,8 @@ SUITS: Final[Mapping[str, Suit]] = {
     "lost_abort": Suit("aborts", without="empty_partitions", least={"transactions": 12}),
     "deleted_head": Suit(without="retention delete_records cleaned_data", stopped=True, least={"transactions": 8}),
     "forgotten": Suit("timeouts", without=_GHOSTLESS, least=_MINUTES),
+    "deleted_id": Suit(without="expired_ids"),
+    "another_producer_id": Suit(without="expired_ids"),
     "never_completed": Suit(without=_GHOSTLESS, least=_MINUTES),
     "burned_epochs": Suit("timeouts fences", without=_GHOSTLESS, least=_LONG),
     "outage": Suit("failovers", without=f"slow_markers {_GHOSTLESS}", least={"brokers": 2, "transactions": 20, "period_ms": 1_000}),
@@ -86,8 +88,10 @@ SUITS: Final[Mapping[str, Suit]] = {
 
 
 def suited(shape: Shape, fault: str | None) -> Shape:
-    """The shape, with what a fault cannot be without."""
-    return SUITS.get(fault or "", Suit()).of(shape)
+    """The shape, with what a fault cannot be without; no topic is created anew there, for what is planted may be gone with it."""
+    if fault is None:
+        return shape
+    return SUITS.get(fault, Suit()).of(replace(shape, features=shape.features - {"recreated"}))
 
 
 FAULTS: Final[dict[str, Planter]] = {

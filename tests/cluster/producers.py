@@ -8,6 +8,7 @@ from tests.cluster.brokers import Place, Record, Transaction, World, Write, empt
 from tests.cluster.clock import BEGIN_MS, Clock, client_clock
 from tests.cluster.coordinator import Coordinated
 from tests.cluster.groups import PLACE, Group
+from tests.cluster.recreated import create_anew
 from tests.cluster.shape import TV2, Shape
 
 DAY_MS = 86_400_000
@@ -95,7 +96,7 @@ class Transactional(Client):
         for _ in range(self.world.shape.transactions):
             if self.dead or at > self.world.end:
                 return
-            at = self.transact(at)
+            at = self.transact(self.world.away.stop + self.rng.randrange(500) if at in self.world.away else at)
             if self.group and not self.dead:
                 self.group.ended(self.world.transactions[-1])
             at += round(self.world.shape.period_ms * self.rng.uniform(0.3, 0.9))
@@ -248,6 +249,8 @@ def live(shape: Shape) -> World:
         plain_life(world, f"plain{number}")
     for log in world.logs.values():
         log.settle()
+    if shape.has("recreated"):
+        create_anew(world)
     for log in world.coordinator_logs:
         log.first_offset = log.first_offset if log.writes else 0
     return world

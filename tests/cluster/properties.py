@@ -36,8 +36,8 @@ BELOW_ZERO = re.compile(r"(?<![\w.-])-\d[\d.]* (ms|s|min|h|d)\b")
 # What is true of healthy clusters that have one of these features: a quarter of the transactions is fenced, or ends by timeout, and the
 # producers start again at once; times of a coordinator go back, or on by more than anybody waited.
 LIVED = {"I05": ("fences", "timeouts"), "C05": ("steps", "leaps"), "T14": ("steps", "leaps")}
-# What looks overdue by a clock that was set, where nothing tells by it when its log was dumped: likely, and no more.
-AGED = frozenset({"C01", "C02", "L01", "O05"})
+# What looks overdue, or not forgotten yet, by a clock that was set, where nothing tells by it when its log was dumped: likely, and no more.
+AGED = frozenset({"C01", "C02", "L01", "O05", "S01"})
 # Features that take the beginning of a log away, of the data or of the coordinator (a producer id that is used up is cleaned out of it).
 IN_DOUBT = ("clocks_apart", "head_in_doubt")
 HEADLESS = ("cleaned_coordinator", "exhaustion", "cleaned_data", "retention", "delete_records")

@@ -47,6 +47,7 @@ FEATURES: Final[dict[str, float]] = {
     "night_before": 0.15,  # healthy ones were dumped by collect-dumps.sh before, and both dumps are audited together
     "expired_ids": 0.1,  # ids that pause for too long are forgotten, and come back with another producer id
     "expired_producers": 0.1,  # leaders forget producers soon, by the times of their records
+    "recreated": 0.05,  # a topic was deleted, and created anew under its name
     "coordinator_cut": 0.05,  # the text of the coordinator's logs ends between two records, and no other file says so
 }
 
