@@ -9,6 +9,7 @@
 from pyspark.sql import DataFrame
 
 from eo_audit.history.text import run
+from eo_audit.model.states import EXPIRES_AFTER_MS
 
 # transaction.state.log.num.partitions.
 DEFAULT_PARTITIONS = 50
@@ -51,4 +52,5 @@ def clusters(
         nearly_all=NEARLY_ALL,
         fewest_ids=FEWEST_IDS,
         skew_ms=SKEW_MS,
+        id_expires_ms=EXPIRES_AFTER_MS,
     )

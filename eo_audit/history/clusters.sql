@@ -2,7 +2,7 @@
 --
 -- manifest_entries, dump_files, section_status, replica_logs, coordinator_entries: the tables
 -- as_of_ms   the audit's now for every cluster, as the user gave it, or NULL
--- default_partitions, nearly_all, fewest_ids, skew_ms: numbers
+-- default_partitions, nearly_all, fewest_ids, skew_ms: numbers; id_expires_ms: the default of transactional.id.expiration.ms
 WITH
 
 -- The partition of an id, under both counts that there can be.
@@ -102,7 +102,7 @@ counted AS (
             WHEN array_max(covered) < {default_partitions} AND fit_default >= enough THEN {default_partitions}
             WHEN fit_counted >= enough THEN array_max(covered) + 1
         END AS inferred,
-        coalesce(told_id_expiration_ms, 604800000L) AS transactional_id_expiration_ms,
+        coalesce(told_id_expiration_ms, CAST({id_expires_ms} AS BIGINT)) AS transactional_id_expiration_ms,
         try_cast(get(split(kafka_version, '\\.'), 0) AS INT) * 100 + try_cast(get(split(kafka_version, '\\.'), 1) AS INT) AS release,
         -- No rule knows another now.
         coalesce(asked_ms, dumped_at_ms, newest_broker_clock_ms) AS as_of_ms

@@ -20,6 +20,12 @@ CREATE OR REPLACE TEMPORARY FUNCTION may_be_behind_index(at BIGINT, newest_entry
 RETURNS BOOLEAN RETURN
 index_may_lag AND at > coalesce(newest_entry, -1L);
 
+-- Whether a log may have begun behind the first transactions of a producer: none of the others stands before them, and the others are enough
+-- for what ended in the log.
+CREATE OR REPLACE TEMPORARY FUNCTION may_begin_behind(last_before BIGINT, first_since BIGINT, since BIGINT, ended BIGINT)
+RETURNS BOOLEAN RETURN
+last_before IS NULL OR (coalesce(last_before < first_since, true) AND since >= coalesce(ended, 0L));
+
 -- Whether one file was dumped before another, or may have been: nobody knows when one of the two was.
 CREATE OR REPLACE TEMPORARY FUNCTION is_older(dumped_at_ms BIGINT, than_ms BIGINT)
 RETURNS BOOLEAN RETURN

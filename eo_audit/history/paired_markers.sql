@@ -108,14 +108,8 @@ begun_anew AS (
         told_before.replica_log_id,
         max(told_before.last_decided_ms) AS last_decided_ms,
         count(last_before) > 0 AS is_before,
-        bool_and(
-            last_before IS NULL
-                OR (coalesce(last_before < first_since, true) AND since >= coalesce(ended.spans, 0L))
-        ) AS is_plain,
-        bool_and(
-            last_perhaps_before IS NULL
-                OR (coalesce(last_perhaps_before < first_surely_since, true) AND surely_since >= coalesce(ended.spans, 0L))
-        ) AS may_be_plain
+        bool_and(may_begin_behind(last_before, first_since, since, ended.spans)) AS is_plain,
+        bool_and(may_begin_behind(last_perhaps_before, first_surely_since, surely_since, ended.spans)) AS may_be_plain
     FROM told_before
     LEFT JOIN ended ON ended.replica_log_id = told_before.replica_log_id AND ended.producer_id = told_before.producer_id
     GROUP BY told_before.replica_log_id
@@ -127,7 +121,7 @@ logs AS (
         -- A leader whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
         coalesce(is_before AND logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms, false) AS may_be_anew,
         coalesce(begun_anew.may_be_plain, false) AS may_begin_late,
-        IF(begun_anew.is_before AND begun_anew.is_plain, logs.oldest_batch_ms - {far_ms}, NULL) AS begun_anew_at_ms,
+        IF(begun_anew.is_plain, logs.oldest_batch_ms - {far_ms}, NULL) AS begun_anew_at_ms,
         logs.first_offset, logs.compacted, logs.uncleaned_from,
         logs.clean_end, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms
     FROM {replica_logs} logs

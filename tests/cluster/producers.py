@@ -11,7 +11,6 @@ from tests.cluster.groups import PLACE, Group
 from tests.cluster.recreated import create_anew
 from tests.cluster.shape import TV2, Shape
 
-DAY_MS = 86_400_000
 LAST_EPOCH = 32_766
 STEMS = ("payments-writer", "orders-app-7f3a21c4-0b1e-4c55-9d3f-2f6f0c1d9e11", "fraud-sink", "settlement", "enrich", "audit-copy")
 

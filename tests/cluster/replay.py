@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tests.cluster.brokers import Log, Record, Write
+from tests.cluster.shape import DAY_MS
 from tests.support.dump_text import varint
 
 FORGETS_EACH_MS = 10_000  # producer.id.expiration.check.interval.ms of these clusters
@@ -185,9 +186,6 @@ def clean(state: State, dirty: int, now_ms: int, active: Mapping[int, Producer])
             cleaned.append(replace(batch, records=kept))
     state.batches = cleaned + [batch for batch in state.batches if batch.base >= dirty]
     state.cleaned_to = dirty
-
-
-DAY_MS = 86_400_000
 
 
 def _closed_by(batches: Sequence[Placed], marker: Placed) -> list[Placed]:

@@ -54,7 +54,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if row.text("step") != "illegal" and early is None:
         return None
     # How long an id lives: where nobody says it, one that expired early behind an Ongoing that did not count looks the same.
-    is_sure = early is None and case.log is not None and context.cluster(case.log.cluster).flag("settings_known")
+    is_sure = early is None and _cluster(case, context).flag("settings_known")
     what = _deleted_early(row, early) if early is not None else _deleted_open(case, context)
     return Explanation(
         f"{name_of(row)} (producer {row.maybe('previous_pid')}, epoch {row.maybe('previous_epoch')}) was deleted by a tombstone at offset "
@@ -68,9 +68,13 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     )
 
 
+def _cluster(case: Case, context: "Context") -> Row:
+    return context.cluster(case.log.cluster if case.log else "")
+
+
 def _early(case: Case, context: "Context") -> int | None:
     """After how many ms an id may expire, where this one had clearly not lived so long, and its cluster's settings are known."""
-    cluster = context.cluster(case.log.cluster) if case.log else context.cluster("")
+    cluster = _cluster(case, context)
     lives_ms, idle_ms = cluster.number("transactional_id_expiration_ms"), _idle_ms(case.row)
     # The two times may be of two coordinators' clocks.
     return lives_ms if cluster.flag("settings_known") and idle_ms + OTHER_MACHINE_MS < lives_ms else None
