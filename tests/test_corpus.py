@@ -14,6 +14,7 @@ import pytest
 
 from eo_audit import pipeline
 from eo_audit.audit.outages import CAUSE
+from eo_audit.cli import run_command
 from eo_audit.report.export import export
 from eo_audit.report.results import Results
 from eo_audit.rules.catalogue import BY_CODE, RULES
@@ -134,6 +135,11 @@ def test_what_old_tools_do_not_print_is_unknown_and_never_passes(results: Result
     assert not [f for f in results.findings if f["cluster"] in old and f["severity"] != "info"]
     silent = {str(row["cluster"]) for row in results.rows("coverage", state="no_checksums")}
     assert silent.intersection(path.name for path in INPUTS) == set(old)
+
+
+def test_replicas_that_nothing_tells_apart_are_told_once(results: Results, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["why", "orders-0", "--cluster", "power_outage_k39", "--out", str(results.out)]) == 0
+    assert re.findall("brokers? [0-9, ]+:", capsys.readouterr().out) == ["brokers 1, 2, 3:"]
 
 
 def test_a_log_whose_tool_died_before_the_first_batch_has_no_numbers(results: Results) -> None:

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from eo_audit.report.results import Results
 from eo_audit.report.values import maybe
-from eo_audit.words import Row, moment, partitions, shown, visible
+from eo_audit.words import Row, moment, partitions, shown, some, visible
 
 MOST_ROWS = 10
 
@@ -22,6 +23,15 @@ class Subject:
     name: str
     is_about: Callable[[Row], bool]
     blocks: Sequence[RenderableType]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What is told of one copy of a partition: a line, before which it is said whose copy that is, and what stands below the line."""
+
+    log: Row
+    line: Text
+    below: Sequence[RenderableType]
 
 
 def in_one(rows: Iterable[Row], cluster: str | None) -> list[Row]:
@@ -39,10 +49,33 @@ def of_broker(log: Row) -> tuple[str, int]:
     return str(log["cluster"]), -1 if log["broker"] is None else maybe(log, "broker") or 0
 
 
-def copy_of(log: Row, results: Results) -> str:
-    """Which copy of a partition a log is: its cluster, where the audit has several, and its broker, where the dumps name it."""
-    named = [f"cluster {shown(str(log['cluster']))}"] if len(results.rows("clusters")) > 1 else []
-    return ", ".join([*named, *([] if log["broker"] is None else [f"broker {log['broker']}"])])
+def told_once(copies: Iterable[Copy], results: Results) -> Iterator[RenderableType]:
+    """What is told of copies, in their order; of copies of one cluster that nothing tells apart, once."""
+    alike: dict[tuple[object, str], list[Copy]] = {}
+    for copy in copies:
+        alike.setdefault((copy.log["cluster"], _as_text(copy)), []).append(copy)
+    for number, same in enumerate(alike.values()):
+        if number:
+            yield Text("")
+        where = _copies([copy.log for copy in same], results)
+        yield Text.assemble(f"{where}: " if where else "", same[0].line, style=same[0].line.style)
+        yield from same[0].below
+
+
+def _as_text(copy: Copy) -> str:
+    screen = Console(file=StringIO(), width=200)
+    with screen.capture() as said:
+        screen.print(copy.line, *copy.below)
+    return said.get()
+
+
+def _copies(logs: Sequence[Row], results: Results) -> str:
+    """Whose copies of a partition these logs are: of which cluster, where the audit has several, and of whom, where the dumps name it."""
+    named = [f"cluster {shown(str(logs[0]['cluster']))}"] if len(results.rows("clusters")) > 1 else []
+    brokers = [str(log["broker"]) for log in logs if log["broker"] is not None]
+    if brokers:
+        named.append(f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {some(brokers)}")
+    return ", ".join(named)
 
 
 def in_cluster(row: Row, results: Results) -> str:

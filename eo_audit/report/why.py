@@ -135,28 +135,33 @@ def _transactions(instances: Sequence[Row], number: int, results: Results) -> It
 
 
 def _wrote(wrote: Sequence[Row], spans: Sequence[Row], logs: Mapping[object, Row], results: Results) -> RenderableType:
-    """What `describe-producers` would say of a producer, in each partition."""
+    """What `describe-producers` would say of a producer, in each partition; of copies that nothing tells apart, once."""
     columns = ("partition", "broker", "epochs", "offsets", "records", "last record", "open from", "newest marker")
-    table = table_of("in the partitions", *columns)
+    brokers: dict[tuple[object, ...], list[str]] = {}
     for log_id in sorted({row["replica_log_id"] for row in (*wrote, *spans)}, key=lambda one: (place(logs[one]), *of_broker(logs[one]))):
         own = [row for row in spans if row["replica_log_id"] == log_id]
         # Of internal topics, and of the middle of very many epochs, only the transactions are told.
         rows = [row for row in wrote if row["replica_log_id"] == log_id] or own
-        epochs = sorted(epoch for row in rows for name in _EPOCHS if (epoch := maybe(row, name)) is not None)
-        reach = {
-            "first_offset": min(maybe(row, "first_offset") or 0 for row in rows),
-            "last_offset": max(maybe(row, "last_offset") or 0 for row in rows),
-        }
-        last_ms = max((maybe(row, "last_timestamp_ms") or -1 for row in rows), default=-1)
-        opened = next((row["first_offset"] for row in own if row["outcome"] == "open"), None)
-        ended = max(own, key=lambda row: maybe(row, "marker_offset") or -1, default={})
-        marker = f"{ended['marker_type']} at {ended['marker_offset']}" if ended.get("marker_offset") is not None else None
-        # kafka-dump-log 0.11.0.0 and 0.11.0.1 print no epochs.
-        of_epochs = " to ".join(str(epoch) for epoch in sorted({epochs[0], epochs[-1]})) if epochs else None
-        records = digits(sum(maybe(row, "records") or 0 for row in rows))
-        where = (place(logs[log_id]), logs[log_id]["broker"], of_epochs, offset_range(reach))
-        table.add_row(*cells(*where, records, at(last_ms, results), opened, marker))
+        log = logs[log_id]
+        brokers.setdefault((log["cluster"], place(log), *_in_log(rows, own, results)), []).append(known(log["broker"]))
+    table = table_of("in the partitions", *columns)
+    for (_, where, *told), found in brokers.items():
+        table.add_row(*cells(where, some(found), *told))
     return table
+
+
+def _in_log(rows: Sequence[Row], spans: Sequence[Row], results: Results) -> Iterator[object]:
+    """Epochs, offsets and records of a producer in a log, when it wrote last, what is open, and its newest marker."""
+    epochs = sorted(epoch for row in rows for name in _EPOCHS if (epoch := maybe(row, name)) is not None)
+    # kafka-dump-log 0.11.0.0 and 0.11.0.1 print no epochs.
+    yield " to ".join(str(epoch) for epoch in sorted({epochs[0], epochs[-1]})) if epochs else None
+    first, last = (min(maybe(row, "first_offset") or 0 for row in rows), max(maybe(row, "last_offset") or 0 for row in rows))
+    yield offset_range({"first_offset": first, "last_offset": last})
+    yield digits(sum(maybe(row, "records") or 0 for row in rows))
+    yield at(max((maybe(row, "last_timestamp_ms") or -1 for row in rows), default=-1), results)
+    yield next((row["first_offset"] for row in spans if row["outcome"] == "open"), None)
+    ended = max(spans, key=lambda row: maybe(row, "marker_offset") or -1, default={})
+    yield f"{ended['marker_type']} at {ended['marker_offset']}" if ended.get("marker_offset") is not None else None
 
 
 def _findings(found: Sequence[Row]) -> Iterator[RenderableType]:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from eo_audit.errors import ArgumentError
 from eo_audit.report.results import Results
-from eo_audit.report.subject import MOST_ROWS, Subject, at, cells, copy_of, in_one, instances_of, of_broker, table_of, with_rest
+from eo_audit.report.subject import MOST_ROWS, Copy, Subject, at, cells, in_one, instances_of, of_broker, table_of, told_once, with_rest
 from eo_audit.report.values import maybe
 from eo_audit.report.why_console import printed_of_group
 from eo_audit.words import Row, count, digits, place
@@ -38,22 +38,27 @@ def group(name: str, results: Results, cluster: str | None = None) -> Subject:
     if not (commits or printed):
         known = any(row["replica_log_id"] in logs for row in results.rows("offset_commits", group=name))
         raise ArgumentError(_OUTSIDE.format(name) if known else _NOWHERE.format(name))
-    blocks: list[RenderableType] = []
-    for log_id in sorted({row["replica_log_id"] for row in commits}, key=lambda one: of_broker(logs[one])):
-        blocks += _committed(logs[log_id], [row for row in commits if row["replica_log_id"] == log_id], results)
-    blocks += printed
+    copies = [
+        _copy(logs[log_id], [row for row in commits if row["replica_log_id"] == log_id], results)
+        for log_id in sorted({row["replica_log_id"] for row in commits}, key=lambda one: of_broker(logs[one]))
+    ]
+    blocks = [*told_once(copies, results), *printed]
     clusters = {logs[row["replica_log_id"]]["cluster"] for row in commits}
     return Subject(f"group {name}", lambda row: row["group"] == name and row["cluster"] in clusters, blocks)
 
 
+def _copy(log: Row, commits: Sequence[Row], results: Results) -> Copy:
+    """What one copy of a partition of __consumer_offsets tells of a group."""
+    pending = [row for row in commits if row["outcome"] == "pending"]
+    line = Text(f"nothing is pending in {place(log)}")
+    if pending:
+        waits = f"{count(len(pending), 'commit')} of open transactions in {place(log)}: the group cannot fetch those offsets"
+        line = Text(waits, "yellow")
+    return Copy(log, line, list(_committed(log, commits, results)))
+
+
 def _committed(log: Row, commits: Sequence[Row], results: Results) -> Iterator[RenderableType]:
     """What `kafka-consumer-groups.sh --describe` would say, and what makes OffsetFetch wait (KIP-447: UNSTABLE_OFFSET_COMMIT)."""
-    pending = [row for row in commits if row["outcome"] == "pending"]
-    where = ", ".join(filter(None, (place(log), copy_of(log, results))))
-    waits = (
-        f"{count(len(pending), 'commit')} of open transactions: the group cannot fetch those offsets" if pending else "nothing is pending"
-    )
-    yield Text(f"by {where}: {waits}", "yellow" if pending else "")
     instances = instances_of([row["instance_id"] for row in commits], results)
     table = table_of("", "partition", "offset", "lag", "to read", "committed", "transactional id", "producer", "pending", "of")
     idle: list[str] = []

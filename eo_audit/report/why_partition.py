@@ -8,7 +8,7 @@ from rich.text import Text
 from eo_audit.audit.sentences import held_back_sentence
 from eo_audit.errors import ArgumentError
 from eo_audit.report.results import Results
-from eo_audit.report.subject import MOST_ROWS, Subject, at, cause, cells, copy_of, instances_of, of_broker, table_of, with_rest
+from eo_audit.report.subject import MOST_ROWS, Copy, Subject, at, cause, cells, instances_of, of_broker, table_of, told_once, with_rest
 from eo_audit.report.values import maybe
 from eo_audit.report.why_answers import of_partition
 from eo_audit.report.why_console import printed_of_partition
@@ -40,16 +40,21 @@ def partition(name: str, results: Results, cluster: str | None = None) -> Subjec
     if not (logs or told):
         held = sorted({place(row) for row in results.rows("visibility", **of_cluster) if not row["is_internal"]})
         raise ArgumentError(f"the dumps hold no partition {name}; they hold {some(held, most=12) or 'none'}")
-    blocks = [block for log in sorted(logs, key=of_broker) for block in _log(log, results)] or [Text("no replica of it was dumped")]
+    copies = [Copy(log, _line(log), list(_below(log, results))) for log in sorted(logs, key=of_broker)]
+    blocks = list(told_once(copies, results)) or [Text("no replica of it was dumped")]
     blocks += told
     clusters = {log["cluster"] for log in logs}
     return Subject(name, lambda row: place(row) == name and row["cluster"] in clusters, blocks)
 
 
-def _log(log: Row, results: Results) -> Iterator[RenderableType]:
-    where = copy_of(log, results)
-    stand = f"offsets {digits(log['log_start'])} to {digits(log['leo'])}, high watermark {digits(log['hw'])}, last stable offset "
-    yield Text(f"{where}{': ' * bool(where)}{stand}{digits(log['lso'])}, coverage {log['coverage']}")
+def _line(log: Row) -> Text:
+    """How far a log reaches, and where its consumers stand."""
+    reach = f"offsets {digits(log['log_start'])} to {digits(log['leo'])}, high watermark {digits(log['hw'])}"
+    return Text(f"{reach}, last stable offset {digits(log['lso'])}, coverage {log['coverage']}")
+
+
+def _below(log: Row, results: Results) -> Iterator[RenderableType]:
+    """Why its consumers stand there, what is open, and what ended last."""
     told = _told_of(log, results)
     if told is not None and told.get("lso_unknown_why"):
         yield Text(visible(told["lso_unknown_why"]))

@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
+import eo_audit
 from eo_audit.cli import run_command
+from eo_audit.report.subject import Copy, told_once
 
 # Arguments -> what must be told, in this order.
 ANSWERS = {
@@ -27,7 +30,7 @@ ANSWERS = {
     "--id order-writer-0 --cluster clean_tv2": ("^CompleteCommit", "TV2|transaction timeout", "commit", "no finding about it"),
     "--pid 1 --cluster hanging_txn_k39": ("the producer of late-writer-0", "orders-0 +1 +0 +2-8 +5 .* 6 +ABORT at 5", "T02 +critical"),
     "--group payments-app": (
-        "by __consumer_offsets-., cluster clean_tv2, broker 1: nothing is pending",
+        "cluster clean_tv2, broker 1: nothing is pending in __consumer_offsets-.",
         "orders-0 +52 +2 +0 .*payments-app-0 +5",
         "orders-2 +4 +43 +22 ",
         "orders-0: lag 2, and nothing to read: up to 54 there are only markers and aborted records",
@@ -68,6 +71,20 @@ def test_it_tells(arguments: str, all_examples: Path, capsys: pytest.CaptureFixt
 def test_what_is_not_there_is_said_in_one_sentence(arguments: str, all_examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["why", *arguments.split(), "--out", str(all_examples)]) == 10
     assert capsys.readouterr().err.startswith(f"eo-audit: {REFUSED[arguments]}")
+
+
+def test_copies_that_nothing_tells_apart_are_told_once(all_examples: Path) -> None:
+    copies = [(1, "prod", "at 6"), (2, "prod", "at 5"), (3, "prod", "at 6"), (4, "test", "at 6"), (None, "test", "at 5")]
+    blocks = told_once(
+        [Copy({"cluster": cluster, "broker": broker}, Text(line), [Text("nothing open")]) for broker, cluster, line in copies],
+        eo_audit.open(all_examples),
+    )
+    assert [str(block) for block in blocks if str(block) not in ("", "nothing open")] == [
+        "cluster prod, brokers 1, 3: at 6",
+        "cluster prod, broker 2: at 5",
+        "cluster test, broker 4: at 6",
+        "cluster test: at 5",
+    ]
 
 
 def test_the_page_shows_what_it_prints(hanging_example: Path, capsys: pytest.CaptureFixture[str]) -> None:
