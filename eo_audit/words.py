@@ -136,6 +136,11 @@ def place(row: Row) -> str:
     return str(row.get("transactional_id") or row.get("group") or row.get("cluster"))
 
 
+def brokers(numbers: Sequence[object]) -> str:
+    """`broker 2`, or `brokers 1, 2`; the first few of many."""
+    return f"broker {numbers[0]}" if len(numbers) == 1 else f"brokers {some([str(number) for number in numbers])}"
+
+
 def partitions(names: Iterable[tuple[str, int]], *, most: int = 6) -> str:
     """`orders-0, orders-1`; the first few of many."""
     listed = [f"{shown(topic)}-{partition}" for topic, partition in sorted(set(names))]

@@ -1,13 +1,18 @@
 """Sentences that a person reads first: the headline of a verdict, who holds consumers back and until when, who accepted what."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from eo_audit.rules.catalogue import BY_CODE
+from eo_audit.rules.context import COORDINATOR_TOPIC
 from eo_audit.rules.rule import SEVERITIES
 from eo_audit.rules.waiting import spent
-from eo_audit.words import NEVER_TIMES_OUT, Row, count, digits, duration, moment, place
+from eo_audit.words import NEVER_TIMES_OUT, Row, brokers, count, digits, duration, moment, place
 
 GRAVEST_FIRST = tuple(reversed(SEVERITIES))
+
+
+# (cluster, partition) -> the brokers whose copies of it were audited.
+Copies = Mapping[tuple[object, str], Collection[object]]
 
 
 def waiting_for(finding: Row) -> str:
@@ -145,6 +150,26 @@ def _hanging(partition: Row, findings: Sequence[Row]) -> Row | None:
 def _cluster(row: Row, *, many: bool) -> str:
     """Named only where there are several."""
     return f" in cluster {row.get('cluster')}" if many else ""
+
+
+def copies_of(logs: Iterable[Row]) -> Copies:
+    """From rows of replica logs, such as the partitions of verdict.json."""
+    copies: dict[tuple[object, str], set[object]] = {}
+    for log in logs:
+        copies.setdefault((log["cluster"], place(log)), set()).add(log["broker"])
+    return copies
+
+
+def whose(finding: Row, copies: Copies) -> str:
+    """On which brokers a finding is seen, where copies of others were audited, too, and do not show it; else nothing.
+
+    Of the coordinator's log one copy speaks for all: what it tells is of no broker.
+    """
+    found = finding.get("brokers")
+    there = copies.get((finding["cluster"], place(finding)), ())
+    if not isinstance(found, list) or finding.get("topic") == COORDINATOR_TOPIC or not 0 < len(found) < len(there):
+        return ""
+    return brokers(found)
 
 
 def acceptance(entry: Row) -> str:

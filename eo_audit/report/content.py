@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from eo_audit.audit.order import Blind, blind_spots, has_many_clusters, head_first, headline_of, in_order, rows_of, tells_of
-from eo_audit.audit.sentences import GRAVEST_FIRST, acceptance
+from eo_audit.audit.sentences import GRAVEST_FIRST, acceptance, copies_of, whose
 from eo_audit.words import Row, place
 
 if TYPE_CHECKING:
@@ -56,12 +56,23 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Shown:
-    """One finding with what a reader needs to check it; `accepted` says who accepted it, `muted` that this still holds."""
+    """One finding with what a reader needs to check it.
+
+    Attributes:
+        row: as it stands in findings.jsonl.
+        place: where it lies.
+        evidence: the first lines that show it.
+        more_evidence: how many there are beside them.
+        brokers: on which ones it is seen, where others do not show it; else empty.
+        accepted: who accepted it.
+        muted: whether that still holds.
+    """
 
     row: Row
     place: str
     evidence: tuple[Evidence, ...]
     more_evidence: int
+    brokers: str = ""
     accepted: str | None = None
     muted: bool = False
 
@@ -140,8 +151,19 @@ def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Conten
     """
     told = in_order(verdict, findings)
     said = {entry["finding_id"]: entry for entry in rows_of(verdict, "accepted")}
-    briefly = {finding["finding_id"] for finding in told.ordered[FULLY_QUOTED:]}
-    incidents = _incidents(told.ordered, quote, said, briefly=briefly)
+    copies = copies_of(rows_of(verdict, "partitions"))
+    incidents = _incidents(
+        [
+            _shown(
+                finding,
+                quote,
+                most=MAX_EVIDENCE if number < FULLY_QUOTED else 1,
+                brokers=whose(finding, copies),
+                entry=said.get(finding["finding_id"]),
+            )
+            for number, finding in enumerate(told.ordered)
+        ]
+    )
     return Content(
         verdict=verdict,
         headline=headline_of(verdict, told),
@@ -156,12 +178,11 @@ def build_content(verdict: Row, findings: Sequence[Row], quote: Quote) -> Conten
     )
 
 
-def _incidents(ordered: Sequence[Row], quote: Quote, said: Mapping[object, Row], *, briefly: Collection[object]) -> tuple[Incident, ...]:
+def _incidents(told: Sequence[Shown]) -> tuple[Incident, ...]:
     # Findings come in the order of the report, and a dictionary keeps it: the gravest finding places its incident.
     groups: dict[str, list[Shown]] = defaultdict(list)
-    for finding in ordered:
-        most = 1 if finding["finding_id"] in briefly else MAX_EVIDENCE
-        groups[str(finding["incident_id"])].append(_shown(finding, quote, most=most, entry=said.get(finding["finding_id"])))
+    for shown in told:
+        groups[str(shown.row["incident_id"])].append(shown)
     return tuple(_incident(incident_id, members) for incident_id, members in groups.items())
 
 
@@ -186,11 +207,11 @@ def _words(row: Row) -> str:
     return f"{row['message']} {place(row)} {row.get('transactional_id') or ''} {row.get('producer_id')} {str(row['finding_id'])[:12]}"
 
 
-def _shown(finding: Row, quote: Quote, *, most: int, entry: Row | None) -> Shown:
+def _shown(finding: Row, quote: Quote, *, most: int, brokers: str, entry: Row | None) -> Shown:
     items = evidence_of(finding)
     quoted = [Evidence(f"{e['dump_file']}@{e['byte_offset']}", quote(str(finding["cluster"]), e)) for e in items[:most]]
     accepted, muted = (acceptance(entry), not entry["expired"]) if entry else (None, False)
-    return Shown(finding, place(finding), tuple(quoted), len(items) - len(quoted), accepted, muted)
+    return Shown(finding, place(finding), tuple(quoted), len(items) - len(quoted), brokers, accepted, muted)
 
 
 def evidence_of(finding: Row) -> list[Row]:

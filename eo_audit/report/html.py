@@ -42,6 +42,7 @@ class Linked:
     place: str
     evidence: tuple[Evidence, ...]
     more_evidence: int
+    brokers: str
     accepted: str | None
     muted: bool
     place_link: str | None
@@ -203,6 +204,7 @@ def _linked(shown: Shown, anchors: Anchors) -> Linked:
         shown.place,
         shown.evidence,
         shown.more_evidence,
+        shown.brokers,
         shown.accepted,
         shown.muted,
         place_link=to_place if to_place in anchors.known else None,

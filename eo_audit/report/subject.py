@@ -11,7 +11,7 @@ from rich.text import Text
 
 from eo_audit.report.results import Results
 from eo_audit.report.values import maybe
-from eo_audit.words import Row, moment, partitions, shown, some, visible
+from eo_audit.words import Row, brokers, moment, partitions, shown, visible
 
 MOST_ROWS = 10
 
@@ -72,10 +72,8 @@ def _as_text(copy: Copy) -> str:
 def _copies(logs: Sequence[Row], results: Results) -> str:
     """Whose copies of a partition these logs are: of which cluster, where the audit has several, and of whom, where the dumps name it."""
     named = [f"cluster {shown(str(logs[0]['cluster']))}"] if len(results.rows("clusters")) > 1 else []
-    brokers = [str(log["broker"]) for log in logs if log["broker"] is not None]
-    if brokers:
-        named.append(f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {some(brokers)}")
-    return ", ".join(named)
+    numbers = [log["broker"] for log in logs if log["broker"] is not None]
+    return ", ".join([*named, *([brokers(numbers)] if numbers else [])])
 
 
 def in_cluster(row: Row, results: Results) -> str:

@@ -160,7 +160,8 @@ def _incident_row(incident: Incident, *, many: bool, waiting: bool) -> Cells:
     severity = Text(incident.severity, STYLES.get(incident.severity, ""))
     if incident.muted or waiting:
         severity = Text("accepted", "dim") if incident.muted else Text("waiting", STYLES["warning"])
-    return severity, _cell(row, many=many), offset_range(row), Text("\n").join([what, Text(also)] if also else [what])
+    where = "\n".join(filter(None, (_cell(row, many=many), incident.cause.brokers)))
+    return severity, where, offset_range(row), Text("\n").join([what, Text(also)] if also else [what])
 
 
 def _effects(effects: Sequence[Shown], *, many: bool) -> str:
@@ -260,10 +261,8 @@ def _next_step(block: Sequence[Incident], out: Path, *, many: bool) -> Iterator[
     """The remedy with its commands, and the command that shows the evidence of the first of some incidents that share it."""
     row = block[0].cause.row
     offset = f", offset {offset_range(row)}" if offset_range(row) and len(block) == 1 else ""
-    yield Text(
-        f"\n{row['rule']} {some(_each_once([_where(incident.cause.row, many=many) for incident in block]), most=MOST_NAMED)}{offset}",
-        "bold",
-    )
+    places = [f"{_where(i.cause.row, many=many)}{' of ' * bool(i.cause.brokers)}{i.cause.brokers}" for i in block]
+    yield Text(f"\n{row['rule']} {some(_each_once(places), most=MOST_NAMED)}{offset}", "bold")
     yield from remedy_of(str(row["remedy"]))
     for evidence in block[0].cause.evidence[:1]:
         yield from _prose("The line that shows it:")

@@ -10,7 +10,8 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from eo_audit.audit.sentences import GRAVEST_FIRST
+from eo_audit.audit.order import rows_of
+from eo_audit.audit.sentences import GRAVEST_FIRST, copies_of, whose
 from eo_audit.errors import ArgumentError
 from eo_audit.report.results import Results
 from eo_audit.report.subject import (
@@ -43,7 +44,7 @@ def why(subject: Subject, results: Results, screen: Console) -> None:
     found.sort(key=lambda row: (GRAVEST_FIRST.index(str(row["severity"])), str(row["rule"]), str(row["finding_id"])))
     with without_blanks(screen):
         screen.print(Text(visible(subject.name), "bold"))
-        for block in (*subject.blocks, *_findings(found)):
+        for block in (*subject.blocks, *_findings(found, results)):
             screen.print(Padding(block, (0 if isinstance(block, Text) else 1, 0, 0, 2)))
         if found:
             screen.print(Text(f"\nwhat to do about {found[0]['rule']}", "bold"))
@@ -164,13 +165,14 @@ def _in_log(rows: Sequence[Row], spans: Sequence[Row], results: Results) -> Iter
     yield f"{ended['marker_type']} at {ended['marker_offset']}" if ended.get("marker_offset") is not None else None
 
 
-def _findings(found: Sequence[Row]) -> Iterator[RenderableType]:
+def _findings(found: Sequence[Row], results: Results) -> Iterator[RenderableType]:
     """The findings about the subject, the gravest first."""
     if not found:
         yield Text("\nno finding about it")
         return
     table = table_of("findings", "rule", "severity", "what")
+    copies = copies_of(rows_of(results.verdict, "partitions"))
     for row in found[:MOST_ROWS]:
-        severity = str(row["severity"])
-        table.add_row(str(row["rule"]), Text(severity, STYLES.get(severity, "")), visible(row["message"]))
+        severity, on = str(row["severity"]), whose(row, copies)
+        table.add_row(str(row["rule"]), Text(severity, STYLES.get(severity, "")), f"{on}{': ' * bool(on)}{visible(row['message'])}")
     yield from with_rest(table, len(found))

@@ -87,6 +87,22 @@ def test_replicas_that_agree_share_a_row_and_clusters_are_named() -> None:
     assert "--cluster eu --out out" in words
 
 
+def test_the_broker_is_named_where_others_do_not_show_it() -> None:
+    logs = [partition(0, broker=1), partition(0, broker=2), partition(0, broker=None, topic="__transaction_state"), partition(3)]
+    logs.append(partition(0, broker=2, topic="__transaction_state"))
+    one, both = finding("a", "S02", brokers=[2]), finding("b", "T01", brokers=[1, 2], remedy="Wait.")
+    coordinators = finding("c", "C01", brokers=[2], topic="__transaction_state", remedy="Look.")
+    alone = finding("d", "S03", brokers=[1], partition=3, remedy="Stop it.")
+    lines = [line.strip() for line in printed(verdict(partitions=logs), one, both, coordinators, alone).splitlines()]
+    assert [line for line in lines if re.match("[STC]0[0-9] ", line)] == [
+        "S02 orders-0 of broker 2, offset 6-8",
+        "T01 orders-0, offset 6-8",
+        "C01 __transaction_state-0, offset 6-8",
+        "S03 orders-3, offset 6-8",
+    ]
+    assert [line.split("  ")[0] for line in lines if line.startswith("broker")] == ["broker 2"]
+
+
 def test_consumers_that_wait_come_first() -> None:
     text = printed(
         verdict(partitions=[partition(0, cluster="us", lso=14), partition(7)]),

@@ -125,6 +125,14 @@ def test_clusters_are_named_where_there_are_several(browser: Chrome, tmp_path: P
     assert "cluster" not in text_of(browser, ".incident > .where")
 
 
+def test_the_broker_is_named_where_others_do_not_show_it(browser: Chrome, tmp_path: Path) -> None:
+    copies = verdict(partitions=[partition(broker=1), partition(broker=2)])
+    opened(browser, tmp_path, page(copies, [finding("a1", brokers=[2]), finding("b2", brokers=[1, 2])]))
+    assert ["broker 2" in where.text for where in all_of(browser, ".incident > .where")] == [True, False]
+    opened(browser, tmp_path, page(verdict(), [finding("a1")]))
+    assert "broker" not in text_of(browser, ".incident > .where")
+
+
 def test_filters(browser: Chrome, tmp_path: Path) -> None:
     opened(browser, tmp_path, incident_page())
     grave, gap = shown(browser)
