@@ -19,10 +19,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from eo_audit.audit.sentences import acceptances, held_back
+from eo_audit.audit.sentences import acceptances, copies_of, held_back
 from eo_audit.report.content import Content, Incident, Shown
 from eo_audit.report.show import Element
-from eo_audit.words import Row, moment, offset_range, place, some, visible
+from eo_audit.words import Row, brokers, moment, offset_range, place, some, visible
 
 WIDTH = 100
 MOST_INCIDENTS = 12  # a screen and a half; all of them are in report.html and findings.jsonl
@@ -179,18 +179,30 @@ def _accepted_rows(content: Content) -> Iterator[Cells]:
 
 
 def _held_back_rows(content: Content, *, many: bool) -> Iterator[Cells]:
-    """Partitions whose LSO lies below their high watermark; replicas that agree share a row."""
-    rows: dict[tuple[object, ...], Row] = {}
-    for partition in content.partitions:
-        lso, hw = partition.get("lso"), partition.get("hw")
+    """Partitions whose LSO lies below their high watermark, by the copies that reach furthest; those that agree share a row."""
+    rows: dict[tuple[object, ...], list[Row]] = {}
+    for log in _furthest(content.partitions):
+        lso, hw = log.get("lso"), log.get("hw")
         if isinstance(lso, int) and isinstance(hw, int) and lso < hw:
-            # The first replica speaks for all that say the same.
-            rows.setdefault((partition["cluster"], partition["topic"], partition["partition"], lso, hw), partition)
-    for (_, _, _, lso, hw), partition in list(rows.items())[:MOST_ROWS]:
-        held = held_back(partition)
-        yield "held back", _cell(partition, many=many), f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {visible(held)}"
+            rows.setdefault((log["cluster"], log["topic"], log["partition"], lso, hw), []).append(log)
+    copies = copies_of(content.partitions)
+    for (*_, lso, hw), logs in list(rows.items())[:MOST_ROWS]:
+        # The first replica speaks for all that say the same.
+        numbers = [log["broker"] for log in logs if log["broker"] is not None]
+        is_of_some = numbers and len(logs) < len(copies[logs[0]["cluster"], place(logs[0])])
+        where = "\n".join([_cell(logs[0], many=many), *([brokers(numbers)] if is_of_some else [])])
+        yield "held back", where, f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {visible(held_back(logs[0]))}"
     if len(rows) > MOST_ROWS:
         yield "", "", "", f"and {len(rows) - MOST_ROWS} more partitions: verdict.json, partitions"
+
+
+def _furthest(logs: Sequence[Row]) -> Iterator[Row]:
+    """The copies of each partition with the highest high watermark: brokers at work are dumped one after another."""
+    most: dict[tuple[object, str], int] = {}
+    for log in logs:
+        key, hw = (log["cluster"], place(log)), log.get("hw")
+        most[key] = max(most.get(key, -1), hw if isinstance(hw, int) else -1)
+    return (log for log in logs if log.get("hw") == most[log["cluster"], place(log)])
 
 
 def _before(offset: object) -> int:

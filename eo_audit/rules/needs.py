@@ -4,17 +4,20 @@ A rule that found nothing in a replica log has proved something only where its n
 where it is not; reasons are put together as one sentence for the operator.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.context import COORDINATOR_TOPIC
 from eo_audit.rules.reasons import REASONS
-from eo_audit.words import shown, some
+from eo_audit.words import brokers, shown, some
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
     from eo_audit.rules.rule import Case, Rule
+
+_COPY = re.compile(r"(?P<partition>.+) \(broker (?P<broker>\d+)\)")  # as `place_of` names it
 
 
 @dataclass(frozen=True, order=True)
@@ -66,12 +69,21 @@ def sentences(unknowns: "set[Unknown]") -> tuple[str, str]:
         # Sorted above: the same dumps give the same sentence.
         places.setdefault(item.because, []).append(item.place)
     listed = [
-        (REASONS[because], some(_each_cluster_once(found), most=4))
+        (REASONS[because], some(_each_cluster_once(_copies_together(found)), most=4))
         # What concerns most places is read first.
         for because, found in sorted(places.items(), key=lambda item: -len(item[1]))
     ]
     why = "; ".join(reason.why.format(places=found) for reason, found in listed)
     return why[:1].upper() + why[1:], _one_by_one([reason.bring.format(places=found) for reason, found in listed])
+
+
+def _copies_together(places: list[str]) -> list[str]:
+    """`orders-0 (broker 1), orders-0 (broker 2)` reads `orders-0 (brokers 1, 2)`; no topic holds a blank."""
+    found: dict[str, list[int]] = {}
+    for place in places:
+        copy = _COPY.fullmatch(place)
+        found.setdefault(copy["partition"] if copy else place, []).extend([int(copy["broker"])] if copy else [])
+    return [f"{partition} ({brokers(sorted(numbers))})" if numbers else partition for partition, numbers in found.items()]
 
 
 def _each_cluster_once(places: list[str]) -> list[str]:

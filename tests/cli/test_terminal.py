@@ -87,6 +87,19 @@ def test_replicas_that_agree_share_a_row_and_clusters_are_named() -> None:
     assert "--cluster eu --out out" in words
 
 
+def test_of_copies_dumped_one_after_another_the_furthest_counts() -> None:
+    copies = [partition(0, broker=1, lso=3, hw=9), partition(0, broker=2, lso=14), partition(0, broker=3, lso=None, hw=None)]
+    assert "held back" not in printed(verdict(partitions=copies))
+    lagging = [
+        *copies,
+        partition(1, broker=1, lso=3, hw=9),
+        *(partition(1, broker=broker, lso=lso) for broker, lso in ((2, 6), (3, 8), (4, 6))),
+    ]
+    lines = [re.split("  +", line.strip()) for line in printed(verdict(partitions=lagging)).splitlines()]
+    assert [line[1:3] for line in lines if line[0] == "held back"] == [["orders-1", "6-13"], ["orders-1", "8-13"]]
+    assert [line[0] for line in lines if line[0].startswith("broker")] == ["brokers 2, 4", "broker 3"]
+
+
 def test_the_broker_is_named_where_others_do_not_show_it() -> None:
     logs = [partition(0, broker=1), partition(0, broker=2), partition(0, broker=None, topic="__transaction_state"), partition(3)]
     logs.append(partition(0, broker=2, topic="__transaction_state"))

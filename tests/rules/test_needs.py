@@ -14,6 +14,12 @@ def test_a_cluster_is_named_once_for_all_its_partitions() -> None:
     assert bring == "Dump a: orders-0, orders-1 (broker 2), b: orders-0 again, to its end."
 
 
+def test_copies_of_a_partition_are_named_together() -> None:
+    copies = [("orders-0", 2), ("orders-0", 10), ("orders-0", 1), ("orders-1", 2)]
+    why, _ = sentences({Unknown("cut_off", f"a: {partition} (broker {broker})") for partition, broker in copies})
+    assert why == "The dump text of a: orders-0 (brokers 1, 2, 10), orders-1 (broker 2) stops before the log does"
+
+
 def test_one_cluster_needs_no_name() -> None:
     why, _ = sentences({Unknown("cut_off", f"orders-{partition}") for partition in range(6)})
     assert why == "The dump text of orders-0, orders-1, orders-2, orders-3 and 2 more stops before the log does"
