@@ -16,6 +16,7 @@ from eo_audit.dump.log.ends import ends_of
 from eo_audit.dump.log.framing import HEADERS_SEARCHED, Profile, Record, least_size
 from eo_audit.dump.log.marks import Marks
 from eo_audit.dump.log.owed import is_last, is_next, owed_records
+from eo_audit.dump.log.record_lines import RecordLines
 from eo_audit.dump.log.records import LINES_LIMIT, Ending, Rules, endings, special_endings
 from eo_audit.dump.log.text import Window
 
@@ -132,22 +133,43 @@ class Search:
         sizes = max(record.key_size, 0) + max(record.value_size, 0)
         if sizes > rules.size_limit:
             return 1
-        if rules.control or rules.decoder is not None:
+        is_special = rules.control or rules.decoder is not None
+        if is_special:
             special = [ending for ending in special_endings(window, record, rules) if not last or self._closes(ending.end)]
             if special or rules.control:
                 self._add_all(special, at, record, place, layer)
                 return 3 * sizes + 1
+        limit = self._limit(record, index, record.end + rules.header_limit + 3 * sizes + _SPARE, last=last)
+        if limit is None:
+            return 1
+        rules = replace(rules, header_limit=min(rules.header_limit, limit - record.end))
+        exact_limit = min(limit, record.end + rules.header_limit + sizes + _SPARE)
         # Where printing changed nothing lengths are exact, and the dear search over all marks is spared.
-        elif not self.by_lines and self._stands_as_it_is(record.end, limit := record.end + rules.header_limit + sizes + _SPARE):
+        if not is_special and not self.by_lines and self._stands_as_it_is(record.end, exact_limit):
             overshoot, exact = window.overshoot, list(endings(window, record, rules))
             window.overshoot = overshoot  # the exact reading before this search has said it
             self._add_all([one for one in exact if self._stops_at(one.end, index, last=last)], at, record, place, layer)
-            return limit - at
-        limit = record.end + (LINES_LIMIT if self.by_lines else rules.header_limit + 3 * sizes + _SPARE)
+            return exact_limit - at
         self.marks.cover(window, at, limit)
         stops = self._stops(record, index, limit, last=last)
         self._add_all(ends_of(window, self.marks, record, rules, stops), at, record, place, layer)
         return limit - at
+
+    def _limit(self, record: RecordLine, index: int, limit: int, *, last: bool) -> int | None:
+        """How far the text of a record is looked through: up to a limit, and not behind the furthest line that can be the next record's;
+        None where there is none. A batch of thousands of records with room for header keys would cost its text for each of them."""
+        if self.by_lines:
+            return record.end + LINES_LIMIT
+        if last or not self._dense:
+            return limit
+        wanted = self._wanted(index)
+        line = self.window.known(RecordLines).furthest(self.window, self.line.base_offset + index + 1, record.end, limit)
+        return None if line is None else line + len(wanted)
+
+    def _wanted(self, index: int) -> bytes:
+        """How the line of the next record begins."""
+        # With the offset in the needle nearly every forged record line falls out before it is read.
+        return b"| offset: %d " % (self.line.base_offset + index + 1) if self._dense else b"| offset: "
 
     def _stands_as_it_is(self, start: int, stop: int) -> bool:
         """Did printing change no byte of a stretch of text? Then lengths are exact."""
@@ -159,8 +181,7 @@ class Search:
         """May the text of a record end here? See `_stops`."""
         if last:
             return self._closes(end)
-        wanted = b"| offset: %d " % (self.line.base_offset + index + 1) if self._dense else b"| offset: "
-        return self.window.text.startswith(wanted, end)
+        return self.window.text.startswith(self._wanted(index), end)
 
     def _add_all(self, found: Iterable[Ending], at: int, record: RecordLine, place: Place, layer: dict[int, Place]) -> None:
         plain = self.line.codec == "none" and self.line.magic == 2
@@ -218,8 +239,7 @@ class Search:
         window = self.window
         if last:
             return np.array(self.closers(record.end, limit), dtype=np.int64)
-        # With the offset in the needle nearly every forged record line falls out before it is read.
-        wanted = b"\n| offset: %d " % (self.line.base_offset + index + 1) if self._dense else b"\n| offset: "
+        wanted = b"\n" + self._wanted(index)
         stops, at = [], window.text.find(wanted, record.end, limit)
         while at >= 0:
             stops.append(at + 1)
