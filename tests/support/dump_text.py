@@ -40,7 +40,8 @@ class Rec:
 
 @dataclass
 class Batch:
-    """One batch; `marker` makes it a control batch. `size_bytes` and `position` are filled in by `dump`."""
+    """One batch; `marker` makes it a control batch, the cleaner took the records that are `gone` (by index; of magic 2, printed by tools
+    from 2.2 on). `size_bytes` and `position` are filled in by `dump`."""
 
     records: list[Rec]
     producer_id: int = -1
@@ -54,6 +55,7 @@ class Batch:
     position: int = 0
     size_bytes: int = 0
     first_timestamp: int = 1_700_000_000_000
+    gone: frozenset[int] = frozenset()
 
     def timestamp(self, index: int) -> int:
         """Of one record."""
@@ -77,6 +79,8 @@ def binary_size(batch: Batch) -> int:
         return 78
     size = 61
     for index, rec in enumerate(batch.records):
+        if index in batch.gone:
+            continue
         body = 1 + varint(batch.timestamp(index) - batch.timestamp(0)) + varint(index) + varint(len(rec.headers))
         for part in (rec.key, rec.value):
             body += varint(-1 if part is None else len(part)) + len(part or b"")
@@ -121,9 +125,10 @@ def _batch_line(batch: Batch, style: Style) -> bytes:
     last_sequence = -1 if batch.base_sequence < 0 else (batch.base_sequence + max(count, 1) - 1) % 2**31
     horizon = " deleteHorizonMs: OptionalLong.empty" if style.release >= "3.2" else ""
     return (
-        f"baseOffset: {batch.offset} lastOffset: {batch.offset + max(count, 1) - 1} count: {count} baseSequence: {batch.base_sequence} "
-        f"lastSequence: {last_sequence} producerId: {batch.producer_id} producerEpoch: {0 if batch.producer_id >= 0 else -1} "
-        f"partitionLeaderEpoch: 0 isTransactional: {str(batch.transactional).lower()} isControl: {str(batch.marker is not None).lower()}"
+        f"baseOffset: {batch.offset} lastOffset: {batch.offset + max(count, 1) - 1} count: {count - len(batch.gone)} "
+        f"baseSequence: {batch.base_sequence} lastSequence: {last_sequence} producerId: {batch.producer_id} "
+        f"producerEpoch: {0 if batch.producer_id >= 0 else -1} partitionLeaderEpoch: 0 "
+        f"isTransactional: {str(batch.transactional).lower()} isControl: {str(batch.marker is not None).lower()}"
         f"{horizon} position: {batch.position} CreateTime: {stamp} size: {batch.size_bytes} magic: 2 compresscodec: {codec} "
         f"crc: {batch.offset * 7919 % 2**32} isvalid: true"
     ).encode()
@@ -205,7 +210,7 @@ def dump_pieces(batches: list[Batch], style: Style, *, path: str = "/data/orders
         if not (style.is_flat and style.deep):
             lines.append([(_batch_line(batch, style), False)])
         if style.deep:
-            lines += [_record_pieces(batch, index, style) for index in range(len(batch.records))]
+            lines += [_record_pieces(batch, index, style) for index in range(len(batch.records)) if index not in batch.gone]
         offset, position = offset + max(len(batch.records), 1), position + batch.size_bytes
     pieces = [piece for line in lines for piece in (*line, (b"\n", False))]
     return [(text.replace(b"\n", b"\r\n"), data) for text, data in pieces] if style.crlf else pieces

@@ -72,7 +72,10 @@ class Readings:
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched: the records behind a batch line that begin at `at`, read by `rules`, closing where `closers` says."""
+    """What is searched: the records behind a batch line that begin at `at`, read by `rules`, closing where `closers` says.
+
+    `own_lines`: where its records begin, if no reading can have others (`search._own_lines`).
+    """
 
     window: Window
     marks: Marks
@@ -82,6 +85,7 @@ class Search:
     closers: Closers
     one_line: bool = False
     by_lines: bool = False
+    own_lines: tuple[int, ...] | None = None
 
     def run(self) -> Readings:
         """All readings.
@@ -160,9 +164,11 @@ class Search:
         None where there is none. A batch of thousands of records with room for header keys would cost its text for each of them."""
         if self.by_lines:
             return record.end + LINES_LIMIT
+        wanted = self._wanted(index)
+        if not last and self.own_lines is not None:
+            return min(limit, self.own_lines[index + 1] + len(wanted))
         if last or not self._dense:
             return limit
-        wanted = self._wanted(index)
         line = self.window.known(RecordLines).furthest(self.window, self.line.base_offset + index + 1, record.end, limit)
         return None if line is None else line + len(wanted)
 

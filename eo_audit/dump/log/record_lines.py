@@ -1,9 +1,7 @@
-"""Where lines of a window begin as record lines, by the offset they print: in a batch with a record for each of its offsets, only the
-lines that print the next one can be its next record."""
+"""Where lines of a window begin as record lines, and which offsets they print: only lines with an offset of a batch can be its records."""
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
 
 from eo_audit.dump.log.text import Window
 
@@ -19,7 +17,9 @@ class RecordLines:
         """Nothing is looked for yet."""
         self._begin = self._end = 0
         self._chunk = LEAST_CHUNK
-        self._feeds: defaultdict[bytes, list[int]] = defaultdict(list)
+        self._feeds: list[int] = []
+        self._offsets: list[int] = []
+        self._by_offset: dict[int, list[int]] = {}
 
     def furthest(self, window: Window, offset: int, start: int, stop: int) -> int | None:
         """Where the last line begins of those that print an offset, each behind a line feed at `start` or later, and whole before `stop`.
@@ -29,16 +29,26 @@ class RecordLines:
         """
         window.reach(stop)
         self._cover(window, start, stop)
-        number = b"%d" % offset
-        feeds = self._feeds.get(number, [])
-        before = bisect_left(feeds, stop - len(b"\n| offset: ") - len(number))
+        feeds = self._by_offset.get(offset, [])
+        before = bisect_left(feeds, stop - len(b"\n| offset: %d" % offset))
         return feeds[before - 1] + 1 if before and feeds[before - 1] >= start else None
+
+    def between(self, window: Window, offsets: range, start: int, stop: int) -> list[int]:
+        """Where the lines begin that print one of these offsets, each behind a line feed at `start` or later and before `stop`.
+
+        Raises:
+            NeedMore: the text goes on behind the window.
+        """
+        window.reach(stop)
+        self._cover(window, start, stop)
+        found = slice(bisect_left(self._feeds, start), bisect_left(self._feeds, stop))
+        return [feed + 1 for feed, offset in zip(self._feeds[found], self._offsets[found], strict=True) if offset in offsets]
 
     def _cover(self, window: Window, start: int, stop: int) -> None:
         if not self._begin <= start <= self._end:
             self._begin = self._end = start
             self._chunk = LEAST_CHUNK
-            self._feeds.clear()
+            self._feeds, self._offsets, self._by_offset = [], [], {}
         stop = min(stop, len(window.text))
         while self._end < stop:
             end = min(max(self._end + self._chunk, stop), len(window.text))
@@ -46,5 +56,7 @@ class RecordLines:
             # A line that begins before `end` may go on behind it.
             for found in _LINE.finditer(window.text, self._end, end + _LONGEST):
                 if found.start() < end:
-                    self._feeds[found[1]].append(found.start())
+                    self._feeds.append(found.start())
+                    self._offsets.append(offset := int(found[1]))
+                    self._by_offset.setdefault(offset, []).append(found.start())
             self._end = end

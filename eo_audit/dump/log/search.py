@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from eo_audit.dump.lines.dialects import BatchLine, batch_line, record_line
+from eo_audit.dump.lines.dialects import LONGEST_LINE, BatchLine, batch_line, record_line
 from eo_audit.dump.log.by_lines import is_of_decoder
 from eo_audit.dump.log.closing import claims, closers, sections, starts_section
 from eo_audit.dump.log.dispute import MIN_FORGED, any_swallows, holds_record, is_changed, is_disputed, reach_of, room_of
@@ -26,6 +26,7 @@ from eo_audit.dump.log.framing import (
 )
 from eo_audit.dump.log.marks import Marks
 from eo_audit.dump.log.readings import Readings, Search
+from eo_audit.dump.log.record_lines import RecordLines
 from eo_audit.dump.log.text import Window
 
 # Chains of batches followed side by side. Honest text has one or two; many are an attack on the reader's time.
@@ -131,6 +132,7 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
     # Header keys on one line first: Kafka's clients write names there. The search over line ends is many times dearer, and needed only
     # where such a reading could differ.
     found = Search(window, window.known(Marks), line, group.line_end, profile, plain, one_line=True).run()
+    own = None
     if found.given_up or profile.decoder is not None or line.is_control or line.magic < 2:
         return Judgement(found, None)
     if found.count == 1:
@@ -142,7 +144,27 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
         # Unless there is room for header keys that hold records of the same batch.
         if room < MIN_FORGED and not any_swallows(window, group) and all(at == end for at in others):
             return Judgement(found, None)
-    return Judgement(found, Search(window, window.known(Marks), line, group.line_end, profile, strong).run())
+        own = _own_lines(window, group, room)
+    return Judgement(found, Search(window, window.known(Marks), line, group.line_end, profile, strong, own_lines=own).run())
+
+
+def _own_lines(window: Window, group: Group, room: int) -> tuple[int, ...] | None:
+    """Where the records of a group begin, if no reading can have others: as far as any reaches, only they print an offset of the batch.
+
+    Of a batch that the cleaner thinned out any line with a later offset may be the next record; to try each of hundreds behind each of
+    hundreds is more than can be told in reasonable time.
+
+    Raises:
+        NeedMore: the text that a reading can reach goes on behind the window.
+    """
+    line, count = group.line, len(group.records)
+    reach = reach_of(group, max(room, 0))
+    if line.codec == "none":
+        # Lossy text may stand for more bytes than it has, and leaves room for them; each line prints some numbers beside its texts.
+        reach = max(reach, group.line_end + 3 * line.size_bytes + count * LONGEST_LINE)
+    offsets = range(line.base_offset, line.last_offset + 1)
+    starts = window.known(RecordLines).between(window, offsets, group.line_end - 1, reach)
+    return tuple(starts) if starts == [record.start for record in group.records] else None
 
 
 def _chosen(window: Window, group: Group, profile: Profile, readings: Readings, end: int) -> Group:
@@ -177,7 +199,8 @@ def _at_section_end(window: Window, group: Group, profile: Profile, closed: Foll
 
     # A forged section or message in a last header key would end the batch too early; only readings that end later, and not at a batch line,
     # are asked for.
-    others = Search(window, window.known(Marks), group.line, group.line_end, profile, later).run()
+    own = _own_lines(window, group, room)
+    others = Search(window, window.known(Marks), group.line, group.line_end, profile, later, own_lines=own).run()
     if not others.ends and not others.given_up:
         return group
     return _ambiguous(window, group, profile, {group.end, *others.ends})
