@@ -21,8 +21,9 @@ from eo_audit.dump.log.framing import (
     headers_room,
     whole_message,
 )
+from eo_audit.dump.log.read_ahead import Judged, ReadAhead
 from eo_audit.dump.log.records import Proof
-from eo_audit.dump.log.search import ReadAhead, judged_group
+from eo_audit.dump.log.search import judged_group
 from eo_audit.dump.log.text import Window
 
 # The digits end before a space: those of a number that was cut say nothing.
@@ -238,9 +239,8 @@ class Ahead:
         group = (judged_group if self._careful else greedy_group)(window, at, line, self._profile)
         window.overshoot = overshoot
         if group.failure is None:
-            if not self._careful:
-                # The reader comes by here next and takes it from there: no batch is read twice.
-                window.known(ReadAhead)[at] = self._profile, group
+            # The reader comes by here next and takes it from there: no batch is read twice.
+            window.known(Judged if self._careful else ReadAhead).keep(window, at, self._profile, group)
             self._go(group.end, group.next_position)
         elif group.meeting is not None and group.unread_end is not None:
             self._go(group.unread_end, group.meeting)

@@ -133,7 +133,7 @@ class Search:
         if record is None or not self._is_next(record, index, place):
             return 1
         last = self._is_last(record, index)
-        rules = replace(rules, header_limit=self._header_limit(record, place))
+        header_limit = self._header_limit(record, place)
         sizes = max(record.key_size, 0) + max(record.value_size, 0)
         if sizes > rules.size_limit:
             return 1
@@ -143,10 +143,10 @@ class Search:
             if special or rules.control:
                 self._add_all(special, at, record, place, layer)
                 return 3 * sizes + 1
-        limit = self._limit(record, index, record.end + rules.header_limit + 3 * sizes + _SPARE, last=last)
+        limit = self._limit(record, index, record.end + header_limit + 3 * sizes + _SPARE, last=last)
         if limit is None:
             return 1
-        rules = replace(rules, header_limit=min(rules.header_limit, limit - record.end))
+        rules = replace(rules, header_limit=min(header_limit, limit - record.end))
         exact_limit = min(limit, record.end + rules.header_limit + sizes + _SPARE)
         # Where printing changed nothing lengths are exact, and the dear search over all marks is spared.
         if not is_special and not self.by_lines and self._stands_as_it_is(record.end, exact_limit):

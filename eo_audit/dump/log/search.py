@@ -25,6 +25,7 @@ from eo_audit.dump.log.framing import (
     whole_message,
 )
 from eo_audit.dump.log.marks import Marks
+from eo_audit.dump.log.read_ahead import Judged, ReadAhead
 from eo_audit.dump.log.readings import Readings, Search
 from eo_audit.dump.log.record_lines import RecordLines
 from eo_audit.dump.log.text import Window
@@ -33,10 +34,6 @@ from eo_audit.dump.log.text import Window
 _MOST_NODES = 100
 MEETING = 1 << 18  # bytes behind an ambiguous batch where its readings must have met
 _ENDING = frozenset({Follower.DUMPING, Follower.MESSAGE, Follower.END})
-
-
-class ReadAhead(dict[int, tuple[Profile, Group]]):
-    """Groups that were read on the way ahead, by their start, with the profile they were read by; each is read once."""
 
 
 class Judgement(NamedTuple):
@@ -74,9 +71,10 @@ def judged_group(window: Window, start: int, line: BatchLine, profile: Profile) 
     Raises:
         NeedMore: the group, or what proves its end, goes on behind the window.
     """
-    by, group = window.known(ReadAhead).pop(start, (None, None))
-    if group is None or by != profile:
-        group = greedy_group(window, start, line, profile)
+    judged = window.known(Judged).take(window, start, profile)
+    if judged is not None:
+        return judged
+    group = window.known(ReadAhead).take(window, start, profile) or greedy_group(window, start, line, profile)
     if group.shallow or (group.failure in (Failure.EXCEPTION, Failure.MISSING) and not _may_differ(window, group, profile)):
         return group
     if group.failure is None:
@@ -132,7 +130,6 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
     # Header keys on one line first: Kafka's clients write names there. The search over line ends is many times dearer, and needed only
     # where such a reading could differ.
     found = Search(window, window.known(Marks), line, group.line_end, profile, plain, one_line=True).run()
-    own = None
     if found.given_up or profile.decoder is not None or line.is_control or line.magic < 2:
         return Judgement(found, None)
     if found.count == 1:
@@ -142,10 +139,10 @@ def judge(window: Window, group: Group, profile: Profile) -> Judgement:
         # The only other ends a reading could have are lines at the next position; none there, no second search.
         others = claims(window, group.line_end, position, reach_of(group, max(room, 0)))
         # Unless there is room for header keys that hold records of the same batch.
-        if room < MIN_FORGED and not any_swallows(window, group) and all(at == end for at in others):
+        is_whole = room < MIN_FORGED and not any_swallows(window, group)
+        if all(at == end for at in others) and (is_whole or _own_lines(window, group, room) is not None):
             return Judgement(found, None)
-        own = _own_lines(window, group, room)
-    return Judgement(found, Search(window, window.known(Marks), line, group.line_end, profile, strong, own_lines=own).run())
+    return Judgement(found, Search(window, window.known(Marks), line, group.line_end, profile, strong).run())
 
 
 def _own_lines(window: Window, group: Group, room: int) -> tuple[int, ...] | None:
