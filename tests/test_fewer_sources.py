@@ -7,6 +7,7 @@ import pytest
 
 from eo_audit.audit.findings import Finding
 from eo_audit.rules.catalogue import BY_CODE
+from eo_audit.rules.needs import UNREAD, unknown
 from tests.cluster.audit import Said
 from tests.support import listed, reshaped, together
 from tests.support.reshaped import Kept
@@ -43,6 +44,8 @@ FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
     ),
     # An index or a snapshot that was longer on the disk is not known, and names no transaction and no producer that it does not show.
     "entries_lost": (listed.entries_lost, ("clean_k39", "clean_tv2", "timeout_comeback_tv2", "synthetic_base_tv2")),
+    # Of a value that is no text nobody can tell whether another one is the same.
+    "binary_values": (reshaped.binary_values, ("clean_tv2", "syn_dup_batch")),
     "without_records": (
         reshaped.without_records,
         # Of the second and the third the times, or the epochs, put markers to decisions that are not theirs.
@@ -83,6 +86,14 @@ def test_fewer_sources_accuse_nobody_and_acquit_nobody(said: Mapping[str, Said],
 def test_a_resend_is_found_without_any_index(said: Mapping[str, Said]) -> None:
     """Where nobody says which index files exist, nobody knows what consumers skip; what was written twice is written twice."""
     assert "P12" in {finding.rule for finding in said["zombie_different_id_tv2.only_logs"].findings}
+
+
+def test_values_that_are_no_text_were_printed_all_the_same(one_audit: Together) -> None:
+    logs = [log for log in one_audit.context.logs.values() if log.cluster == "clean_tv2.binary_values" and not log.topic.startswith("__")]
+    lacks = [unknown(BY_CODE["P12"], log, one_audit.context) for log in logs]
+    assert {item and item.because for item in lacks} == {"payload_no_text"}
+    covered = one_audit.results.rows("coverage", cluster="clean_tv2.binary_values")
+    assert covered and not [row for row in covered if str(row["reason"]).startswith(UNREAD)], "all of it was read"
 
 
 def test_lines_that_are_missing_from_the_beginning_are_missed(one_audit: Together) -> None:

@@ -149,7 +149,9 @@ def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mappi
             # What the cleaner removed is no break: it removes nothing that a rule could miss.
             breaks[row["replica_log_id"]].append(Row(row))
     # A log of which no batch was read has no numbers, and must still be said to be unread.
-    named = {s["replica_log_id"]: s for s in sections if s["replica_log_id"] is not None and s["kind"] == "log"} | numbers
+    dumped = [s for s in sections if s["replica_log_id"] is not None and s["kind"] == "log"]
+    printing = {s["replica_log_id"] for s in dumped if s["is_read"] and s["payload_printed"]}
+    named = {s["replica_log_id"]: s for s in dumped} | numbers
     return {
         log_id: Log(
             log_id=log_id,
@@ -162,6 +164,7 @@ def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mappi
             breaks=tuple(breaks[log_id]),
             unmatched=frozenset(unmatched[log_id]),
             starts_at=starts.get(log_id),
+            prints_payloads=log_id in printing,
         )
         for log_id, row in sorted(named.items())
     }

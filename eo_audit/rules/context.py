@@ -41,7 +41,8 @@ class Log:
     """One replica log: where it is, its subjects, and what is not covered.
 
     `numbers` is its row of `visibility`, empty where no batch was read; `unmatched` says why something in it cannot be told by the
-    coordinator's log (the reasons of the table `unmatched`); `starts_at` is the first offset that is left of it, null where none is.
+    coordinator's log (the reasons of the table `unmatched`); `starts_at` is the first offset that is left of it, null where none is;
+    `prints_payloads`: keys and values of it are printed, whether as the bytes that they have or not.
     """
 
     log_id: int
@@ -54,6 +55,7 @@ class Log:
     breaks: tuple[Row, ...] = ()
     unmatched: frozenset[str] = frozenset()
     starts_at: int | None = None
+    prints_payloads: bool = False
 
     @property
     def place(self) -> tuple[str, str | None, int | None]:

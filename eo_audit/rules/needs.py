@@ -273,7 +273,9 @@ def _dumped(_log: "Log", _context: "Context") -> str | None:
 
 def _payload(log: "Log", _context: "Context") -> str | None:
     # Without --print-data-log there are sizes and no hashes: two records of one size are not the same record.
-    return None if "payload_edge" in log.subjects else "payload_not_printed"
+    if "payload_edge" in log.subjects:
+        return None
+    return "payload_no_text" if log.prints_payloads else "payload_not_printed"
 
 
 UNREAD = "unread text: "  # how it begins to say that text stands there which was not understood

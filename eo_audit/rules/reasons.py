@@ -143,6 +143,12 @@ REASONS: Mapping[str, Reason] = {
         "keys and values of {places} were not printed",
         "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",
     ),
+    "payload_no_text": Reason(
+        "no value of {places} is printed as the bytes it has: they are no UTF-8 text (Avro, Protobuf, packed), of which a dump shows "
+        "U+FFFD or `?`, or null",
+        "If the values of {places} are text, dump them in a UTF-8 locale (LC_ALL=C.UTF-8), as collect-dumps.sh does; of others no dump "
+        "shows which are the same.",
+    ),
     "partitions_not_counted": Reason(
         "nothing says how many partitions __transaction_state has, or the manifest's number does not fit, so where the ids of {places} "
         "belong is not known",

@@ -237,6 +237,17 @@ def without_index(folder: Path) -> Kept:
     return Kept()
 
 
+def binary_values(folder: Path) -> Kept:
+    """Values of users' topics are no UTF-8: as many bytes, each of which prints as U+FFFD."""
+    for path in _segments(folder):
+        if not path.parent.name.startswith("__"):
+            text = re.sub(
+                r"(?m)^(\| offset: .* payload: )(.+)$", lambda found: found[1] + "\ufffd" * len(found[2].encode()), path.read_text()
+            )
+            path.write_text(text)
+    return Kept()
+
+
 def without_records(folder: Path) -> Kept:
     """Printed without `--deep-iteration`, but for Kafka's own topics: no record says which marker is a COMMIT."""
     for path in _segments(folder):
