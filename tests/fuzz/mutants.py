@@ -29,6 +29,7 @@ DATA: Final = 1
 DAMAGE: Final = 2
 Origins = NDArray[np.uint8]
 FLAT_SEEDS: Final = 10**12  # from here on: dumps of a line for each record, as up to 2.1
+CLEANED_SEEDS: Final = 2 * 10**12  # from here on: batches that the cleaner thinned out
 
 _FILLERS = (b"", b"ordinary", b"\xff" * 300, b"\xff" * 700, "é".encode() * 450, b"line\r\n" * 60, b"a\nb" * 40, b"\xc3(" * 90, b"?" * 50)
 _HOSTILE = (
@@ -98,7 +99,7 @@ class Mutant:
 def mutant(seed: int) -> Mutant:
     """The mutant of a seed, always the same."""
     rng = random.Random(seed)
-    made = _printed(rng, flat=seed >= FLAT_SEEDS)
+    made = _printed(rng, flat=FLAT_SEEDS <= seed < CLEANED_SEEDS, cleaned=seed >= CLEANED_SEEDS)
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
         damage = rng.choice(DAMAGES)
         if made.text:
@@ -108,7 +109,7 @@ def mutant(seed: int) -> Mutant:
     return made
 
 
-def _printed(rng: random.Random, *, flat: bool = False) -> Mutant:
+def _printed(rng: random.Random, *, flat: bool = False, cleaned: bool = False) -> Mutant:
     """An undamaged dump, whose records may hold anything."""
     style = Style(rng.choice(RELEASES), printed=rng.random() < 0.8, ascii=rng.random() < 0.15, crlf=rng.random() < 0.1)
     if flat:
@@ -122,9 +123,18 @@ def _printed(rng: random.Random, *, flat: bool = False) -> Mutant:
         batches = random_batches(rng.randrange(1 << 30), many, codecs=codecs, malformed=kind == "malformed", legacy=kind == "legacy")
     if kind in ("value", "key", "header"):
         _forge(rng, batches, style, kind)
+    if cleaned and style.release != "2.8":  # whose record lines print more of their batch
+        _clean(rng, batches)
     pieces = dump_pieces(batches, style)
     origins = np.concatenate([np.full(len(text), DATA if data else TOOL, np.uint8) for text, data in pieces])
     return Mutant(b"".join(text for text, _ in pieces), origins, [kind, f"{style}", *(["flat"] if flat else [])])
+
+
+def _clean(rng: random.Random, batches: list[Batch]) -> None:
+    """The cleaner takes some records of some batches, and not all of one."""
+    for batch in batches:
+        if batch.magic == 2 and not batch.marker and rng.random() < 0.7:
+            batch.gone = frozenset(sorted(index for index in range(len(batch.records)) if rng.random() < 0.4)[: len(batch.records) - 1])
 
 
 def _forge(rng: random.Random, batches: list[Batch], style: Style, place: str) -> None:
