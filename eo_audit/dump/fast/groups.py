@@ -98,6 +98,11 @@ class Groups:
             # ends.
             self.sure &= self._batches.numbers["position"] + self._batches.numbers["size_bytes"] < window.limit
 
+    @property
+    def longest(self) -> int:
+        """Bytes of text of the longest group whose records are all there."""
+        return int(np.max((self.end - self._batches.start)[self._whole], initial=0))
+
     def _chained(self) -> Bits:
         """Does the batch line behind each group stand at the next position?"""
         numbers = self._batches.numbers

@@ -15,6 +15,9 @@ from eo_audit.dump.log.text import Window
 # Long enough that the fixed cost of some hundred numpy calls is none, short enough for its columns to stay small.
 STRETCH_BYTES = 4 << 20
 AHEAD_BYTES = HEADERS_SEARCHED + (64 << 10)  # bytes read beyond the last group, to know what it could collide with
+# Another reading of a batch may go three times as far as its text, and over header keys that were not read (`log.dispute.reach_of`). Of
+# batches of a megabyte nothing would be sure in a stretch of four (34 MB of them with header keys: 9.6 MB/s, so 25.5).
+REACH, MOST_AHEAD = 5, 1 << 24
 LEAST_BYTES = 1 << 14  # less text is left to the exact reader
 
 
@@ -51,6 +54,7 @@ class FastPath:
         self._stretch: Stretch | None = None
         self._section: Section | None = None
         self._dialect: Dialect | None = None
+        self._longest = 0
         self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": [], "coordinator_entries": [], "offset_commits": []}
 
     def take(self, at: int, stop: int, section: Section) -> tuple[int, int] | None:
@@ -60,7 +64,7 @@ class FastPath:
             taken = self._stretch.take(at, stop)
             # Near the end of a stretch its last groups are unsure for want of text behind them: there another stretch begins, unless it
             # would see no more.
-            sees_more = at >= self._stretch.stop - AHEAD_BYTES and self._end(at, stop) > self._stretch.stop
+            sees_more = at >= self._stretch.stop - self._ahead and self._end(at, stop) > self._stretch.stop
             if taken is not None or self._stretch.start == at or not sees_more:
                 return taken
         if not self._begin(at, stop, section):
@@ -74,7 +78,13 @@ class FastPath:
 
     def _end(self, at: int, stop: int) -> int:
         """Where a stretch ends that begins there."""
-        return min(min(at + STRETCH_BYTES, stop) + AHEAD_BYTES, len(self._window.text))
+        # What is looked ahead at is read again by the next stretch.
+        return min(min(at + max(STRETCH_BYTES, self._ahead), stop) + self._ahead, len(self._window.text))
+
+    @property
+    def _ahead(self) -> int:
+        """Bytes to read beyond a stretch: more where its batches are large."""
+        return min(max(AHEAD_BYTES, REACH * self._longest), max(AHEAD_BYTES, MOST_AHEAD))
 
     def _begin(self, at: int, stop: int, section: Section) -> bool:
         """Read another stretch, if it is worth it."""
@@ -84,7 +94,7 @@ class FastPath:
             return False
         self.finish()
         self._stretch = Stretch(self._window, at, end, dialect, deep=bool(section.deep))
-        self._section = section
+        self._section, self._longest = section, self._stretch.groups.longest
         return True
 
     def finish(self) -> None:
