@@ -9,8 +9,8 @@ from tests.support.dump_text import Batch, Rec, Style, dump
 from tests.support.readers import CONTEXT, assert_same, exact_reading
 
 HEADERS = {"no headers": (), "headers": ((b"traceparent", 55), (b"source", 8))}
-BATCHES, RECORDS = 3, 400
-TAKEN = 150  # records of each batch that the cleaner took
+BATCHES, RECORDS = 3, 300
+TAKEN = 100  # records of each batch that the cleaner took
 
 
 def values(kind: str, count: int, rng: random.Random) -> list[bytes]:
