@@ -9,8 +9,6 @@ from eo_audit.rules.waiting import spent
 from eo_audit.words import NEVER_TIMES_OUT, Row, brokers, count, digits, duration, moment, place
 
 GRAVEST_FIRST = tuple(reversed(SEVERITIES))
-
-
 # (cluster, partition) -> the brokers whose copies of it were audited.
 Copies = Mapping[tuple[object, str], Collection[object]]
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from io import StringIO
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from eo_audit.report.results import Results
+from eo_audit.report.terminal import console
 from eo_audit.report.values import maybe
 from eo_audit.words import Row, brokers, moment, partitions, shown, visible
 
@@ -63,7 +64,7 @@ def told_once(copies: Iterable[Copy], results: Results) -> Iterator[RenderableTy
 
 
 def _as_text(copy: Copy) -> str:
-    screen = Console(file=StringIO(), width=200)
+    screen = console(StringIO())
     with screen.capture() as said:
         screen.print(copy.line, *copy.below)
     return said.get()

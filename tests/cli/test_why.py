@@ -8,7 +8,7 @@ from rich.text import Text
 
 import eo_audit
 from eo_audit.cli import run_command
-from eo_audit.report.subject import Copy, told_once
+from eo_audit.report.subject import Copy, table_of, told_once
 
 # Arguments -> what must be told, in this order.
 ANSWERS = {
@@ -74,12 +74,14 @@ def test_what_is_not_there_is_said_in_one_sentence(arguments: str, all_examples:
 
 
 def test_copies_that_nothing_tells_apart_are_told_once(all_examples: Path) -> None:
+    table = table_of("", "transactional id")
+    table.add_row("[/no-markup]")  # somebody's id: only text
     copies = [(1, "prod", "at 6"), (2, "prod", "at 5"), (3, "prod", "at 6"), (4, "test", "at 6"), (None, "test", "at 5")]
     blocks = told_once(
-        [Copy({"cluster": cluster, "broker": broker}, Text(line), [Text("nothing open")]) for broker, cluster, line in copies],
+        [Copy({"cluster": cluster, "broker": broker}, Text(line), [table]) for broker, cluster, line in copies],
         eo_audit.open(all_examples),
     )
-    assert [str(block) for block in blocks if str(block) not in ("", "nothing open")] == [
+    assert [str(block) for block in blocks if block is not table and str(block)] == [
         "cluster prod, brokers 1, 3: at 6",
         "cluster prod, broker 2: at 5",
         "cluster test, broker 4: at 6",
