@@ -73,9 +73,9 @@ def parse_range(
         return RangeResult(stop, None, stop, None, {}, Ledger())
     reader = Reader(Window(text, final), context, base=base, state=state, fast=fast)
     end = base + reader.read(start - base, stop - base)
-    return RangeResult(
-        start, state, end, reader.state(), _facts(reader), reader.ledger(), reader.window.crlf_seen, reader.facts.ascii_lossy
-    )
+    facts = _facts(reader)
+    lossy = reader.facts.ascii_lossy or (reader.fast is not None and reader.fast.ascii_lossy)
+    return RangeResult(start, state, end, reader.state(), facts, reader.ledger(), reader.window.crlf_seen, lossy)
 
 
 def _synchronised(text: bytes, *, base: int, start: int, stop: int, guess: State | None) -> tuple[int, State | None]:

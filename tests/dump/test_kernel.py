@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from eo_audit.dump.fast import reader as kernel_reader
-from eo_audit.dump.fast.groups import varint_sizes
 from eo_audit.dump.fast.kernel import Stretch
+from eo_audit.dump.fast.sizes import varint_sizes
 from eo_audit.dump.lines import hashes as kernel_hash
 from eo_audit.dump.lines.hashes import hashes_of, keyed_hashes, siphash
 from eo_audit.dump.lines.scan import Cursors, Octets

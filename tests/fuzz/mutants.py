@@ -23,6 +23,7 @@ from tests.support.dump_text import (
     random_batches,
     swallowing_batches,
 )
+from tests.support.lossy_text import lossy_batches
 
 TOOL: Final = 0
 DATA: Final = 1
@@ -30,6 +31,7 @@ DAMAGE: Final = 2
 Origins = NDArray[np.uint8]
 FLAT_SEEDS: Final = 10**12  # from here on: dumps of a line for each record, as up to 2.1
 CLEANED_SEEDS: Final = 2 * 10**12  # from here on: batches that the cleaner thinned out
+LOSSY_SEEDS: Final = 3 * 10**12  # from here on: payloads that are no text, in batches enough for the fast path
 
 _FILLERS = (b"", b"ordinary", b"\xff" * 300, b"\xff" * 700, "é".encode() * 450, b"line\r\n" * 60, b"a\nb" * 40, b"\xc3(" * 90, b"?" * 50)
 _HOSTILE = (
@@ -99,7 +101,11 @@ class Mutant:
 def mutant(seed: int) -> Mutant:
     """The mutant of a seed, always the same."""
     rng = random.Random(seed)
-    made = _printed(rng, flat=FLAT_SEEDS <= seed < CLEANED_SEEDS, cleaned=seed >= CLEANED_SEEDS)
+    if seed >= LOSSY_SEEDS:
+        style = Style(rng.choice(("2.3", "2.7", "3.1", "4.3")), ascii=rng.random() < 0.3)
+        made = _of_pieces(lossy_batches(rng), style, "lossy")
+    else:
+        made = _printed(rng, flat=FLAT_SEEDS <= seed < CLEANED_SEEDS, cleaned=seed >= CLEANED_SEEDS)
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
         damage = rng.choice(DAMAGES)
         if made.text:
@@ -125,9 +131,13 @@ def _printed(rng: random.Random, *, flat: bool = False, cleaned: bool = False) -
         _forge(rng, batches, style, kind)
     if cleaned and style.release != "2.8":  # whose record lines print more of their batch
         _clean(rng, batches)
+    return _of_pieces(batches, style, kind)
+
+
+def _of_pieces(batches: list[Batch], style: Style, kind: str) -> Mutant:
     pieces = dump_pieces(batches, style)
     origins = np.concatenate([np.full(len(text), DATA if data else TOOL, np.uint8) for text, data in pieces])
-    return Mutant(b"".join(text for text, _ in pieces), origins, [kind, f"{style}", *(["flat"] if flat else [])])
+    return Mutant(b"".join(text for text, _ in pieces), origins, [kind, f"{style}", *(["flat"] if style.is_flat else [])])
 
 
 def _clean(rng: random.Random, batches: list[Batch]) -> None:

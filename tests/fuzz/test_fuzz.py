@@ -10,9 +10,9 @@ from tests.fuzz.__main__ import TOLERATED, main, tried
 from tests.fuzz.checks import CONTEXT, faults
 from tests.fuzz.coordinator import coordinator_mutant
 from tests.fuzz.honest import is_honest
-from tests.fuzz.mutants import CLEANED_SEEDS, DATA, FLAT_SEEDS, TOOL, Mutant, mutant
+from tests.fuzz.mutants import CLEANED_SEEDS, DATA, FLAT_SEEDS, LOSSY_SEEDS, TOOL, Mutant, mutant
 
-SEEDS, COUNT = (*range(0, 160, 40), FLAT_SEEDS, CLEANED_SEEDS), 20  # first ones, and how many from each on
+SEEDS, COUNT = (*range(0, 160, 40), FLAT_SEEDS, CLEANED_SEEDS, LOSSY_SEEDS), 20  # first ones, and how many from each on
 # Seeds that once invented a fact, or lost one.
 MENDED = (1000526, 1002395, 1002673, 1004688, 1005212, 2005440, 2005502, 2012079, 3003616, 3024053, 3049474, 30003602, 30008746, 30031919)
 # What no reader can know: each kind that is tolerated, and seeds that show it.

@@ -25,6 +25,7 @@ def assert_same(text: bytes, context: FileContext = CONTEXT) -> int:
     """Both read the same facts; how many batches."""
     exact, fast = exact_reading(text, context), read(text, context, fast=True)
     assert (exact.ledger, exact.state_out, exact.end_byte) == (fast.ledger, fast.state_out, fast.end_byte)
+    assert (exact.crlf, exact.ascii_lossy) == (fast.crlf, fast.ascii_lossy)
     assert exact.facts.keys() == fast.facts.keys()
     for table, told in fast.facts.items():
         told.validate(full=True)

@@ -7,41 +7,19 @@ import numpy as np
 
 from eo_audit.dump.fast.fields import Dialect, LineColumns
 from eo_audit.dump.fast.lines import NO_SPAN, Lines, RecordColumns
+from eo_audit.dump.fast.lossy import Lossy
+from eo_audit.dump.fast.sizes import least_sizes
+from eo_audit.dump.fast.sorted_places import NONE, counted, index_of
 from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, LONGEST_LINE, record_line
 from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.ahead import HIDDEN
+from eo_audit.dump.log.closing import has_message_before
 from eo_audit.dump.log.dispute import MIN_FORGED, swallows
-from eo_audit.dump.log.framing import HEADERS_SEARCHED, LARGEST_RECORD
+from eo_audit.dump.log.framing import HEADERS_SEARCHED, LARGEST_RECORD, LONGEST_MESSAGE
 from eo_audit.dump.log.records import Rules, endings
 from eo_audit.dump.log.text import NeedMore, Window
 
-NONE = -1
 _FAR = np.iinfo(np.int64).max
-
-
-def varint_sizes(values: Ints) -> Ints:
-    """Bytes of zig-zag varints."""
-    # Seven bits a byte (Kafka `ByteUtils.sizeOfVarlong`). By shifts: a logarithm in floating point is wrong next to powers of two.
-    zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
-    sizes, bits = np.ones(len(values), dtype=np.int64), 7
-    while bits < 64 and (longer := zigzag >> np.uint64(bits) != 0).any():
-        sizes += longer
-        bits += 7
-    return sizes
-
-
-def places(wanted: Ints, among: Ints) -> Ints:
-    """Where each wanted value stands in a sorted array; NONE where it does not."""
-    if len(among) == 0:
-        return np.full(len(wanted), NONE, dtype=np.int64)
-    # Behind the last value `searchsorted` points behind the array.
-    place = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
-    return np.where(among[place] == wanted, place, NONE)
-
-
-def _counted(flags: Bits) -> Ints:
-    """Number of set flags before each index, and in all."""
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(flags)))
 
 
 # Why all this in columns: on clean text the exact reader does 8 to 14 MB/s on one core, whole arrays 75 to 105 MB/s. It pays only while
@@ -56,6 +34,8 @@ class Groups:
         next: the batch line at its end (index; NONE: none).
         sure: it is read as the exact reader would read it.
         found: the records (index) of groups whose records do not simply stand one behind the other.
+        by_lines: no length delimits its records, its lines do, see `Lossy`.
+        shorter: text of it has fewer bytes than its records, as the C locale prints them.
     """
 
     def __init__(self, text: Octets, lines: Lines, batches: LineColumns, records: RecordColumns, *, deep: bool) -> None:
@@ -63,6 +43,8 @@ class Groups:
         self._text, self._lines, self._batches, self._records, self._deep = text, lines, batches, records, deep
         self._control, self._codec = batches.flags["is_control"], batches.codes("codec")
         self.found: dict[int, Ints] = {}
+        self._lossy = Lossy(text, lines, batches, records)
+        self.by_lines, self.shorter = np.zeros((2, len(batches.start)), dtype=bool)
         # As `owed_records`: a count below 0 is damage, and owes nothing.
         self.count = np.maximum(batches.numbers["count"], 0) if deep else np.zeros(len(batches.start), dtype=np.int64)
         self.first = np.searchsorted(records.start, batches.end)
@@ -80,6 +62,8 @@ class Groups:
             dialect: of its lines.
         """
         if self._deep and dialect.decoder is None:
+            if dialect.printed and not dialect.crlf:
+                self._read_by_lines(hides_keys=dialect.name == "2.2")
             # One by one, in Python: forged lines and odd header keys are rare, or the text is hostile and slow anyway.
             for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._control).tolist():
                 self._follow(group, window, offset, dialect)
@@ -90,7 +74,10 @@ class Groups:
         if dialect.decoder is not None:
             self.sure = self._whole & self._chained() & self._hold_their_records()
         elif self._deep:
-            self.sure = self._whole & self._undisputed(self._rooms(), *self._changed(window.text, offset, crlf=window.crlf), to_end=to_end)
+            rooms, (longer, loose) = self._rooms(), self._changed(window.text, offset, crlf=window.crlf)
+            self._whole &= ~self.by_lines | (rooms >= 0)
+            self.sure = self._whole & self._undisputed(rooms, longer, loose, to_end=to_end)
+            self.sure &= ~self._told_before(window, offset, loose)
         else:
             self.sure = self._whole & (self._chained() | (self.next == NONE))
         if window.limit is not None:
@@ -116,13 +103,13 @@ class Groups:
         batches, records = self._batches, self._records
         total = len(records.start)
         behind = np.minimum(self.first + self.count, total)
-        at_hand = (self.count == 0) | ((self.first + self.count <= total) & (places(batches.end, records.start) != NONE))
+        at_hand = (self.count == 0) | ((self.first + self.count <= total) & (index_of(batches.end, records.start) != NONE))
         # How many of a run of records are odd is a difference of two running sums: no loop over groups.
-        unfit, unmarked = _counted(~records.plain), _counted(~records.marks)
+        unfit, unmarked = counted(~records.plain), counted(~records.marks)
         strange = np.where(self._control, unmarked[behind] - unmarked[self.first], unfit[behind] - unfit[self.first])
         # The flag of the last record stands for the one that it lacks; a group looks only at those between its own records.
         apart = (records.start[1:] != records.end[:-1]) | (records.offset[1:] <= records.offset[:-1])
-        loose = _counted(np.append(apart, True) if total else np.zeros(0, dtype=bool))
+        loose = counted(np.append(apart, True) if total else np.zeros(0, dtype=bool))
         gaps = loose[np.maximum(behind - 1, self.first)] - loose[self.first]
         whole: Bits = batches.ok & at_hand & ((self.count == 0) | ((strange == 0) & (gaps == 0)))
         if total:
@@ -147,7 +134,7 @@ class Groups:
         return held
 
     def _following(self) -> Ints:
-        place = places(self.end, self._batches.start)
+        place = index_of(self.end, self._batches.start)
         return np.where((place != NONE) & self._batches.ok[place], place, NONE) if len(place) else place
 
     def _rooms(self) -> Ints:
@@ -170,26 +157,10 @@ class Groups:
 
     def _used(self, index: Ints, groups: Ints, count: Ints) -> Ints:
         """Bytes that the records (index) of each group take in their uncompressed batch."""
-        summed = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self._least_sizes(index, np.repeat(groups, count)))))
-        behind = np.cumsum(count)
+        least = least_sizes(self._batches, self._records, index, np.repeat(groups, count), self.first)
+        summed, behind = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(least))), np.cumsum(count)
         used: Ints = summed[behind] - summed[behind - count]
         return used
-
-    def _least_sizes(self, index: Ints, group_of: Ints) -> Ints:
-        """Bytes of records (index) in their uncompressed batches (group_of), with the header keys read."""
-        numbers, records = self._batches.numbers, self._records
-        # Deltas are taken to the first timestamp of the batch, which no dump prints. It is that of the first record while none was
-        # compacted away and the client set the time; else the least is one byte (`DefaultRecord.sizeOfBodyInBytes`: attributes and header
-        # count are a byte each at least).
-        base = numbers["base_offset"][group_of]
-        dense = numbers["last_offset"][group_of] - base + 1 == numbers["count"][group_of]
-        dense &= self._batches.codes("timestamp_type")[group_of] == 0
-        timestamp = records.line.numbers["timestamp_ms"]
-        begun = timestamp[self.first[group_of]]
-        key, value = records.key_size[index], records.value_size[index]
-        body = 2 + varint_sizes(np.where(dense, timestamp[index] - begun, 0)) + varint_sizes(records.offset[index] - base)
-        body += varint_sizes(key) + varint_sizes(value) + np.maximum(key, 0) + np.maximum(value, 0)
-        return body + varint_sizes(body) + records.headers[index]
 
     @cached_property
     def _warnings(self) -> Ints:
@@ -199,35 +170,70 @@ class Groups:
         back = np.append(False, (position[1:] <= position[:-1]) | ~ok[:-1]) if len(ok) else ok
         return np.sort(np.concatenate((self._batches.start[~ok | back], self._lines.others, [_FAR])))
 
-    def _undisputed(self, room: Ints, longer: Bits, changed: Bits, *, to_end: bool) -> Bits:
-        """Can each group be read in one way only, as far as `log_dispute.is_disputed` would see?
+    def _undisputed(self, room: Ints, longer: Bits, loose: Bits, *, to_end: bool) -> Bits:
+        """Can each group be read in one way only, as far as `log.dispute.is_disputed` and `log.search.judge` would see?
 
         There is no room for a forged line in header keys that were not read, or no line within that room claims the next position; and
-        printing changed nothing, or there are no line feeds at which another reading could end.
+        printing changed nothing, or there are no lines at which another reading could end.
 
         Args:
             room: bytes of header keys that were not read.
-            longer, changed: see `_changed`.
+            longer, loose: see `_changed`.
             to_end: the file ends with the stretch.
         """
         numbers, starts = self._batches.numbers, self._batches.start
         if len(starts) == 0:
             return np.zeros(0, dtype=bool)
         claimed = numbers["position"] + numbers["size_bytes"]
-        plain = self._codec == 0
-        # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far.
-        reach = self.end + 3 * (self.end - starts) + np.where(plain, 3 * room, room)
+        plain, text = self._codec == 0, self.end - starts
+        # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far. Where lines alone say where
+        # texts end, all places are asked for where a batch could, and those before which messages stand are looked for further on.
+        reach = self.end + 3 * text + np.where(plain, 3 * room, room)
+        looked = reach + np.where(self.by_lines, LONGEST_MESSAGE, 0)
         warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
         # A line that begins within reach is told from a batch line only when all of it is there.
-        in_view = reach + LONGEST_LINE < self._text.size
-        alone = (room < MIN_FORGED) & ~longer
-        if not alone.all():
-            undisputed = (warning >= reach) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+        in_view = looked + LONGEST_LINE < self._text.size
+        alone = (room < MIN_FORGED) & ~longer & ~self.by_lines
+        if not alone.all() or loose.any():
+            undisputed = (warning >= looked) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
             # Header keys of compressed batches are looked through for 64 KB; that damage hides a longer one is thought of for 16 KB only.
             hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
-            alone |= undisputed & self._goes_on(hidden, to_end=to_end)
+            settled = undisputed & self._goes_on(np.where(self.by_lines, self._furthest(room), hidden), to_end=to_end)
+            alone = (alone & ~loose) | (settled & (~loose | self._hold_only_records()))
+            alone &= ~self.by_lines | self._offsets_grow(reach)
         sure: Bits = self._chained() & (room >= 0) & alone
-        return sure & (~changed | self._control | self._one_line_each()) if changed.any() else sure
+        return sure
+
+    def _furthest(self, room: Ints) -> Ints:
+        """How far the text behind each group must be whole that is read by its lines, as `log.ahead` has it."""
+        text, plain = self.end - self._batches.start, self._codec == 0
+        # Up to two thirds of a text may be what U+FFFD has beyond its byte. That the text behind may be so as well is counted in three
+        # rounds: 1 + 2/3 (1 + 2/3 (1 + 2/3)) is less than 5/2.
+        return self.end + 5 * (np.where(plain, room, HIDDEN) + 2 * text) // 2
+
+    def _offsets_grow(self, reach: Ints) -> Bits:
+        """Groups behind which, within reach, all record lines print offsets that only grow: none is one of its own batch."""
+        records = self._records
+        odd = np.append(False, (records.offset[1:] <= records.offset[:-1]) | ~records.ok[:-1]) | ~records.ok
+        places = np.append(records.start[odd], _FAR)
+        grow: Bits = places[np.searchsorted(places, self.end)] >= reach
+        return grow
+
+    def _hold_only_records(self) -> Bits:
+        held = self._whole & (self.count > 0)
+        group = np.flatnonzero(held)
+        held[group] = self._lossy.hold_only_records(group, self.first[group], self.count[group], self.end[group])
+        return held
+
+    def _told_before(self, window: Window, offset: int, loose: Bits) -> Bits:
+        """Groups with a line before their end that may be a message of the tool, where another reading could end."""
+        told = np.zeros(len(self.end), dtype=bool)
+        for group in np.flatnonzero(self.sure & loose).tolist():
+            try:
+                told[group] = has_message_before(window, offset + int(self.end[group]), offset + int(self._batches.end[group]))
+            except NeedMore:
+                told[group] = True
+        return told
 
     def _goes_on(self, reach: Ints, *, to_end: bool) -> Bits:
         """Groups behind which the text is whole as far as they could reach, see `log.ahead`."""
@@ -242,7 +248,8 @@ class Groups:
         return whole
 
     def _changed(self, text: bytes, offset: int, *, crlf: bool) -> tuple[Bits, Bits]:
-        """Groups whose text may stand for fewer bytes than it has, and those whose text may stand for fewer or more."""
+        """Groups whose text may stand for fewer bytes than it has; and those whose text may stand for fewer or more, and has line feeds at
+        which it could end."""
         content, stop = self._text.bytes[: self._text.size], offset + self._text.size
         # Where lines end with CRLF, a line feed of a payload may be two bytes of text for one of the record.
         replaced = ~self._one_line_each() if crlf else np.zeros(len(self.end), dtype=bool)
@@ -251,7 +258,8 @@ class Groups:
             replaced |= self._hold(leads[self._text.stands(b"\xef\xbf\xbd", leads)])
         # In the C locale Java prints `?` for each character that ASCII lacks: fewer bytes of text than the record has.
         asked = self._hold(np.flatnonzero(content == ord("?"))) if text.find(b"?", offset, stop) >= 0 else replaced
-        return replaced, replaced | asked
+        changed = replaced | asked
+        return replaced, changed & ~self._control & ~self._one_line_each() if changed.any() else changed
 
     def _hold(self, offsets: Ints) -> Bits:
         """Groups that have one of these (sorted) offsets in the text of their records."""
@@ -276,6 +284,17 @@ class Groups:
         return holds | others
 
     # groups that need a second look
+
+    def _read_by_lines(self, *, hides_keys: bool) -> None:
+        """Read groups by their lines that no length delimits."""
+        self.next = self._following()
+        # A text that is longer than its bytes may have a line feed just where these would end.
+        odd = self._batches.ok & ~self._control & (self.count > 0) & ~(self._whole & self._chained())
+        if len(self._records.start):
+            odd &= self._are_within(self.first, self.first + self.count - 1, slice(None))
+        group = np.flatnonzero(odd)
+        group, end, shorter = self._lossy.read(group, self.first[group], self.count[group], hides_keys=hides_keys)
+        self.end[group], self._whole[group], self.by_lines[group], self.shorter[group] = end, True, True, shorter
 
     def _follow(self, group: int, window: Window, offset: int, dialect: Dialect) -> None:
         """Follow the records of a group one by one: past forged lines, and to later ends of header keys."""

@@ -13,8 +13,9 @@ import numpy as np
 from eo_audit.dump.fast.commits import CommitColumns, read_commits
 from eo_audit.dump.fast.entries import EntryColumns, read_entries
 from eo_audit.dump.fast.fields import Dialect, LineColumns
-from eo_audit.dump.fast.groups import NONE, Groups
+from eo_audit.dump.fast.groups import Groups
 from eo_audit.dump.fast.lines import RecordColumns, find_lines, read_batches, read_records
+from eo_audit.dump.fast.sorted_places import NONE
 from eo_audit.dump.lines.offsets_decoder import OFFSETS_JSON
 from eo_audit.dump.lines.scan import Ints, Octets
 from eo_audit.dump.log.text import Window

@@ -46,7 +46,12 @@ def _fast_decoder(section: Section, *, crlf: bool) -> str | None:
 
 
 class FastPath:
-    """The fast path over one window; gathers tables of what it took."""
+    """The fast path over one window; gathers tables of what it took.
+
+    Attributes:
+        tables: of the facts.
+        ascii_lossy: some text has fewer bytes than its records, as the C locale prints them.
+    """
 
     def __init__(self, window: Window, context: FileContext, base: int) -> None:
         """Of a window at a file offset (`base`)."""
@@ -56,6 +61,7 @@ class FastPath:
         self._dialect: Dialect | None = None
         self._longest = 0
         self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": [], "coordinator_entries": [], "offset_commits": []}
+        self.ascii_lossy = False
 
     def take(self, at: int, stop: int, section: Section) -> tuple[int, int] | None:
         """Take sure groups from a batch line on; see `Stretch.take`."""
@@ -103,4 +109,5 @@ class FastPath:
         if stretch is not None and section is not None and stretch.taken:
             for name, table in tables_of(stretch, section, base=self._base + stretch.start, salt=self._context.salt).items():
                 self.tables[name].append(table)
+            self.ascii_lossy |= bool(stretch.groups.shorter[stretch.taken_batches()].any())
         self._stretch = None

@@ -154,6 +154,20 @@ def closers(window: Window, start: int, stop: int, position: int, *, weak: bool)
     return sorted(found)
 
 
+def has_message_before(window: Window, anchor: int, start: int) -> bool:
+    """Does a message of the tool, or what may be one, stand directly before a line that may follow a batch?
+
+    Args:
+        window: the text.
+        anchor: that line.
+        start: behind this byte.
+
+    Raises:
+        NeedMore: that it is none may be told by text behind the window.
+    """
+    return next(_before(window, anchor, start), None) is not None
+
+
 def _before(window: Window, anchor: int, start: int) -> Iterator[int]:
     """Starts of the messages that stand directly before a line that may follow a batch."""
     at = anchor
