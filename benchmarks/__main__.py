@@ -2,8 +2,9 @@
 
     python -m benchmarks [--megabytes 1000] [--batches 20000000] [--folder DIR] [--only small,ingest,coordinator,batches,alignment,sizes]
 
-- ingest: dump text of the chosen size in the real grammar (clean; pretty-printed payloads; 5 % hostile) to Delta, cold and warm; then
-  rebuild and audit of the clean one. The peer is DuckDB, which splits the same lines into Parquet and does not notice forged ones.
+- ingest: dump text of the chosen size in the real grammar (clean; pretty-printed payloads; payloads that are no text; 5 % hostile) to
+  Delta, cold and warm; then rebuild and audit of the clean one. The peer is DuckDB, which splits the same lines into Parquet and does not
+  notice forged ones.
 - small: wall time of whole `eo-audit run` processes on the smallest example. The peer is a bare Spark session that writes one Delta table,
   in turns with them.
 - coordinator: a coordinator's log of 200 MB with 100,000 ids, decoded, on one core: the fast path beside the exact reader

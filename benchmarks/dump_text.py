@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.printed_log import DATA_DIR, Log, record_size, varint
 
-CLEAN, PRETTY, HOSTILE = VARIANTS = ("clean", "pretty", "hostile")
+CLEAN, PRETTY, BINARY, HOSTILE = VARIANTS = ("clean", "pretty", "binary", "hostile")
 TOPIC, COORDINATOR = "orders", "__transaction_state"
 COORDINATOR_PARTITIONS = 3
 TIMEOUT_MS = 60_000
@@ -134,14 +134,19 @@ class Producer:
 
 
 class Payloads:
-    """JSON documents of about 200 bytes: what stands before and behind the order's number, and the size of the whole."""
+    """Documents of about 200 bytes, JSON or no text at all: what stands before and behind the order's number, and the size of the whole."""
 
-    def __init__(self, rng: random.Random, *, pretty: bool) -> None:
+    def __init__(self, rng: random.Random, *, variant: str) -> None:
         """A pool of documents; the order's number makes each use of one unique."""
         self.pool: list[tuple[str, str, int]] = []
         for _ in range(512):
-            before, after = self._document(rng, pretty=pretty).split("##########")
-            size = len(f"{before}{after}".encode()) + 10
+            if variant == BINARY:
+                # Random bytes print as U+FFFD where they are no UTF-8, in twice as many bytes of text.
+                content = rng.randbytes(rng.randint(60, 140))
+                before, after, size = content.decode("utf-8", "replace"), "", len(content) + 10
+            else:
+                before, after = self._document(rng, pretty=variant == PRETTY).split("##########")
+                size = len(f"{before}{after}".encode()) + 10
             self.pool.append((before, after, size))
 
     @staticmethod
@@ -167,7 +172,7 @@ class Cluster:
     def __init__(self, folder: Path, *, variant: str, seed: int, partitions: int, producers: int, segment_bytes: int) -> None:
         """An idle cluster. `producers` without the hot one; every other one of them is transactional."""
         self.rng, self.variant, self.clock = random.Random(seed), variant, Clock()
-        self.payloads = Payloads(self.rng, pretty=variant == PRETTY).pool
+        self.payloads = Payloads(self.rng, variant=variant).pool
         self.logs = [Log(folder / f"{TOPIC}-{number}", f"{TOPIC}-{number}", segment_bytes) for number in range(partitions)]
         names = [f"{COORDINATOR}-{number}" for number in range(COORDINATOR_PARTITIONS)]
         self.coordinator = Coordinator([Log(folder / name, name, segment_bytes) for name in names])
@@ -309,7 +314,7 @@ def write_dumps(
     Args:
         folder: made; becomes the input of an audit.
         text_bytes: how much; no transaction is left open, so a few KB more.
-        variant: clean, pretty (payloads are JSON on many lines) or hostile (payloads that forge dump lines).
+        variant: clean, pretty (payloads are JSON on many lines), binary (payloads are no text) or hostile (they forge dump lines).
         seed: the same seed gives the same bytes.
         partitions: of the topic.
         producers: beside the hot one; by default so many that no epoch runs out.

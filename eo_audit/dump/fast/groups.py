@@ -198,18 +198,13 @@ class Groups:
             undisputed = (warning >= looked) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
             # Header keys of compressed batches are looked through for 64 KB; that damage hides a longer one is thought of for 16 KB only.
             hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
-            settled = undisputed & self._goes_on(np.where(self.by_lines, self._furthest(room), hidden), to_end=to_end)
+            lines = np.flatnonzero(self.by_lines)
+            hidden[lines] = self._lossy.furthest(self._batches.end[lines], self.end[lines], np.where(plain, room, HIDDEN)[lines])
+            settled = undisputed & self._goes_on(hidden, to_end=to_end)
             alone = (alone & ~loose) | (settled & (~loose | self._hold_only_records()))
             alone &= ~self.by_lines | self._offsets_grow(reach)
         sure: Bits = self._chained() & (room >= 0) & alone
         return sure
-
-    def _furthest(self, room: Ints) -> Ints:
-        """How far the text behind each group must be whole that is read by its lines, as `log.ahead` has it."""
-        text, plain = self.end - self._batches.start, self._codec == 0
-        # Up to two thirds of a text may be what U+FFFD has beyond its byte. That the text behind may be so as well is counted in three
-        # rounds: 1 + 2/3 (1 + 2/3 (1 + 2/3)) is less than 5/2.
-        return self.end + 5 * (np.where(plain, room, HIDDEN) + 2 * text) // 2
 
     def _offsets_grow(self, reach: Ints) -> Bits:
         """Groups behind which, within reach, all record lines print offsets that only grow: none is one of its own batch."""

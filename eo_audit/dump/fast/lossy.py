@@ -18,6 +18,7 @@ from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.framing import HEADERS_SEARCHED
 
 _KEY, _PAYLOAD = b" key: ", b" payload: "
+_SPARE = 64  # bytes of varints and line ends that no print shows
 _REPLACEMENT = b"\xef\xbf\xbd"
 
 
@@ -97,6 +98,21 @@ class Lossy:
         read = np.logical_and.reduceat(fits, begins)
         self._keep(texts, cuts, np.repeat(read, count))
         return ByLines(group[read], end[read], np.logical_or.reduceat(cuts.shorter, begins)[read])
+
+    def furthest(self, begin: Ints, end: Ints, room: Ints) -> Ints:
+        """How far the text behind groups must be whole that are read by their lines, as `log.ahead` has it.
+
+        Args:
+            begin: where the text of their records begins.
+            end: where it ends.
+            room: bytes that they may have beyond what is printed.
+        """
+        changed = within(self._changed, begin, end)[1]
+        least = room + (3 if self._is_ascii else 2) * changed + (end - begin) + _SPARE
+        reach = end + least
+        for _ in range(0 if self._is_ascii else 3):
+            reach = end + least + 2 * within(self._changed, end, reach)[1]
+        return reach
 
     def _texts(self, first: Ints, count: Ints, end: Ints) -> Texts:
         records, behind = self._records, np.cumsum(count)

@@ -90,7 +90,7 @@ class FastPath:
     @property
     def _ahead(self) -> int:
         """Bytes to read beyond a stretch: more where its batches are large."""
-        return min(max(AHEAD_BYTES, REACH * self._longest), MOST_AHEAD)
+        return min(AHEAD_BYTES + REACH * self._longest, MOST_AHEAD)
 
     def _begin(self, at: int, stop: int, section: Section) -> bool:
         """Read another stretch, if it is worth it."""
