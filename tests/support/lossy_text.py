@@ -55,7 +55,7 @@ def lossy_batches(rng: random.Random) -> list[Batch]:
     largest, forged = rng.choice((1, 5, 30, 120)), rng.choice((0, 0.01, 0.05, 0.3))
     codecs = rng.choice((("none",), ("none",), ("lz4",), ("none", "zstd")))
     batches, offset, position = [FIRST], 1, 100
-    for _ in range(rng.choice((20, 60, 200) if largest < 6 else (20, 50))):
+    for _ in range(rng.choice((20, 60, 120) if largest < 6 else (10, 25))):
         count = rng.randint(1, largest)
         keys = [rng.choice((None, b"k%d" % index, rng.randbytes(rng.randint(0, 10)), b"key")) for index in range(count)]
         records = [Rec(key, _value(rng, offset, position, forged), _headers(rng, offset, position)) for key in keys]

@@ -13,13 +13,21 @@ from eo_audit.dump.fast.sorted_places import NONE, counted, index_of
 from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, LONGEST_LINE, record_line
 from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.ahead import HIDDEN
-from eo_audit.dump.log.closing import has_message_before
+from eo_audit.dump.log.closing import has_message_before, starts_section
 from eo_audit.dump.log.dispute import MIN_FORGED, swallows
 from eo_audit.dump.log.framing import HEADERS_SEARCHED, LARGEST_RECORD, LONGEST_MESSAGE
 from eo_audit.dump.log.records import Rules, endings
 from eo_audit.dump.log.text import NeedMore, Window
 
 _FAR = np.iinfo(np.int64).max
+
+
+def _may_matter(window: Window, at: int) -> bool:
+    """May a line begin a section, or is it one of magic 0 and 1?"""
+    try:
+        return not window.text.startswith(b"Dumping ", at) or starts_section(window, at)
+    except NeedMore:
+        return True
 
 
 # Why all this in columns: on clean text the exact reader does 8 to 14 MB/s on one core, whole arrays 75 to 105 MB/s. It pays only while
@@ -68,7 +76,6 @@ class Groups:
             for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._control).tolist():
                 self._follow(group, window, offset, dialect)
         self._limit = window.limit
-        to_end = window.final and offset + self._text.size == len(window.text)
         self.next = self._following()
         self.sure: Bits
         if dialect.decoder is not None:
@@ -76,7 +83,7 @@ class Groups:
         elif self._deep:
             rooms, (longer, loose) = self._rooms(), self._changed(window.text, offset, crlf=window.crlf)
             self._whole &= ~self.by_lines | (rooms >= 0)
-            self.sure = self._whole & self._undisputed(rooms, longer, loose, to_end=to_end)
+            self.sure = self._whole & self._undisputed(window, offset, rooms, longer, loose)
             self.sure &= ~self._told_before(window, offset, loose)
         else:
             self.sure = self._whole & (self._chained() | (self.next == NONE))
@@ -162,57 +169,60 @@ class Groups:
         used: Ints = summed[behind] - summed[behind - count]
         return used
 
-    @cached_property
-    def _warnings(self) -> Ints:
-        """Starts of lines at which the chain of positions is not simply going on: another line may claim a position once more."""
-        # Honest text prints positions that only grow. Where they do not, some line is forged or damaged, and no group near it is sure.
-        position, ok = self._batches.numbers["position"], self._batches.ok
-        back = np.append(False, (position[1:] <= position[:-1]) | ~ok[:-1]) if len(ok) else ok
-        return np.sort(np.concatenate((self._batches.start[~ok | back], self._lines.others, [_FAR])))
-
-    def _undisputed(self, room: Ints, longer: Bits, loose: Bits, *, to_end: bool) -> Bits:
+    def _undisputed(self, window: Window, offset: int, room: Ints, longer: Bits, loose: Bits) -> Bits:
         """Can each group be read in one way only, as far as `log.dispute.is_disputed` and `log.search.judge` would see?
 
         There is no room for a forged line in header keys that were not read, or no line within that room claims the next position; and
         printing changed nothing, or there are no lines at which another reading could end.
 
         Args:
+            window, offset: as of `judge`.
             room: bytes of header keys that were not read.
             longer, loose: see `_changed`.
-            to_end: the file ends with the stretch.
         """
-        numbers, starts = self._batches.numbers, self._batches.start
-        if len(starts) == 0:
+        if len(self.end) == 0:
             return np.zeros(0, dtype=bool)
-        claimed = numbers["position"] + numbers["size_bytes"]
-        plain, text = self._codec == 0, self.end - starts
+        plain, text = self._codec == 0, self.end - self._batches.start
+        to_end = window.final and offset + self._text.size == len(window.text)
         # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far. Where lines alone say where
         # texts end, all places are asked for where a batch could, and those before which messages stand are looked for further on.
         reach = self.end + 3 * text + np.where(plain, 3 * room, room)
         looked = reach + np.where(self.by_lines, LONGEST_MESSAGE, 0)
-        warning = self._warnings[np.searchsorted(self._warnings, starts[self.next], side="right")]
         # A line that begins within reach is told from a batch line only when all of it is there.
         in_view = looked + LONGEST_LINE < self._text.size
         alone = (room < MIN_FORGED) & ~longer & ~self.by_lines
         if not alone.all() or loose.any():
-            undisputed = (warning >= looked) & (in_view | (to_end & ~plain & ~longer)) & ~self._holds_claim(claimed)
+            undisputed = (in_view | (to_end & ~plain & ~longer)) & ~self._claimed_again(window, offset, looked)
             # Header keys of compressed batches are looked through for 64 KB; that damage hides a longer one is thought of for 16 KB only.
             hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
             lines = np.flatnonzero(self.by_lines)
             hidden[lines] = self._lossy.furthest(self._batches.end[lines], self.end[lines], np.where(plain, room, HIDDEN)[lines])
             settled = undisputed & self._goes_on(hidden, to_end=to_end)
             alone = (alone & ~loose) | (settled & (~loose | self._hold_only_records()))
-            alone &= ~self.by_lines | self._offsets_grow(reach)
+            alone[lines] &= ~self._lossy.print_again(lines, self.end[lines], reach[lines])
         sure: Bits = self._chained() & (room >= 0) & alone
         return sure
 
-    def _offsets_grow(self, reach: Ints) -> Bits:
-        """Groups behind which, within reach, all record lines print offsets that only grow: none is one of its own batch."""
-        records = self._records
-        odd = np.append(False, (records.offset[1:] <= records.offset[:-1]) | ~records.ok[:-1]) | ~records.ok
-        places = np.append(records.start[odd], _FAR)
-        grow: Bits = places[np.searchsorted(places, self.end)] >= reach
-        return grow
+    def _claimed_again(self, window: Window, offset: int, reach: Ints) -> Bits:
+        """Groups with a line in the text of their records, or behind them within reach, that may claim to be the batch line behind them, or
+        begin a section."""
+        starts, position = self._batches.start, self._batches.numbers["position"]
+        unknown = np.sort(np.concatenate((starts[~self._batches.ok], self._other_lines(window, offset), [_FAR])))
+        again: Bits = unknown[np.searchsorted(unknown, self._batches.end)] < reach
+        # By position, then by place: another line at the position of the one behind a group is its neighbour there.
+        order = np.flatnonzero(self._batches.ok)
+        order = order[np.argsort(position[order], kind="stable")]
+        rank = np.zeros(len(starts), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        order = np.concatenate(([NONE], order, [NONE, NONE]))  # the last one for a group that has none behind it
+        for neighbour in (order[rank[self.next]], order[rank[self.next] + 2]):
+            same = (neighbour != NONE) & (position[neighbour] == position[self.next])
+            again |= same & (starts[neighbour] >= self._batches.end) & (starts[neighbour] < reach)
+        return again
+
+    def _other_lines(self, window: Window, offset: int) -> Ints:
+        """Lines of other kinds that may matter; of those that begin a section in print, those behind which one stands."""
+        return np.array([at for at in self._lines.others.tolist() if _may_matter(window, offset + at)], dtype=np.int64)
 
     def _hold_only_records(self) -> Bits:
         held = self._whole & (self.count > 0)
@@ -266,17 +276,6 @@ class Groups:
         lines = self._lines.all
         held: Bits = np.searchsorted(lines, self.end) - np.searchsorted(lines, self._batches.end) == self.count
         return held
-
-    def _holds_claim(self, claimed: Ints) -> Bits:
-        """Groups with a line in the text of their records that looks like the batch line behind them."""
-        starts, holds = self._batches.start, np.zeros(len(claimed), dtype=bool)
-        behind = np.searchsorted(starts, self.end)
-        # In Python, one by one: only payloads print batch lines inside a group, and few do.
-        for group in np.flatnonzero(behind - np.arange(len(starts)) > 1).tolist():
-            inner = slice(group + 1, int(behind[group]))
-            holds[group] = bool((~self._batches.ok[inner] | (self._batches.numbers["position"][inner] == claimed[group])).any())
-        others = np.searchsorted(self._lines.others, self.end) > np.searchsorted(self._lines.others, self._batches.end)
-        return holds | others
 
     # groups that need a second look
 

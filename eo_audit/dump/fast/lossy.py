@@ -18,6 +18,8 @@ from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.framing import HEADERS_SEARCHED
 
 _KEY, _PAYLOAD = b" key: ", b" payload: "
+_FAR = np.iinfo(np.int64).max
+_MOST_LINES = 10_000  # of a batch, that are looked through one by one
 _SPARE = 64  # bytes of varints and line ends that no print shows
 _REPLACEMENT = b"\xef\xbf\xbd"
 
@@ -109,10 +111,24 @@ class Lossy:
         """
         changed = within(self._changed, begin, end)[1]
         least = room + (3 if self._is_ascii else 2) * changed + (end - begin) + _SPARE
-        reach = end + least
+        reach: Ints = end + least
         for _ in range(0 if self._is_ascii else 3):
             reach = end + least + 2 * within(self._changed, end, reach)[1]
         return reach
+
+    def print_again(self, group: Ints, end: Ints, reach: Ints) -> Bits:
+        """Groups behind which a line may print an offset of their batch once more: from their end on, up to `reach`."""
+        numbers, records = self._batches.numbers, self._records
+        odd = np.append(records.start[~records.ok], _FAR)
+        again: Bits = odd[np.searchsorted(odd, end)] < reach
+        known = np.flatnonzero(records.ok)
+        order = known[np.argsort(records.offset[known], kind="stable")]
+        first, count = within(records.offset[order], numbers["base_offset"][group], numbers["last_offset"][group] + 1)
+        # Nearly always these are the records of the group; else one by one, in Python, but not all lines for each of thousands of groups.
+        for index in np.flatnonzero(count > numbers["count"][group]).tolist():
+            places = records.start[order[first[index] : first[index] + min(count[index], _MOST_LINES)]]
+            again[index] |= count[index] > _MOST_LINES or bool(((places >= end[index]) & (places < reach[index])).any())
+        return again
 
     def _texts(self, first: Ints, count: Ints, end: Ints) -> Texts:
         records, behind = self._records, np.cumsum(count)
