@@ -232,8 +232,10 @@ class Groups:
 
     def _told_before(self, window: Window, offset: int, loose: Bits) -> Bits:
         """Groups with a line before their end that may be a message of the tool, where another reading could end."""
-        told = np.zeros(len(self.end), dtype=bool)
-        for group in np.flatnonzero(self.sure & loose).tolist():
+        told, some = np.zeros(len(self.end), dtype=bool), np.flatnonzero(self.sure & loose)
+        # The last line of nearly all of them is that of a record.
+        last_line = self._lines.all[np.searchsorted(self._lines.all, self.end[some]) - 1]
+        for group in some[last_line > self._records.start[self.first[some] + self.count[some] - 1]].tolist():
             try:
                 told[group] = has_message_before(window, offset + int(self.end[group]), offset + int(self._batches.end[group]))
             except NeedMore:

@@ -14,6 +14,7 @@ import numpy as np
 from eo_audit.dump.fast.fields import LineColumns
 from eo_audit.dump.fast.lines import NO_SPAN, Lines, RecordColumns
 from eo_audit.dump.fast.sorted_places import within
+from eo_audit.dump.lines.dialects import LONGEST_LINE
 from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.framing import HEADERS_SEARCHED
 
@@ -32,6 +33,14 @@ class Texts:
     begin: Ints
     stop: Ints
     line_end: Ints
+
+
+class Separators(NamedTuple):
+    """Places of `] key: `, of `] payload: ` and of ` payload: `, sorted."""
+
+    keys: Ints
+    payloads: Ints
+    parts: Ints
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,7 @@ class Lossy:
         if not len(group):
             return ByLines(group, end, np.zeros(0, dtype=bool))
         texts = self._texts(first, count, end)
-        cuts = self._cuts(texts)
+        cuts = self._cuts(texts, self._separators(self._batches.end[group], end))
         fits = cuts.fits & self._grow(texts.index, first, count)
         if hides_keys:
             fits &= (self._records.key_size[texts.index] < 0) | (self._records.value_size[texts.index] >= 0)
@@ -139,13 +148,23 @@ class Lossy:
         line = np.minimum(np.searchsorted(self._lines.all, begin, side="right"), len(self._lines.all) - 1)
         return Texts(index, begin, next_line - 1, self._lines.all[line] - 1)
 
-    def _cuts(self, texts: Texts) -> Cuts:
+    def _separators(self, begin: Ints, end: Ints) -> Separators:
+        """In the texts of some groups: they may be few, and the stretch long."""
+        # Groups that only a batch line parts are looked through at once.
+        apart = begin[1:] - end[:-1] > LONGEST_LINE
+        stretches = list(zip(begin[np.append(True, apart)].tolist(), end[np.append(apart, True)].tolist(), strict=True))
+        content, text = self._text.bytes, self._text
+        closes, spaces = (np.concatenate([np.flatnonzero(content[a:b] == byte) + a for a, b in stretches]) for byte in b"] ")
+        keys, payloads = (closes[text.stands(b"]" + separator, closes)] for separator in (_KEY, _PAYLOAD))
+        return Separators(keys, payloads, spaces[text.stands(_PAYLOAD, spaces)])
+
+    def _cuts(self, texts: Texts, places: Separators) -> Cuts:
         records, index = self._records, texts.index
         key_size, value_size = records.key_size[index], records.value_size[index]
         with_key, with_value = key_size >= 0, value_size >= 0
-        close, one_head = self._heads(texts, with_key)
+        close, one_head = self._heads(texts, places, with_key)
         key = close + len(_KEY) * with_key
-        part, one_part = self._only(self._parts, close, texts.stop)
+        part, one_part = self._only(places.parts, close, texts.stop)
         both = with_key & with_value
         key_end = np.where(both, part, np.where(with_key, texts.stop, close))
         value = key_end + len(_PAYLOAD) * with_value
@@ -158,10 +177,10 @@ class Lossy:
         shorter = (with_key & (key_end - key < key_size)) | (with_value & (texts.stop - value < value_size))
         return Cuts(close, (key, key_end), (value, texts.stop), np.where(with_key | with_value, fits, exact), shorter)
 
-    def _heads(self, texts: Texts, with_key: Bits) -> tuple[Ints, Bits]:
+    def _heads(self, texts: Texts, places: Separators, with_key: Bits) -> tuple[Ints, Bits]:
         """Behind the header keys, where what comes next stands just once in the rest of the line."""
-        keyed, one_key = self._only(self._keys, texts.begin, texts.line_end)
-        bare, one_payload = self._only(self._payloads, texts.begin, texts.line_end)
+        keyed, one_key = self._only(places.keys, texts.begin, texts.line_end)
+        bare, one_payload = self._only(places.payloads, texts.begin, texts.line_end)
         return np.where(with_key, keyed, bare) + 1, np.where(with_key, one_key, one_payload)
 
     def _only(self, places: Ints, start: Ints, stop: Ints) -> tuple[Ints, Bits]:
@@ -191,25 +210,6 @@ class Lossy:
             kept[index[printed]] = np.where(same & (size[index] >= 0), start[read], NO_SPAN)[printed]
         records.headers[index[printed]] = (cuts.close - texts.begin - 1)[read][printed]
         records.end[index], records.plain[index] = texts.stop[read] + 1, True
-
-    # places of the whole stretch, sorted
-
-    @cached_property
-    def _closes(self) -> Ints:
-        return np.flatnonzero(self._text.bytes[: self._text.size] == ord("]"))
-
-    @cached_property
-    def _keys(self) -> Ints:
-        return self._closes[self._text.stands(b"]" + _KEY, self._closes)]
-
-    @cached_property
-    def _payloads(self) -> Ints:
-        return self._closes[self._text.stands(b"]" + _PAYLOAD, self._closes)]
-
-    @cached_property
-    def _parts(self) -> Ints:
-        spaces = np.flatnonzero(self._text.bytes[: self._text.size] == ord(" "))
-        return spaces[self._text.stands(_PAYLOAD, spaces)]
 
     @cached_property
     def _is_ascii(self) -> bool:
