@@ -16,6 +16,7 @@ from eo_audit.dump.log.ahead import HIDDEN
 from eo_audit.dump.log.closing import has_message_before, starts_section
 from eo_audit.dump.log.dispute import MIN_FORGED, swallows
 from eo_audit.dump.log.framing import HEADERS_SEARCHED, LARGEST_RECORD, LONGEST_MESSAGE
+from eo_audit.dump.log.readings import GROWN
 from eo_audit.dump.log.records import Rules, endings
 from eo_audit.dump.log.text import NeedMore, Window
 
@@ -69,9 +70,10 @@ class Groups:
             offset: where the stretch begins in it.
             dialect: of its lines.
         """
+        to_end = window.final and offset + self._text.size == len(window.text)
         if self._deep and dialect.decoder is None:
             if dialect.printed and not dialect.crlf:
-                self._read_by_lines(hides_keys=dialect.name == "2.2")
+                self._read_by_lines(hides_keys=dialect.name == "2.2", to_end=to_end)
             # One by one, in Python: forged lines and odd header keys are rare, or the text is hostile and slow anyway.
             for group in np.flatnonzero(self._batches.ok & ~self._whole & ~self._control).tolist():
                 self._follow(group, window, offset, dialect)
@@ -83,7 +85,7 @@ class Groups:
         elif self._deep:
             rooms, (longer, loose) = self._rooms(), self._changed(window.text, offset, crlf=window.crlf)
             self._whole &= ~self.by_lines | (rooms >= 0)
-            self.sure = self._whole & self._undisputed(window, offset, rooms, longer, loose)
+            self.sure = self._whole & self._undisputed(window, offset, rooms, longer, loose, to_end=to_end)
             self.sure &= ~self._told_before(window, offset, loose)
         else:
             self.sure = self._whole & (self._chained() | (self.next == NONE))
@@ -169,7 +171,7 @@ class Groups:
         used: Ints = summed[behind] - summed[behind - count]
         return used
 
-    def _undisputed(self, window: Window, offset: int, room: Ints, longer: Bits, loose: Bits) -> Bits:
+    def _undisputed(self, window: Window, offset: int, room: Ints, longer: Bits, loose: Bits, *, to_end: bool) -> Bits:
         """Can each group be read in one way only, as far as `log.dispute.is_disputed` and `log.search.judge` would see?
 
         There is no room for a forged line in header keys that were not read, or no line within that room claims the next position; and
@@ -179,11 +181,11 @@ class Groups:
             window, offset: as of `judge`.
             room: bytes of header keys that were not read.
             longer, loose: see `_changed`.
+            to_end: the file ends with the stretch.
         """
         if len(self.end) == 0:
             return np.zeros(0, dtype=bool)
         plain, text = self._codec == 0, self.end - self._batches.start
-        to_end = window.final and offset + self._text.size == len(window.text)
         # U+FFFD is three bytes of text for one byte of a record: another reading may go three times as far. Where lines alone say where
         # texts end, all places are asked for where a batch could, and those before which messages stand are looked for further on.
         reach = self.end + 3 * text + np.where(plain, 3 * room, room)
@@ -192,10 +194,15 @@ class Groups:
         in_view = looked + LONGEST_LINE < self._text.size
         alone = (room < MIN_FORGED) & ~longer & ~self.by_lines
         if not alone.all() or loose.any():
-            undisputed = (in_view | (to_end & ~plain & ~longer)) & ~self._claimed_again(window, offset, looked)
+            lines = np.flatnonzero(self.by_lines)
+            if to_end:
+                in_view |= ~plain & ~longer & ~self.by_lines
+                # The search counts one byte for each timestamp.
+                spare = np.where(plain, room + GROWN + 9 * self.count, 0)
+                in_view[lines] |= self._lossy.ends_before((self.first + self.count - 1)[lines], spare[lines])
+            undisputed = in_view & ~self._claimed_again(window, offset, looked)
             # Header keys of compressed batches are looked through for 64 KB; that damage hides a longer one is thought of for 16 KB only.
             hidden = reach - np.where(plain, 0, HEADERS_SEARCHED - HIDDEN)
-            lines = np.flatnonzero(self.by_lines)
             hidden[lines] = self._lossy.furthest(self._batches.end[lines], self.end[lines], np.where(plain, room, HIDDEN)[lines])
             settled = undisputed & self._goes_on(hidden, to_end=to_end)
             alone = (alone & ~loose) | (settled & (~loose | self._hold_only_records()))
@@ -281,7 +288,7 @@ class Groups:
 
     # groups that need a second look
 
-    def _read_by_lines(self, *, hides_keys: bool) -> None:
+    def _read_by_lines(self, *, hides_keys: bool, to_end: bool) -> None:
         """Read groups by their lines that no length delimits."""
         self.next = self._following()
         # A text that is longer than its bytes may have a line feed just where these would end.
@@ -289,7 +296,7 @@ class Groups:
         if len(self._records.start):
             odd &= self._are_within(self.first, self.first + self.count - 1, slice(None))
         group = np.flatnonzero(odd)
-        group, end, shorter = self._lossy.read(group, self.first[group], self.count[group], hides_keys=hides_keys)
+        group, end, shorter = self._lossy.read(group, self.first[group], self.count[group], hides_keys=hides_keys, to_end=to_end)
         self.end[group], self._whole[group], self.by_lines[group], self.shorter[group] = end, True, True, shorter
 
     def _follow(self, group: int, window: Window, offset: int, dialect: Dialect) -> None:

@@ -79,7 +79,7 @@ class Lossy:
             held &= within(others, begin, end)[1] == 0
         return held
 
-    def read(self, group: Ints, first: Ints, count: Ints, *, hides_keys: bool) -> ByLines:
+    def read(self, group: Ints, first: Ints, count: Ints, *, hides_keys: bool, to_end: bool) -> ByLines:
         """Read groups whose records no length delimits, where their lines do.
 
         The columns of their records become those of this reading.
@@ -89,13 +89,15 @@ class Lossy:
             first: the first record of each.
             count: records that each owes, one at least.
             hides_keys: a null value may hide its key.
+            to_end: the file ends with the stretch.
 
         Returns:
             The groups that can be read so.
         """
-        there = group + 1 < len(self._batches.start)
-        group, first, count = group[there], first[there], count[there]
-        end = self._batches.start[group + 1]
+        whole_line = to_end and self._text.size > 0 and self._text.bytes[self._text.size - 1] == ord("\n")
+        end = np.append(self._batches.start, self._text.size if whole_line else -1)[group + 1]
+        there = end >= 0
+        group, first, count, end = group[there], first[there], count[there], end[there]
         held = self.hold_only_records(group, first, count, end) & (within(self._changed, self._batches.end[group], end)[1] > 0)
         group, first, count, end = group[held], first[held], count[held], end[held]
         if not len(group):
@@ -124,6 +126,19 @@ class Lossy:
         for _ in range(0 if self._is_ascii else 3):
             reach = end + least + 2 * within(self._changed, end, reach)[1]
         return reach
+
+    def ends_before(self, last: Ints, spare: Ints) -> Bits:
+        """Groups of which no reading goes on behind the last batch line of the stretch: the text up to there has too many bytes.
+
+        Args:
+            last: their last records (index).
+            spare: bytes that each group may have beyond keys, values and the header keys read.
+        """
+        stop, records = self._batches.end[-1:], self._records
+        begin = records.line.end[last] + records.headers[last] + 1
+        least = stop - begin - (0 if self._is_ascii else 2) * within(self._changed, begin, np.maximum(begin, stop))[1]
+        printed = np.maximum(records.key_size[last], 0) + np.maximum(records.value_size[last], 0) + len(_KEY + _PAYLOAD)
+        return self._batches.ok[-1:] & (least > printed + spare)
 
     def print_again(self, group: Ints, end: Ints, reach: Ints) -> Bits:
         """Groups behind which a line may print an offset of their batch once more: from their end on, up to `reach`."""

@@ -23,7 +23,7 @@ from eo_audit.dump.log.text import Window
 # The broker bounds a whole batch (message.max.bytes, 1 MiB by default), and header keys by nothing else.
 LONGEST_HEADERS = 1 << 20  # bytes of header keys on one line; over line ends they may have HEADERS_SEARCHED
 _SPARE = 64  # bytes behind a text that may end: what separates, and a line end
-_GROWN = 64  # bytes that damage may have put into the text of a batch: its genuine reading is counted all the same
+GROWN = 64  # bytes that damage may have put into the text of a batch: its genuine reading is counted all the same
 _STEPS, _TEXT = 2_000, 1 << 22  # steps beyond four per record, and bytes looked through beyond 64 times the text once
 
 Closers = Callable[[int, int], list[int]]
@@ -195,7 +195,7 @@ class Search:
             # An uncompressed batch prints its size: what its records take must fit into it, which ends most forged readings early.
             header = ending.headers if not plain else min(ending.headers, self._least_bytes(record.end, ending.headers))
             used = place.used + (least_size(record, self.line, None) + header if plain else 0)
-            if plain and used > self.line.size_bytes - BATCH_OVERHEAD + _GROWN and not self.by_lines and ending.decoded is None:
+            if plain and used > self.line.size_bytes - BATCH_OVERHEAD + GROWN and not self.by_lines and ending.decoded is None:
                 continue
             old = layer.get(ending.end)
             if old is None:
@@ -236,7 +236,7 @@ class Search:
         to_line_end = (line_end if line_end >= 0 else record.end + LONGEST_HEADERS) - record.end
         if self.line.codec != "none":
             return to_line_end if self.one_line else to_line_end + HEADERS_SEARCHED
-        room = max(self.line.size_bytes - BATCH_OVERHEAD + _GROWN - place.used - least_size(record, self.line, None), 0)
+        room = max(self.line.size_bytes - BATCH_OVERHEAD + GROWN - place.used - least_size(record, self.line, None), 0)
         # A byte that is no UTF-8 prints as U+FFFD, three bytes of text for one of the record.
         return min(to_line_end, 3 * room) if self.one_line else 3 * room
 
