@@ -5,6 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
+from eo_audit.dump.fast import odd_lines
 from eo_audit.dump.fast import reader as kernel_reader
 from eo_audit.dump.fast.kernel import Stretch
 from eo_audit.dump.parse import Section
@@ -75,3 +76,16 @@ def test_what_could_be_read_in_two_ways_is_no_matter_of_lines(style: Style, odd:
         batches[place] = Batch([Rec(b"k", ODD[odd])], 5, place)
     assert_same(dump(batches, style))
     assert sum(taken) > 0.25 * BATCHES
+
+
+def test_thousands_of_sections_in_print_are_not_looked_at_one_by_one(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, starts_section = list[int](), odd_lines.starts_section
+    monkeypatch.setattr(odd_lines, "starts_section", lambda window, at: looked.append(at) or starts_section(window, at))
+    batches = binary_batches("none", 1)
+    for number, sections in ((100, 6_000), (200, 20)):
+        batches[number] = Batch([Rec(b"k", b"\nDumping x" * sections)], 5, number)
+    text = dump(batches, UTF_8)
+    assert_same(text)
+    assert not looked and sum(taken) > 0
+    assert_same(dump([*batches[:100], *batches[101:]], UTF_8))
+    assert len(looked) == 20

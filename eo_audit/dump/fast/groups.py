@@ -8,12 +8,12 @@ import numpy as np
 from eo_audit.dump.fast.fields import Dialect, LineColumns
 from eo_audit.dump.fast.lines import NO_SPAN, Lines, RecordColumns
 from eo_audit.dump.fast.lossy import Lossy
+from eo_audit.dump.fast.odd_lines import is_told_before, that_may_matter
 from eo_audit.dump.fast.sizes import least_sizes
 from eo_audit.dump.fast.sorted_places import NONE, counted, index_of
 from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, LONGEST_LINE, record_line
 from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.ahead import HIDDEN
-from eo_audit.dump.log.closing import has_message_before, starts_section
 from eo_audit.dump.log.dispute import MIN_FORGED, swallows
 from eo_audit.dump.log.framing import HEADERS_SEARCHED, LARGEST_RECORD, LONGEST_MESSAGE
 from eo_audit.dump.log.readings import GROWN
@@ -21,14 +21,6 @@ from eo_audit.dump.log.records import Rules, endings
 from eo_audit.dump.log.text import NeedMore, Window
 
 _FAR = np.iinfo(np.int64).max
-
-
-def _may_matter(window: Window, at: int) -> bool:
-    """May a line begin a section, or is it one of magic 0 and 1?"""
-    try:
-        return not window.text.startswith(b"Dumping ", at) or starts_section(window, at)
-    except NeedMore:
-        return True
 
 
 # Why all this in columns: on clean text the exact reader does 8 to 14 MB/s on one core, whole arrays 75 to 105 MB/s. It pays only while
@@ -214,7 +206,7 @@ class Groups:
         """Groups with a line in the text of their records, or behind them within reach, that may claim to be the batch line behind them, or
         begin a section."""
         starts, position = self._batches.start, self._batches.numbers["position"]
-        unknown = np.sort(np.concatenate((starts[~self._batches.ok], self._other_lines(window, offset), [_FAR])))
+        unknown = np.sort(np.concatenate((starts[~self._batches.ok], that_may_matter(window, offset, self._lines.others), [_FAR])))
         again: Bits = unknown[np.searchsorted(unknown, self._batches.end)] < reach
         # By position, then by place: another line at the position of the one behind a group is its neighbour there.
         order = np.flatnonzero(self._batches.ok)
@@ -226,10 +218,6 @@ class Groups:
             same = (neighbour != NONE) & (position[neighbour] == position[self.next])
             again |= same & (starts[neighbour] >= self._batches.end) & (starts[neighbour] < reach)
         return again
-
-    def _other_lines(self, window: Window, offset: int) -> Ints:
-        """Lines of other kinds that may matter; of those that begin a section in print, those behind which one stands."""
-        return np.array([at for at in self._lines.others.tolist() if _may_matter(window, offset + at)], dtype=np.int64)
 
     def _hold_only_records(self) -> Bits:
         held = self._whole & (self.count > 0)
@@ -243,10 +231,7 @@ class Groups:
         # The last line of nearly all of them is that of a record.
         last_line = self._lines.all[np.searchsorted(self._lines.all, self.end[some]) - 1]
         for group in some[last_line > self._records.start[self.first[some] + self.count[some] - 1]].tolist():
-            try:
-                told[group] = has_message_before(window, offset + int(self.end[group]), offset + int(self._batches.end[group]))
-            except NeedMore:
-                told[group] = True
+            told[group] = is_told_before(window, offset + int(self.end[group]), offset + int(self._batches.end[group]))
         return told
 
     def _goes_on(self, reach: Ints, *, to_end: bool) -> Bits:
