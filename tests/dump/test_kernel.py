@@ -5,16 +5,13 @@ import random
 from functools import cache
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from eo_audit.dump.fast import reader as kernel_reader
-from eo_audit.dump.fast.kernel import Stretch
 from eo_audit.dump.fast.sizes import varint_sizes
 from eo_audit.dump.lines import hashes as kernel_hash
 from eo_audit.dump.lines.hashes import hashes_of, keyed_hashes, siphash
 from eo_audit.dump.lines.scan import Cursors, Octets
-from eo_audit.dump.parse import FileContext, Section
+from eo_audit.dump.parse import FileContext
 from tests.support import facts
 from tests.support.dump_text import RELEASES, Batch, Rec, Style, dump, random_batches, varint
 from tests.support.readers import assert_same
@@ -65,17 +62,8 @@ def regular_batches(codec: str, count: int) -> list[Batch]:
     [Style(), Style("2.7"), Style("3.1"), Style(printed=False), Style(deep=False), Style(crlf=True)],
     ids=["4.3", "2.7", "3.1", "deep", "shallow", "crlf"],
 )
-def test_it_takes_what_is_regular(style: Style, codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_takes_what_is_regular(style: Style, codec: str, taken: list[int]) -> None:
     """Else the tests above would compare the exact reader with itself."""
-    taken: list[int] = []
-    tables_of = kernel_reader.tables_of
-
-    def counted(stretch: Stretch, section: Section, *, base: int, salt: bytes) -> dict[str, pa.Table]:
-        taken.append(len(stretch.taken_batches()))
-        return tables_of(stretch, section, base=base, salt=salt)
-
-    monkeypatch.setattr(kernel_reader, "LEAST_BYTES", 1)
-    monkeypatch.setattr(kernel_reader, "tables_of", counted)
     assert assert_same(dump(regular_batches(codec, 900), style)) == 900
     assert sum(taken) > 880
 

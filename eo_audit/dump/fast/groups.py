@@ -10,7 +10,7 @@ from eo_audit.dump.fast.lines import NO_SPAN, Lines, RecordColumns
 from eo_audit.dump.fast.lossy import Lossy
 from eo_audit.dump.fast.odd_lines import is_told_before, that_may_matter
 from eo_audit.dump.fast.sizes import least_sizes
-from eo_audit.dump.fast.sorted_places import NONE, counted, index_of
+from eo_audit.dump.fast.sorted_places import NONE, counted, index_of, within
 from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, LONGEST_LINE, record_line
 from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.ahead import HIDDEN
@@ -121,8 +121,8 @@ class Groups:
         """Are the offsets of the first and the last record (index) of each group among those of its batch?"""
         numbers, offset = self._batches.numbers, self._records.offset
         most = len(offset) - 1
-        within: Bits = offset[np.minimum(first, most)] >= numbers["base_offset"][group]
-        return within & (offset[np.minimum(last, most)] <= numbers["last_offset"][group])
+        begun: Bits = offset[np.minimum(first, most)] >= numbers["base_offset"][group]
+        return begun & (offset[np.minimum(last, most)] <= numbers["last_offset"][group])
 
     def _hold_their_records(self) -> Bits:
         """Markers, and batches that are large enough for the keys and values of their records, as `Rules.size_limit` wants it."""
@@ -206,8 +206,8 @@ class Groups:
         """Groups with a line in the text of their records, or behind them within reach, that may claim to be the batch line behind them, or
         begin a section."""
         starts, position = self._batches.start, self._batches.numbers["position"]
-        unknown = np.sort(np.concatenate((starts[~self._batches.ok], that_may_matter(window, offset, self._lines.others), [_FAR])))
-        again: Bits = unknown[np.searchsorted(unknown, self._batches.end)] < reach
+        unknown = np.sort(np.concatenate((starts[~self._batches.ok], that_may_matter(window, offset, self._lines.others))))
+        again: Bits = within(unknown, self._batches.end, reach)[1] > 0
         # By position, then by place: another line at the position of the one behind a group is its neighbour there.
         order = np.flatnonzero(self._batches.ok)
         order = order[np.argsort(position[order], kind="stable")]
@@ -249,26 +249,24 @@ class Groups:
     def _changed(self, text: bytes, offset: int, *, crlf: bool) -> tuple[Bits, Bits]:
         """Groups whose text may stand for fewer bytes than it has; and those whose text may stand for fewer or more, and has line feeds at
         which it could end."""
-        content, stop = self._text.bytes[: self._text.size], offset + self._text.size
+        stop = offset + self._text.size
         # Where lines end with CRLF, a line feed of a payload may be two bytes of text for one of the record.
         replaced = ~self._one_line_each() if crlf else np.zeros(len(self.end), dtype=bool)
         if text.find(b"\xef", offset, stop) >= 0:  # one byte is found faster than three
-            leads = np.flatnonzero(content == 0xEF)
-            replaced |= self._hold(leads[self._text.stands(b"\xef\xbf\xbd", leads)])
+            replaced |= self._hold(self._lossy.replaced)
         # In the C locale Java prints `?` for each character that ASCII lacks: fewer bytes of text than the record has.
-        asked = self._hold(np.flatnonzero(content == ord("?"))) if text.find(b"?", offset, stop) >= 0 else replaced
+        asked = self._hold(self._lossy.asked) if text.find(b"?", offset, stop) >= 0 else replaced
         changed = replaced | asked
         return replaced, changed & ~self._control & ~self._one_line_each() if changed.any() else changed
 
     def _hold(self, offsets: Ints) -> Bits:
         """Groups that have one of these (sorted) offsets in the text of their records."""
-        held: Bits = np.searchsorted(offsets, self.end) > np.searchsorted(offsets, self._batches.end)
+        held: Bits = within(offsets, self._batches.end, self.end)[1] > 0
         return held
 
     def _one_line_each(self) -> Bits:
         """Groups whose records have no line feeds but those that end them."""
-        lines = self._lines.all
-        held: Bits = np.searchsorted(lines, self.end) - np.searchsorted(lines, self._batches.end) == self.count
+        held: Bits = within(self._lines.all, self._batches.end, self.end)[1] == self.count
         return held
 
     # groups that need a second look

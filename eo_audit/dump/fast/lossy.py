@@ -19,7 +19,6 @@ from eo_audit.dump.lines.scan import Bits, Ints, Octets
 from eo_audit.dump.log.framing import HEADERS_SEARCHED
 
 _KEY, _PAYLOAD = b" key: ", b" payload: "
-_FAR = np.iinfo(np.int64).max
 _MOST_LINES = 10_000  # of a batch, that are looked through one by one
 _SPARE = 64  # bytes of varints and line ends that no print shows
 _REPLACEMENT = b"\xef\xbf\xbd"
@@ -98,7 +97,9 @@ class Lossy:
         end = np.append(self._batches.start, self._text.size if whole_line else -1)[group + 1]
         there = end >= 0
         group, first, count, end = group[there], first[there], count[there], end[there]
-        held = self.hold_only_records(group, first, count, end) & (within(self._changed, self._batches.end[group], end)[1] > 0)
+        held = self.hold_only_records(group, first, count, end)
+        if held.any():  # in clean text there are none, and nothing to look for
+            held &= within(self._changed, self._batches.end[group], end)[1] > 0
         group, first, count, end = group[held], first[held], count[held], end[held]
         if not len(group):
             return ByLines(group, end, np.zeros(0, dtype=bool))
@@ -143,8 +144,7 @@ class Lossy:
     def print_again(self, group: Ints, end: Ints, reach: Ints) -> Bits:
         """Groups behind which a line may print an offset of their batch once more: from their end on, up to `reach`."""
         numbers, records = self._batches.numbers, self._records
-        odd = np.append(records.start[~records.ok], _FAR)
-        again: Bits = odd[np.searchsorted(odd, end)] < reach
+        again: Bits = within(records.start[~records.ok], end, reach)[1] > 0
         known = np.flatnonzero(records.ok)
         order = known[np.argsort(records.offset[known], kind="stable")]
         first, count = within(records.offset[order], numbers["base_offset"][group], numbers["last_offset"][group] + 1)
@@ -232,8 +232,17 @@ class Lossy:
         return not np.any(self._text.bytes[: self._text.size] & 0x80)
 
     @cached_property
+    def replaced(self) -> Ints:
+        """Places of U+FFFD."""
+        leads = np.flatnonzero(self._text.bytes[: self._text.size] == _REPLACEMENT[0])
+        return leads[self._text.stands(_REPLACEMENT, leads)]
+
+    @cached_property
+    def asked(self) -> Ints:
+        """Places of `?`."""
+        return np.flatnonzero(self._text.bytes[: self._text.size] == ord("?"))
+
+    @property
     def _changed(self) -> Ints:
         """Places of what may stand for other bytes."""
-        lead = b"?" if self._is_ascii else _REPLACEMENT
-        leads = np.flatnonzero(self._text.bytes[: self._text.size] == lead[0])
-        return leads[self._text.stands(lead, leads)]
+        return self.asked if self._is_ascii else self.replaced

@@ -58,7 +58,6 @@ class FastPath:
         self._window, self._context, self._base = window, context, base
         self._stretch: Stretch | None = None
         self._section: Section | None = None
-        self._dialect: Dialect | None = None
         self._longest = 0
         self.tables: dict[str, list[pa.Table]] = {"batches": [], "records": [], "coordinator_entries": [], "offset_commits": []}
         self.ascii_lossy = False
