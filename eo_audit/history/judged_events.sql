@@ -151,7 +151,8 @@ between_ends AS (
         last(marker, true) OVER earlier AS marker_before,
         last(
             IF(kind = 2, struct(marker, match, IF(match IS NULL, NULL, found) AS instance, doubtful), NULL), true
-        ) OVER backwards AS closing
+        ) OVER backwards AS closing,
+        last(IF(kind = 2, struct(marker, match, found AS instance), NULL), true) OVER behind AS marker_behind
     FROM measured
     WINDOW
         producer AS (PARTITION BY replica_log_id, producer_id),
@@ -162,6 +163,11 @@ between_ends AS (
             PARTITION BY replica_log_id, producer_id, kind = 0
             ORDER BY place DESC, kind DESC
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ),
+        behind AS (
+            PARTITION BY replica_log_id, producer_id, kind = 0
+            ORDER BY place DESC, kind DESC
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         )
 ),
 closed AS (
@@ -399,7 +405,13 @@ chosen AS (
         try_element_at(allowed, 1) AS first_allowed,
         -- `kafka-transactions.sh abort` writes an ABORT with the data's epoch and the last coordinator epoch of the producer there, or 0.
         marker.type = 'ABORT' AND marker.epoch = marker.data_epoch
-            AND (marker.coordinator_epoch = 0 OR marker.coordinator_epoch <=> marker_before.coordinator_epoch) AS by_tool
+            AND (marker.coordinator_epoch = 0 OR marker.coordinator_epoch <=> marker_before.coordinator_epoch) AS by_tool,
+        -- A coordinator loads its log up to the end, and not up to the high watermark: killed and back before it is missed, it sends the
+        -- markers of a decision that no other broker has (`TransactionStateManager.loadTransactionMetadata`). Its successor decides anew;
+        -- where it decides the same, its marker stands right behind.
+        marker.closes AND NOT marker_behind.marker.closes AND marker_behind.match = 'closing'
+            AND marker_behind.marker.type = marker.type AND marker_behind.marker.epoch = marker.epoch
+            AND marker_behind.marker.coordinator_epoch > marker.coordinator_epoch AS is_superseded
     FROM choices
 ),
 roles AS (
@@ -417,7 +429,7 @@ roles AS (
             WHEN NOT marker.closes AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch THEN 'duplicate'
             WHEN NOT known THEN 'unknown'
             WHEN NOT marker.closes THEN 'unexplained'
-            WHEN first_allowed IS NULL THEN IF(by_tool, 'manual', 'unexplained')
+            WHEN first_allowed IS NULL THEN CASE WHEN by_tool THEN 'manual' WHEN is_superseded THEN 'superseded' ELSE 'unexplained' END
             -- It is a hand's work while the coordinator has not decided, or decided later: the transaction's own marker comes behind it.
             -- Where none comes, the ABORT stands in the place of the marker that is missing.
             WHEN by_tool AND (
@@ -425,6 +437,7 @@ roles AS (
                 OR (ends_candidate < {open_end} AND try_element_at(candidates, -1).instance_id = first_allowed.instance_id)
             ) THEN 'manual'
             WHEN first_allowed.decision <> marker.type THEN 'contradictory'
+            WHEN is_superseded THEN 'superseded'
             ELSE 'unexplained'
         END AS marker_role
     FROM chosen
@@ -446,6 +459,7 @@ SELECT
     CASE
         WHEN marker_role IN ('unknown', 'unexplained') THEN NULL
         WHEN marker_role = 'duplicate' THEN coalesce(instance, before)
+        WHEN marker_role = 'superseded' THEN marker_behind.instance
         WHEN marker_role = 'manual' OR match = 'duplicate' THEN first_allowed
         ELSE coalesce(instance, first_allowed)
     END AS marker_instance

@@ -30,6 +30,7 @@ from eo_audit.history.marker_match import match_markers
 from eo_audit.history.open_transactions import open_transactions, unmatched
 from eo_audit.history.owners import assign_instances
 from eo_audit.history.reach import reach, whole_logs
+from eo_audit.history.repeated_records import repeated_records
 from eo_audit.history.replica_logs import replica_logs
 from eo_audit.history.sections import section_status
 from eo_audit.history.sequences import producer_rows
@@ -127,6 +128,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         history = warehouse.overwrite("producer_history", marked)
         # After producer_history, whose columns say which records readers get.
         pending.append(beside.submit(_producer_edges, warehouse, frame, history, chunked=not small))
+        pending.append(beside.submit(_repeated_records, warehouse, frame, history))
         pending.append(beside.submit(_snapshot_states, warehouse, frame, history, seen))
         pending.append(beside.submit(_group_offsets, warehouse, frame, history, seen))
         pending.append(beside.submit(_id_allocation, warehouse, frame, history, coordinator, producers.coverage))
@@ -269,3 +271,10 @@ def _visible_ranges(warehouse: Warehouse, frame: Frame, history: "DataFrame", se
 
 def _producer_edges(warehouse: Warehouse, frame: Frame, history: "DataFrame", *, chunked: bool) -> None:
     warehouse.overwrite("producer_edges", producer_edges(history, warehouse.read("records"), frame.logs, chunked=chunked))
+
+
+def _repeated_records(warehouse: Warehouse, frame: Frame, history: "DataFrame") -> None:
+    if not pc.any(warehouse.arrow("section_status")["payload_printed"]).as_py():
+        write_none(warehouse, "repeated_records")  # equal records are told by their hashes, which are of what is printed
+        return
+    warehouse.overwrite("repeated_records", repeated_records(history, warehouse.read("records"), frame.logs))

@@ -20,6 +20,7 @@ _PAGES = (
     "producers.state_fragile",
     "identity.payload_dup_across_pids",
     "identity.payload_dup_across_epochs",
+    "identity.payload_dup_within_producer",
     "transactions.hanging_txn",
     "transactions.late_data_after_marker",
     "transactions.empty_marker",

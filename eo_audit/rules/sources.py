@@ -111,6 +111,15 @@ _SOURCES = (
         about="producer_id producer_epoch",
     ),
     Source(
+        table="repeated_records",
+        first="first_offset",
+        last="last_offset",
+        records="records",
+        timestamp="timestamp_ms",
+        addresses=(("", "first_offset"), ("original_", "original_first_offset")),
+        about="producer_id producer_epoch",
+    ),
+    Source(
         table="marker_keys",
         first="first_offset",
         last="last_offset",

@@ -32,6 +32,7 @@ TWO_COMMITS = """
     250 PrepareCommit e0 [A]
     260 CompleteCommit e0"""
 ABORT_THEN_COMMIT = TWO_COMMITS.replace("150 PrepareCommit", "150 PrepareAbort").replace("160 CompleteCommit", "160 CompleteAbort")
+DECIDED_AGAIN = "a coordinator that was killed sends the marker of a decision that nobody else has, and its successor decides the same"
 FAR_APART = """
     0 Empty e0
     100 Ongoing e0 [A]
@@ -505,6 +506,13 @@ STORIES = [
         {1: ("covered", "missing"), 2: ("covered", "closing")},
     ),
     Story(
+        DECIDED_AGAIN,
+        "0 Empty e0\n100 Ongoing e0 [A]\n5000 PrepareAbort e1 ple2 [A]\n5010 CompleteAbort e1 ple2",
+        "0 data e0 @110\n1 ABORT e1 ce1 @3000\n2 ABORT e1 ce2 @5005",
+        {0: (1, *GENUINE), 1: "closing", 2: "duplicate"},
+        {1: ("covered", "closing")},
+    ),
+    Story(
         "a hole between the data and the marker that seems to end it",
         ABORT_THEN_COMMIT,
         "0 data e0 @110\n9 data e0 @210 hole\n10 COMMIT e0 @255",
@@ -723,6 +731,24 @@ def test_rows(number: int, said: dict[tuple[int, int], Row], numbers: dict[str, 
         row = said[number, offset]
         found[offset] = row.marker_role if row.row_kind == "marker" else (numbers.get(row.instance_id), row.late, row.registration)
     assert found == dict(story.rows)
+
+
+def test_a_marker_of_a_decision_that_was_lost_and_taken_again_is_superseded(
+    rows: DataFrame, matched: DataFrame, clocks: DataFrame, story_told: dict[str, DataFrame], replica_logs: DataFrame, clusters: DataFrame
+) -> None:
+    """Where other producers tell the clocks, the successor's marker alone fits the decision."""
+    (number,) = [n for n, story in enumerate(STORIES) if story.name == DECIDED_AGAIN]
+    here = f"replica_log_id = {number}"
+    by_clocks = matched.selectExpr(
+        "* EXCEPT (match, found, claims)",
+        f"CASE WHEN {here} AND kind = 2 THEN IF(place = 2, 'closing', NULL) ELSE match END AS match",
+        f"IF({here} AND kind = 2, lag(found) OVER (PARTITION BY replica_log_id, kind ORDER BY place), found) AS found",
+        f"CASE WHEN {here} AND kind = 2 THEN IF(place = 2, 2, NULL) WHEN {here} AND claims = 1 THEN 2 ELSE claims END AS claims",
+    )
+    known = {"replica_logs": replica_logs, "clusters": clusters}
+    events = judged_events(rows, transaction_spans(rows), by_clocks, clock_offsets=clocks, **story_told, **known)
+    told = events.where(f"{here} AND marker IS NOT NULL").orderBy("place").collect()
+    assert [(row.marker_role, row.marker_instance.decision) for row in told] == [("superseded", "ABORT"), ("empty", "ABORT")]
 
 
 def test_nothing_is_lost_or_doubled(said: dict[tuple[int, int], Row]) -> None:

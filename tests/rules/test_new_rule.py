@@ -60,9 +60,9 @@ def test_the_document_names_the_files_of_the_three_edits() -> None:
 
 
 def test_the_rule_is_found_and_documented(copy: Path) -> None:
-    shown = run(copy, "-c", "from eo_audit.cli import main; main()", "rules", "P16")
+    shown = run(copy, "-c", "from eo_audit.cli import main; main()", "rules", "P17")
     assert shown.returncode == 0, shown.stderr
-    assert "P16 idle-return  (info)" in shown.stdout and "two days of silence" in " ".join(shown.stdout.split())
+    assert "P17 idle-return  (info)" in shown.stdout and "two days of silence" in " ".join(shown.stdout.split())
 
 
 def test_its_cases_are_tested_and_find_what_they_expect(copy: Path, spark: SparkSession) -> None:
@@ -79,12 +79,12 @@ def test_its_cases_are_tested_and_find_what_they_expect(copy: Path, spark: Spark
         assert not audited.crashed and sum(map(len, audited.of_cluster.values())) == 1
         for stem, code, case in own:
             cases.test_case(audited, stem, code, case)
-        rule = cases.BY_CODE["P16"]
+        rule = cases.BY_CODE["P17"]
         make_page = runpy.run_path(str(ROOT / ".ci" / "rule_pages.py"))["page"]
         page = make_page(
             rule, [case for *_, case in own], {case["name"]: audited.of_cluster.get(f"{stem}: {case['name']}", ()) for stem, _, case in own}
         )
-        told = ("## A bad history", "### Two days of silence", "> P16 info: A batch of", "## Legal, and looks", "### One hour of silence")
+        told = ("## A bad history", "### Two days of silence", "> P17 info: A batch of", "## Legal, and looks", "### One hour of silence")
         assert sorted(told, key=page.index) == list(told), "its page in docs/rules/ is made without a fourth edit"
         cases.test_every_rule_is_documented_and_has_both_kinds_of_cases(rule)
         catalogue.test_a_rule_is_whole(rule)

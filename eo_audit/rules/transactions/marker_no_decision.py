@@ -5,7 +5,8 @@ Proves: The coordinator's log tells of this time and this producer, and holds no
 Bad history: COMMIT at offset 8 with an epoch that no transaction of the producer ever had.
 
 Legal look-alike: A coordinator's log whose decision was compacted away, or that was dumped before the marker was written; an ABORT by
-hand (T13); a marker that was sent twice (T09); a marker that contradicts its decision (T06).
+hand (T13); a marker that was sent twice (T09); a marker that contradicts its decision (T06). A coordinator that was killed before its
+decision was replicated, and came back before it was missed, sends the markers of it: where its successor decides the same, that informs.
 """
 
 from typing import TYPE_CHECKING
@@ -25,10 +26,10 @@ RULE = Rule(
     subject="marker",
     needs=("order", "past", "coordinator", "assigned"),
     # `unexplained` is said only where the coordinator's log reaches back far enough, and on far enough (history/judged_events).
-    where="row_kind = 'marker' AND marker_role = 'unexplained'",
-    # One that ends data tells more than an empty one.
-    weight="IF(in_open_transaction, 1, 0)",
-    columns="base_offset marker_type marker_coordinator_epoch in_open_transaction previous_epoch producer_epoch",
+    where="row_kind = 'marker' AND marker_role IN ('unexplained', 'superseded')",
+    # One that ends data tells more than an empty one; one that was decided again tells least.
+    weight="CASE WHEN marker_role = 'superseded' THEN 0 WHEN in_open_transaction THEN 2 ELSE 1 END",
+    columns="base_offset marker_type marker_coordinator_epoch marker_role in_open_transaction previous_epoch producer_epoch",
     asks=ASKS,
     caused_by=("T10", "T08"),
     cause=(
@@ -42,15 +43,25 @@ RULE = Rule(
 )
 
 
+_REPLACED = (
+    "a coordinator that was killed and came back before it was missed: it read its log up to the end, and sent the markers of a decision "
+    "that no other broker had yet (`TransactionStateManager.loadTransactionMetadata`)"
+)
+_NOTHING = "Nothing to repair: the transaction ended as its coordinator says."
+
+
 def explain(case: Case, context: "Context") -> Explanation:
     """A marker that ended data speaks first; an error only where no transaction of the producer had its epoch."""
     row = case.row
+    is_superseded = row.text("marker_role") == "superseded"
     closes = "it ended data" if row.flag("in_open_transaction") else "it ended nothing"
     more = f", and {count(case.hits - 1, 'more marker')} of it" if case.hits > 1 else ""
     message = (
         f"No decision of the coordinator explains the {row.text('marker_type') or 'marker'} of {who(case, context)} at offset "
         f"{row.maybe('base_offset')} (coordinator epoch {row.maybe('marker_coordinator_epoch')}){more}: {closes}"
     )
+    if is_superseded:
+        message += "; the next coordinator decided the same, and its marker stands right behind"
     details = {
         "markers": case.hits,
         "marker_type": row.text("marker_type"),
@@ -60,5 +71,8 @@ def explain(case: Case, context: "Context") -> Explanation:
     }
     # With the epoch of the data before it a marker looks like any other: its decision may be one that the cleaner took.
     usual = row.maybe("previous_epoch") == row.maybe("producer_epoch")
-    severity, certainty = ("info", "open") if usual else (None, "definite")
-    return Explanation(message, named=id_of(case, context), severity=severity, certainty=certainty, details=details)
+    severity, certainty = ("info", "likely") if is_superseded else ("info", "open") if usual else (None, "definite")
+    cause, remedy = (_REPLACED, _NOTHING) if is_superseded else (None, None)
+    return Explanation(
+        message, named=id_of(case, context), severity=severity, certainty=certainty, cause=cause, remedy=remedy, details=details
+    )

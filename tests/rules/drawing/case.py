@@ -23,6 +23,7 @@ DRAWN: Mapping[str, Callable[[Place, Row], Iterator[Line]]] = {
     "instance_partitions": log.of_transaction,
     "open_transactions": log.fate,
     "producer_edges": log.edge,
+    "repeated_records": log.repeated,
     "marker_keys": log.marker_keys,
     "coordinator_history": coordinator.entry,
     "transaction_instances": coordinator.instance,

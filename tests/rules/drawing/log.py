@@ -19,6 +19,7 @@ ROLES = {
     "manual": "written by hand, not by the coordinator",
     "duplicate": "its transaction had this marker already",
     "contradictory": "the coordinator decided otherwise",
+    "superseded": "its decision was lost, and taken again",
     "unexplained": "no decision of the coordinator fits it",
 }
 OPEN = "open: no marker follows"
@@ -204,6 +205,22 @@ def _record(record: Row) -> str:
     key = "" if not record["keyed"] else f"k{'?' if record['key_hash'] is None else record['key_hash']}="
     value = "?" if record["value_hash"] is None else record["value_hash"]
     return f"{key}v{value}{'' if record['returned'] else ' (aborted)'}"
+
+
+def repeated(place: Place, row: Row) -> Iterator[Line]:
+    """A row of repeated_records: the records, and the same ones again."""
+    known = (
+        "first_offset last_offset producer_id producer_epoch original_first_offset original_last_offset original_epoch first_sequence "
+        "original_first_sequence records is_transactional timestamp_ms apart_ms log_repeats log_records"
+    )
+    cells = {"what": f"{'txn ' if row.get('is_transactional') else ''}data", "producer": number(row["producer_id"])}
+    apart, epoch = whole(row.get("apart_ms")), row["producer_epoch"]
+    later = "the same keys and values again" + ("" if apart is None else f", {duration(apart)} later")
+    copies = ("original_", row.get("original_epoch", epoch), ()), ("", epoch, remarks(later, *rest(row, known)))
+    for of, own_epoch, told in copies:
+        sequence = f"from {row[f'{of}first_sequence']} on"
+        numbers = {**cells, "epoch": number(own_epoch), "sequence": sequence}
+        yield Line("log", place, whole(row[f"{of}first_offset"]), whole(row[f"{of}last_offset"]), numbers, told)
 
 
 def marker_keys(place: Place, row: Row) -> Iterator[Line]:
