@@ -20,8 +20,8 @@ A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command 
   --broker N           broker id, where meta.properties does not tell
   --cluster NAME       name of the cluster in every finding (default: the cluster id in meta.properties)
   --kafka-dump-log CMD the dump tool (default: kafka-dump-log.sh or kafka-dump-log on the PATH or in $KAFKA_HOME/bin)
-  --payloads           print keys and values of your topics too, for the one thing that needs them (rules P12, I06: the same record sent by
-                       two producers): twice the text and more, and what somebody wrote into a value then stands among the tool's own lines
+  --payloads           print keys and values of your topics too, for the one thing that needs them (rules P12, P13, P16, I06: the same record
+                       sent again): twice the text and more, and what somebody wrote into a value then stands among the tool's own lines
   --gzip               compress the dumps while they are written
   --dry-run            say what would be dumped, how much text that makes and whether there is room; write nothing
   --force              begin even where the text does not seem to fit

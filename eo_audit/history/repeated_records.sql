@@ -35,7 +35,7 @@ contents AS (
     HAVING min(offset) < max(offset)
 ),
 counted AS (
-    SELECT *, sum(copies) OVER (PARTITION BY replica_log_id) AS repeats
+    SELECT *, sum(copies - 1) OVER (PARTITION BY replica_log_id) AS repeats
     FROM contents
 ),
 rare AS (

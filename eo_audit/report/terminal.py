@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import IO
 
 from rich import box
@@ -30,6 +31,7 @@ MOST_REMEDIES = 5
 MOST_ROWS = 8
 MOST_NAMED = 4
 PLACE_WIDTH = 26
+RULES_WIDTH = 14
 STYLES = {"fail": "bold red", "unknown": "bold yellow", "pass": "bold green", "critical": "bold red", "error": "red", "warning": "yellow"}
 _COMMAND = re.compile(r"`([^`]+)`")
 
@@ -215,7 +217,8 @@ def _blind_rows(content: Content) -> Iterator[Cells]:
         what = Text(visible(blind.why))
         if blind.bring:
             what.append(f"\nbring: {visible(blind.bring)}", "bold")
-        yield "not covered", some(_each_once(blind.rules), most=MOST_NAMED), "", what
+        # Three rules a line, as wide as most places are: a longer line would widen the column for all rows.
+        yield "not covered", "\n".join(wrap(some(_each_once(blind.rules), most=MOST_NAMED), RULES_WIDTH)), "", what
     if len(content.blind) > MOST_ROWS:
         yield "", "", "", f"and {len(content.blind) - MOST_ROWS} more reasons: verdict.json, rules"
 

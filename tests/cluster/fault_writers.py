@@ -3,9 +3,11 @@ another identity, epochs at their end, and times so old that a broker forgets wh
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from eo_audit.history.repeated_records import LEAST_RECORDS, REPEATS_ONE_IN
 from tests.cluster.brokers import Log, Record, Transaction, Write
 from tests.cluster.planting import NONE, Planted, at_writes, index_of, insert, leader, pick, rules, with_data
 from tests.cluster.truth import Scene, Truth
@@ -124,9 +126,9 @@ def _tails(scene: Scene) -> list[tuple[Log, int, list[Write]]]:
     return found
 
 
-def _again(scene: Scene, log: Log, last: list[Write], producer_id: int, epoch: int) -> list[Write]:
-    """The same records once more, under another identity and from sequence 0 on."""
-    at, first, planted = last[-1].at + 1, 0, []
+def _again(scene: Scene, log: Log, last: list[Write], producer_id: int, epoch: int, *, first: int = 0) -> list[Write]:
+    """The same records once more, under another identity and from a sequence on."""
+    at, planted = last[-1].at + 1, []
     for write in last:
         broker_ms, leader_epoch = leader(scene, log, at)
         records = tuple(replace(r, timestamp_ms=broker_ms) if log.append_time else r for r in write.records)
@@ -156,6 +158,31 @@ def resent_in_next_epoch(scene: Scene, rng: random.Random) -> Planted | None:
     planted = _again(scene, log, last, producer_id, last[-1].epoch + 1)
     truth = Truth("resent_in_next_epoch", rules("P13"), NONE, log.place, producer_id)
     return at_writes(scene, truth, planted, True, f"epoch {last[-1].epoch + 1} begins with the last records of the one before")
+
+
+def resent_under_next_sequences(scene: Scene, rng: random.Random) -> Planted | None:
+    """An application gets no answer in time, and gives its producer the last records once more."""
+    found = [(log, producer_id, last) for log, producer_id, last in _tails(scene) if _differ(scene, log, last)]
+    chosen = pick(rng, found if scene.world.shape.has("payloads") else [])
+    if chosen is None:
+        return None
+    log, producer_id, last = chosen
+    behind = last[-1].base_sequence + len(last[-1].records)
+    planted = _again(scene, log, last, producer_id, last[-1].epoch, first=behind)
+    truth = Truth("resent_under_next_sequences", rules("P16"), NONE, log.place, producer_id)
+    return at_writes(scene, truth, planted, True, f"producer {producer_id} wrote its last records again from sequence {behind} on")
+
+
+def _differ(scene: Scene, log: Log, last: list[Write]) -> bool:
+    """Whether records of the log are as different as it takes to call equal ones a repeat, with these written once more."""
+    seen = [write for write in log.writes if scene.is_seen(log.place, write)]
+    written = [(record.key, record.value) for write in seen for record in write.records]
+    again = [(record.key, record.value) for write in last for record in write.records]
+    copies = Counter(written + again)
+    repeats = sum(times - 1 for times in copies.values())
+    return (
+        len(written) >= LEAST_RECORDS and repeats * REPEATS_ONE_IN <= len(written) + len(again) and max(copies[one] for one in again) == 2
+    )
 
 
 def last_epochs(scene: Scene, rng: random.Random) -> Planted | None:

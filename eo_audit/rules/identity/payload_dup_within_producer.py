@@ -39,7 +39,9 @@ RULE = Rule(
     ),
     remedy=(
         "Nothing to repair in the log. De-duplicate downstream by business key. Leave it to the client to send again (delivery.timeout.ms "
-        "above the longest outage); what an application must send again itself belongs in a transaction, which is aborted first."
+        "above the longest outage); what an application must send again itself belongs in a transaction, which is aborted first. Of a "
+        "client that counts wrongly look for missing records, too: a broker takes new ones under sequences that it has for repeats, and "
+        "acknowledges them."
     ),
 )
 
