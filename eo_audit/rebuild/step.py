@@ -39,7 +39,7 @@ from eo_audit.history.spans import transaction_spans
 from eo_audit.history.visibility import mark_visibility, visibility
 from eo_audit.history.visible_ranges import visible_ranges
 from eo_audit.rebuild.marker_keys import write_marker_keys
-from eo_audit.rebuild.plain import OF_TRANSACTIONS, has_transactions, nobodys, write_none
+from eo_audit.rebuild.plain import OF_TRANSACTIONS, has_repeats, has_transactions, nobodys, write_none
 from eo_audit.store.tables import Warehouse
 from eo_audit.store.tasks import Progress, silent
 
@@ -274,7 +274,7 @@ def _producer_edges(warehouse: Warehouse, frame: Frame, history: "DataFrame", *,
 
 
 def _repeated_records(warehouse: Warehouse, frame: Frame, history: "DataFrame") -> None:
-    if not pc.any(warehouse.arrow("section_status")["payload_printed"]).as_py():
-        write_none(warehouse, "repeated_records")  # equal records are told by their hashes, which are of what is printed
-        return
-    warehouse.overwrite("repeated_records", repeated_records(history, warehouse.read("records"), frame.logs))
+    if has_repeats(warehouse):
+        warehouse.overwrite("repeated_records", repeated_records(history, warehouse.read("records"), frame.logs))
+    else:
+        write_none(warehouse, "repeated_records")
