@@ -409,7 +409,7 @@ chosen AS (
         -- A coordinator loads its log up to the end, and not up to the high watermark: killed and back before it is missed, it sends the
         -- markers of a decision that no other broker has (`TransactionStateManager.loadTransactionMetadata`). Its successor decides anew;
         -- where it decides the same, its marker stands right behind.
-        marker.closes AND NOT marker_behind.marker.closes AND marker_behind.match = 'closing'
+        NOT marker_behind.marker.closes AND marker_behind.match = 'closing'
             AND marker_behind.marker.type = marker.type AND marker_behind.marker.epoch = marker.epoch
             AND marker_behind.marker.coordinator_epoch > marker.coordinator_epoch AS is_superseded
     FROM choices
@@ -428,7 +428,7 @@ roles AS (
             WHEN is_ambiguous THEN 'unknown'
             WHEN NOT marker.closes AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch THEN 'duplicate'
             WHEN NOT known THEN 'unknown'
-            WHEN NOT marker.closes THEN 'unexplained'
+            WHEN NOT marker.closes THEN IF(is_superseded, 'superseded', 'unexplained')
             WHEN first_allowed IS NULL THEN CASE WHEN by_tool THEN 'manual' WHEN is_superseded THEN 'superseded' ELSE 'unexplained' END
             -- It is a hand's work while the coordinator has not decided, or decided later: the transaction's own marker comes behind it.
             -- Where none comes, the ABORT stands in the place of the marker that is missing.

@@ -179,13 +179,14 @@ class Coordinated:
         at = self.available(at)
         self.epoch += raised
         status = "PrepareCommit" if decision == "COMMIT" else "PrepareAbort"
-        at = self._unheard(at, raised)
+        transaction.decision, transaction.marker_epoch = decision, self.epoch
+        at = self._lost(self._unheard(at, raised), transaction)
         entry = replace(self.seen, status=status, epoch=self.epoch, last_update_ms=self.now(at), client_version=self._version())
         if self.world.shape.has("ghosts") and self.rng.random() < 0.08:
             at = self.available(self.write(at, entry, acknowledged=False) + 2_600)
             entry = replace(entry, last_update_ms=self.now(at))
         at = self.write(at, entry)
-        transaction.decision, transaction.decided_at, transaction.marker_epoch = decision, at, self.epoch
+        transaction.decided_at = at
         done, reloaded = self._mark(at, transaction)
         complete = replace(entry, status="Complete" + status.removeprefix("Prepare"), partitions=())
         updated = self.now(reloaded) if reloaded else min(self.now(at) + 1, self.now(done))
@@ -193,6 +194,20 @@ class Coordinated:
         if self.world.shape.has("ghosts") and self.rng.random() < 0.05:
             transaction.ended_at = self.write(transaction.ended_at + 40, replace(complete, last_update_ms=updated))
         return transaction.ended_at
+
+    def _lost(self, at: int, transaction: Transaction) -> int:
+        """A decision that no other broker has: its coordinator is killed, comes back before it is missed, and sends the markers of what its
+        own log ends with; its successor decides the same anew. Returns the true time at which it does."""
+        change = self.log.leadership.change_between(at, at + 8_000)
+        if change is None or not (self.world.shape.has("lost_decisions") and self.rng.random() < 0.6):
+            return at
+        epoch = self.log.leadership.elected(at).epoch
+        # The controller takes the partition from a broker that registers anew (KRaft before 4.0) as soon as it has begun to lead again.
+        back = max(at, change.at - self.rng.randrange(50, 1_500))
+        for place in transaction.partitions:
+            if (when := back + self._delay(place)) < change.at:
+                self._marker(when, place, transaction, epoch)
+        return self.available(change.at)
 
     def _unheard(self, at: int, raised: int) -> int:
         """An entry that nobody acknowledged: the end of the transaction does not go on from its partitions or its epoch."""

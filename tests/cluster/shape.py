@@ -48,6 +48,7 @@ FEATURES: Final[dict[str, float]] = {
     "expired_ids": 0.1,  # ids that pause for too long are forgotten, and come back with another producer id
     "expired_producers": 0.1,  # leaders forget producers soon, by the times of their records
     "recreated": 0.05,  # a topic was deleted, and created anew under its name
+    "lost_decisions": 0.01,  # a coordinator that is killed has sent markers of a decision that its successor takes anew
     "coordinator_cut": 0.05,  # the text of the coordinator's logs ends between two records, and no other file says so
 }
 
