@@ -101,7 +101,7 @@ farthest AS (
 listed AS (
     SELECT
         instance_id, replica_log_id AS coordinator_log_id, cluster, transactional_id, producer_id, protocol, data_epoch, decision, is_last,
-        last_status, decided_at_ms, completed_at_ms, next_at_ms,
+        marker_epoch AS decided_epoch, last_status, decided_at_ms, completed_at_ms, next_at_ms,
         coalesce(complete_leader_epoch, prepare_leader_epoch) AS end_leader_epoch,
         coalesce(completed_at_ms, next_at_ms, decided_at_ms) AS ended_ms,
         complete_offset AS ended_at_offset,
@@ -143,6 +143,7 @@ unsure AS (
     SELECT
         replica_log_id, producer_id,
         bool_or(marker IS NOT NULL AND is_ambiguous) AS is_doubtful,
+        collect_set(IF(is_ambiguous, marker.epoch, NULL)) AS doubtful_epochs,
         min_by(struct(span.first_sequence AS sequence, span.first_epoch AS epoch), span.span_id) AS first
     FROM {events}
     WHERE of_doubtful
@@ -157,7 +158,7 @@ lost AS (
 found AS (
     SELECT /*+ BROADCAST(lost) */
         expected.*,
-        unsure.is_doubtful, unsure.first,
+        unsure.is_doubtful, unsure.doubtful_epochs, unsure.first,
         lost.lost_among,
         lost.unseen,
         seen.* EXCEPT (instance_id, replica_log_id)
@@ -245,7 +246,9 @@ covered AS (
             -- Of a marker whose record line was lost nobody knows what it says, nor whether it is this one.
             WHEN coalesce(broken OR lacks_records, false) OR (lost_among IS NOT NULL AND last_gap IS NOT NULL) THEN 'not_judged'
             WHEN lost_among IS NOT NULL THEN 'covered'
-            WHEN coalesce(is_doubtful AND protocol <> 'tv2', false) THEN 'not_judged'
+            -- Under TV2 the epoch names the transaction; where the feature was taken back, later ones of the old protocol have it, too.
+            WHEN coalesce(is_doubtful AND (protocol <> 'tv2' OR array_contains(doubtful_epochs, decided_epoch)), false)
+                THEN 'not_judged'
             WHEN coalesce(unseen = 'tail', NOT is_past_end) AND tail_intact AND is_overdue AND head_seen
                 AND coalesce(last_gap < data_first_offset, last_gap IS NULL)
                 THEN 'overdue'
