@@ -10,8 +10,7 @@ WITH
 batches AS (
     SELECT /*+ BROADCAST(kept) */
         rows.replica_log_id, rows.producer_id, rows.producer_epoch, rows.section_id, rows.base_offset,
-        -- Where the aborted index is not known, it is taken to be right: what was sent twice is a duplicate whoever dumped which files.
-        coalesce(rows.returned, NOT rows.span_outcome <=> 'aborted') AS returned,
+        reached_readers(rows.returned, rows.span_outcome) AS returned,
         IF(rows.producer_id < 0, {of_nobody}, {records_of}) AS most,
         shiftright(rows.base_offset, {block_bits}) AS block
     FROM {rows} rows

@@ -14,6 +14,12 @@ CASE
     ELSE 'unknown'
 END;
 
+-- Whether readers got a record, as a rule that looks for records sent twice asks it: where the aborted index is not known it is taken to be
+-- right, for what was sent twice is a duplicate whoever dumped which files.
+CREATE OR REPLACE TEMPORARY FUNCTION reached_readers(returned BOOLEAN, span_outcome STRING)
+RETURNS BOOLEAN RETURN
+coalesce(returned, NOT span_outcome <=> 'aborted');
+
 -- Whether nothing is known of an offset because the index may be older than its log: it tells nothing of what stands behind its newest
 -- entry.
 CREATE OR REPLACE TEMPORARY FUNCTION may_be_behind_index(at BIGINT, newest_entry BIGINT, index_may_lag BOOLEAN)

@@ -55,8 +55,8 @@ batches AS (
         replica_log_id, section_id, byte_offset, length, base_offset, producer_id, producer_epoch, base_sequence, is_transactional
     FROM {rows}
     WHERE row_kind = 'data' AND judged
-        -- What readers did not get may be sent again. Where the aborted index is not known, it is taken to be right.
-        AND coalesce(returned, NOT span_outcome <=> 'aborted')
+        -- What readers did not get may be sent again.
+        AND reached_readers(returned, span_outcome)
 ),
 pairs AS (
     SELECT
