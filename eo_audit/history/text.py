@@ -1,4 +1,4 @@
-"""Runs the SQL text of a history: `<history>.sql` beside this module.
+"""Runs the SQL text of a history: `<history>.sql` beside this module, or the chapters of a long one in `<history>/`, in their order.
 
 Each text is a chain of named steps, from top to bottom, ended by the columns of its table; what it reads stands in braces (`{rows}`).
 `step=` shows any of its steps instead. Sentences that several texts share are functions (`functions.sql`).
@@ -131,7 +131,7 @@ def looking_for(history: str, step: str) -> Iterator[None]:
     Raises:
         KeyError: there is no such history, or it has no such step.
     """
-    if not (FOLDER / f"{history}.sql").is_file():
+    if history not in histories():
         raise KeyError(f"there is no history {history}")
     if step not in steps(history):
         raise KeyError(f"{history} has no step {step}; it has {', '.join(steps(history))}")
@@ -144,7 +144,8 @@ def looking_for(history: str, step: str) -> Iterator[None]:
 
 def histories() -> tuple[str, ...]:
     """All histories that are texts, in order of their names."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.sql") if path.stem != "functions"))
+    whole = {path.stem for path in FOLDER.glob("*.sql")} - {"functions"}
+    return tuple(sorted(whole | {path.parent.name for path in FOLDER.glob("*/*.sql")}))
 
 
 def no_rows(session: SparkSession, table: str) -> DataFrame:
@@ -175,7 +176,9 @@ def _input(value: Input) -> object:
 
 @cache
 def _text(name: str) -> str:
-    return (FOLDER / f"{name}.sql").read_text(encoding="utf-8")
+    whole = FOLDER / f"{name}.sql"
+    chapters = [whole] if whole.is_file() else sorted((FOLDER / name).glob("*.sql"))
+    return "\n".join(chapter.read_text(encoding="utf-8") for chapter in chapters)
 
 
 @dataclass(frozen=True)

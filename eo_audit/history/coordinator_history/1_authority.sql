@@ -1,0 +1,187 @@
+-- What the transaction coordinator wrote, id by id: every entry with its predecessor, its legality and its transaction.
+--
+-- `__transaction_state` is replicated like any log, and one replica of each partition is enough: the authority is the one whose dumps cover
+-- most offsets without a missing segment. The others are compared with it elsewhere, never merged. The words that come out are those of
+-- eo_audit.model.coordinator, and a test holds both against each other row by row.
+--
+-- coordinator_entries   the table, all replicas
+-- section_status        the table: which sections are read, and where they lie
+-- clusters              the table, for transaction_version, kafka_version, id_partitions and transactional_id_expiration_ms
+-- unread_spans          the table
+-- The law, from eo_audit.model.states; a step is `before>after` of two states, with what must be so beside it:
+-- known_states, transient_states, run_states (those of a transaction), expirable_states
+-- continuing_steps      before>after within one transaction
+-- legal_steps           protocol>before>after
+-- epoch_steps           protocol>so much higher; of_commit: of a PrepareCommit, most_of_commit: or less
+-- ghosts                before>after>protocol>so much higher, by the one more thing that is asked: any, restarted, same_payload, forgotten
+-- largest_epoch_step, ghosts_in_sight, fence_jumps_below_major, fence_jumps_below_minor: numbers
+WITH
+
+releases AS (
+    SELECT
+        cluster,
+        transaction_version,
+        id_partitions,
+        transactional_id_expiration_ms,
+        try_cast(get(split(kafka_version, '\\.'), 0) AS INT) AS major,
+        try_cast(get(split(kafka_version, '\\.'), 1) AS INT) AS minor
+    FROM {clusters}
+),
+known AS (
+    SELECT
+        cluster,
+        transaction_version,
+        id_partitions,
+        transactional_id_expiration_ms,
+        -- Whether a fence of the old protocol may raise the epoch by more than one on this release (KAFKA-9666); unknown counts as maybe.
+        coalesce(
+            major < {fence_jumps_below_major} OR (major = {fence_jumps_below_major} AND minor < {fence_jumps_below_minor}), true
+        ) AS may_jump
+    FROM releases
+),
+
+-- The entries of sections that are read, with cluster, partition and segment.
+sections AS (
+    SELECT /*+ BROADCAST(unread) */
+        section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, incomplete_from, incomplete_to,
+        unread.unread_at, unread.unread_from,
+        -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed. Of a later segment a decoder
+        -- may have read nothing.
+        end_reason IN ('truncated', 'exception')
+            OR coalesce(
+                segment_base_offset < max(IF(undecoded_at IS NULL, NULL, segment_base_offset)) OVER (PARTITION BY replica_log_id), false
+            ) AS cut_off,
+        undecoded_at
+    FROM {section_status} section
+    -- A text with more such places is not understood behind the 64th: each entry is held against all of them.
+    LEFT JOIN (
+        SELECT section_id, slice(spans, 1, 64) AS unread_at, get(spans, 64) AS unread_from, undecoded_at
+        FROM (
+            SELECT
+                section_id, array_sort(collect_list(byte_offset)) AS spans,
+                max(IF(reason = 'undecoded_record', byte_offset, NULL)) AS undecoded_at
+            FROM {unread_spans}
+            GROUP BY section_id
+        )
+    ) unread ON unread.section_id = section.section_id
+    WHERE topic = '__transaction_state' AND kind = 'log' AND is_read AND partition IS NOT NULL
+),
+placed AS (
+    SELECT /*+ BROADCAST(sections) */
+        entries.* EXCEPT (value_version, size_identity_ok),
+        sections.* EXCEPT (section_id, unread_at, unread_from, cut_off, undecoded_at),
+        -- What no decoder could read behind an entry, or what lost its line, may be the next of its id.
+        cut_off OR coalesce(undecoded_at > byte_offset, false) OR coalesce(incomplete_to > entry_offset, false) AS cut_off,
+        -- The newest text before the entry that was not understood: one number for the shuffle, not all places of the section.
+        IF(byte_offset > unread_from, byte_offset, array_max(filter(unread_at, at -> at < byte_offset))) AS unread_before,
+        -- An expired id is written without a value (`TransactionStateManager.removeExpiredTransactionalIds`); here that is a state of its
+        -- own.
+        IF(entries.tombstone, 'Tombstone', coalesce(entries.status, 'Unknown')) AS state,
+        coalesce(entries.partitions, CAST(array() AS ARRAY<STRUCT<topic: STRING, partition: INT>>)) AS listed
+    FROM {coordinator_entries} entries
+    JOIN sections ON sections.section_id = entries.section_id
+),
+together AS (
+    -- One shuffle: every window from here on is partitioned by these columns, and more.
+    SELECT /*+ REPARTITION(cluster, coordinator_partition) */ * FROM placed
+),
+
+-- Only the entries of the authority replica of each coordinator partition, with what the log as a whole tells.
+in_logs AS (
+    SELECT
+        *,
+        lag(struct(entry_offset, section_id, byte_offset, batch_timestamp_ms, partition_leader_epoch)) OVER in_log AS log_previous,
+        row_number() OVER in_log AS place,
+        transactional_id IS NOT NULL AND entry_offset > min(entry_offset) OVER of_id AS is_again
+    FROM together
+    WINDOW
+        in_log AS (PARTITION BY cluster, coordinator_partition, replica_log_id ORDER BY entry_offset, section_id, byte_offset),
+        of_id AS (PARTITION BY cluster, coordinator_partition, replica_log_id, transactional_id)
+),
+in_sections AS (
+    SELECT
+        *,
+        log_previous.batch_timestamp_ms AS log_previous_batch_ms,
+        log_previous.partition_leader_epoch AS log_previous_leader_epoch,
+        NOT (section_id <=> log_previous.section_id) AS begins_section
+    FROM in_logs
+),
+behind_holes AS (
+    SELECT
+        *,
+        coalesce(entry_offset > IF(begins_section, segment_base_offset, log_previous.entry_offset + 1), false) AS hole,
+        (coalesce(begins_section OR unread_before > log_previous.byte_offset, false) AND unread_before IS NOT NULL)
+            OR coalesce(incomplete_from < entry_offset AND (begins_section OR incomplete_to > log_previous.entry_offset), false)
+            AS is_behind_unread
+    FROM in_sections
+),
+behind_cleaner AS (
+    SELECT
+        *,
+        coalesce(max(hole) OVER before, false) AS cleaned,
+        coalesce(max(is_again) OVER before, false) AS some_again
+    FROM behind_holes
+    WINDOW before AS (
+        PARTITION BY cluster, coordinator_partition, replica_log_id ORDER BY entry_offset, section_id, byte_offset
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+),
+behind_segments AS (
+    -- Offsets missing between two segments are a missing segment where nothing shows the cleaner at work before, else its work. Where text
+    -- was not understood they stood there. The cleaner leaves one entry of each id up to where it comes (`Cleaner.shouldRetainRecord`), so
+    -- offsets missing behind an id that stands there twice are not its work in this log: the broker had been away, and copied what the
+    -- cleaner of its leader had left. Of an id it may have an entry of its own from before, and then one from long after. One entry alone,
+    -- where nothing else is missing, no cleaner took.
+    SELECT
+        *,
+        hole AND is_behind_unread AS is_lost,
+        CASE
+            WHEN hole AND is_behind_unread THEN entry_offset - IF(begins_section, segment_base_offset, log_previous.entry_offset + 1)
+            WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND NOT cleaned
+                THEN segment_base_offset - log_previous.entry_offset - 1
+            WHEN some_again AND (cleaned OR entry_offset > log_previous.entry_offset + 2)
+                THEN greatest(entry_offset - log_previous.entry_offset - 1, 0)
+            ELSE 0
+        END AS skipped
+    FROM behind_cleaner
+),
+of_logs AS (
+    SELECT
+        *,
+        -- Behind a missing segment or lost lines a new stretch begins: a step across it is none, and is not judged.
+        sum(signum(skipped)) OVER up_to_here AS stretch,
+        min(entry_offset) OVER log AS log_begin,
+        max(entry_offset) OVER log AS log_end,
+        sum(skipped) OVER log AS log_skipped,
+        max(IF(is_lost, entry_offset, NULL)) OVER log AS log_lost_below,
+        count(*) OVER log AS log_entries,
+        NOT max_by(cut_off, entry_offset) OVER log AS tail_known
+    FROM behind_segments
+    WINDOW
+        up_to_here AS (
+            PARTITION BY cluster, coordinator_partition, replica_log_id ORDER BY entry_offset, section_id, byte_offset
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ),
+        log AS (PARTITION BY cluster, coordinator_partition, replica_log_id)
+),
+ranked AS (
+    SELECT
+        *,
+        log_end + 1 = log_entries AS log_contiguous,
+        -- The last field decides nothing but ties, so that every run chooses the same replica.
+        struct(log_end - log_begin - log_skipped AS covered, log_entries, -replica_log_id AS tie) AS rank
+    FROM of_logs
+),
+compared_replicas AS (
+    SELECT *, max(rank) OVER (PARTITION BY cluster, coordinator_partition) AS best FROM ranked
+),
+of_authority AS (
+    SELECT /*+ BROADCAST(known) */
+        entries.*,
+        known.transaction_version,
+        known.id_partitions,
+        known.transactional_id_expiration_ms,
+        known.may_jump
+    FROM (SELECT * FROM compared_replicas WHERE rank = best) entries
+    LEFT JOIN known ON known.cluster = entries.cluster
+),

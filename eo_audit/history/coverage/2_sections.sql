@@ -1,0 +1,117 @@
+-- What sections tell beside their batches: a head or an end that is missing, and what their dialect leaves out.
+
+-- The sections with text behind their last batch line that can be read in more than one way.
+ambiguous AS (
+    SELECT section_id, max(byte_offset) AS doubt_at FROM {unread_spans} WHERE reason = 'ambiguous' GROUP BY section_id
+),
+last_batches AS (
+    SELECT /*+ BROADCAST(doubt) */ batch.section_id, max(batch.byte_offset) AS last_at
+    FROM {ordered} batch
+    JOIN ambiguous doubt ON doubt.section_id = batch.section_id
+    GROUP BY batch.section_id
+),
+doubtful AS (
+    SELECT doubt.section_id
+    FROM ambiguous doubt
+    LEFT JOIN last_batches last ON last.section_id = doubt.section_id
+    WHERE doubt.doubt_at > coalesce(last.last_at, -1L)
+),
+sections AS (
+    SELECT /*+ BROADCAST(doubt), BROADCAST(log) */
+        log.*,
+        section.segment_base_offset,
+        section.last_offset AS section_end,
+        section.segment_base_offset = log.newest_segment AS is_newest,
+        coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset) AS end,
+        struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
+        doubt.section_id IS NOT NULL AS is_doubtful,
+        section.is_read, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.lacks_epochs,
+        section.supported,
+        section.superseded_by, section.dir_kind
+    FROM {section_status} section
+    JOIN logs log ON log.replica_log_id = section.replica_log_id
+    LEFT JOIN doubtful doubt ON doubt.section_id = section.section_id
+    WHERE section.kind = 'log'
+),
+parts_of_sections AS (
+    SELECT
+        replica_log_id, cluster, broker, topic, partition,
+        concat(
+            IF(
+                is_read AND segment_base_offset = first_segment AND missing_head_from IS NOT NULL,
+                array(struct(
+                    missing_head_from AS first_offset, first_offset - 1 AS last_offset,
+                    IF(segment_base_offset < first_offset, 'lines_missing', 'head_missing') AS state,
+                    CASE
+                        WHEN segment_base_offset < first_offset THEN 'the text begins behind the first batches of its segment'
+                        WHEN only_remote_missing THEN 'remote storage: the broker moved the older segments there'
+                        WHEN in_remote AND NOT listed THEN 'remote storage may hold the older segments, or they were not dumped'
+                        ELSE 'older segments were not dumped'
+                    END AS reason,
+                    at
+                )),
+                array()
+            ),
+            IF(
+                is_read AND (is_doubtful OR NOT (tail_intact AND (log_tail_intact OR NOT is_newest))),
+                array(struct(
+                    end AS first_offset,
+                    -- The log reached its high watermark, however early the dump of it ends.
+                    greatest(end, section_end, IF(is_newest, hw - 1, NULL)) AS last_offset,
+                    'truncated' AS state,
+                    CASE
+                        WHEN is_doubtful THEN 'unread text: ambiguous'
+                        WHEN tail_intact AND listed_longer THEN 'more of it was listed right before it was dumped'
+                        WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more'
+                        WHEN end_reason = 'exception' THEN 'the dump tool failed here'
+                        ELSE 'the dump ends here, the segment does not'
+                    END AS reason,
+                    at
+                )),
+                array()
+            ),
+            IF(
+                is_read AND section_end IS NOT NULL AND NOT deep,
+                array(struct(
+                    segment_base_offset AS first_offset, section_end AS last_offset, 'shallow' AS state,
+                    'printed without --deep-iteration' AS reason, at
+                )),
+                array()
+            ),
+            IF(
+                is_read AND lacks_checksums,
+                array(struct(
+                    segment_base_offset AS first_offset, section_end AS last_offset, 'no_checksums' AS state,
+                    'printed by a kafka-dump-log older than 2.2' AS reason, at
+                )),
+                array()
+            ),
+            IF(
+                is_read AND lacks_epochs,
+                array(struct(
+                    segment_base_offset AS first_offset, section_end AS last_offset, 'no_epochs' AS state,
+                    'printed by kafka-dump-log 0.11.0.0 or 0.11.0.1' AS reason, at
+                )),
+                array()
+            ),
+            IF(
+                NOT supported AND superseded_by IS NULL AND coalesce(dir_kind, 'normal') = 'normal',
+                array(struct(
+                    segment_base_offset AS first_offset, segment_base_offset AS last_offset, 'not_supported' AS state,
+                    'printed by a kafka-dump-log older than 2.2, and its first lines are missing' AS reason,
+                    at
+                )),
+                array()
+            )
+        ) AS parts
+    FROM sections
+),
+of_sections AS (
+    SELECT
+        * EXCEPT (at), at.section_id AS section_id, at.byte_offset AS byte_offset, at.length AS length
+    FROM (SELECT replica_log_id, cluster, broker, topic, partition, inline(parts) FROM parts_of_sections)
+)
+
+SELECT * FROM explained
+UNION ALL
+SELECT * FROM of_sections

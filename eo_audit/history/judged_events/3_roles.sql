@@ -1,0 +1,106 @@
+-- Which instances time and epoch allow for each span and marker, and what each marker did.
+
+in_time AS (
+    SELECT
+        *,
+        IF(
+            is_untold,
+            slice(candidates, 1, 0),
+            filter(
+                candidates,
+                -- What was open when the coordinator's log ended has ended since, by a marker that only a coordinator writes.
+                c -> NOT (span IS NOT NULL AND c.decision IS NULL AND is_unseen AND before IS NOT NULL AND NOT known_to_the_end) AND IF(
+                    span IS NULL,
+                    c.data_epoch <=> marker.data_epoch AND coalesce(c.start_ms <= marker.at_ms - ahead_ms + tolerance_ms, known),
+                    coalesce(
+                        c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch), true
+                    )
+                    AND IF(
+                        by_marker,
+                        -- Under TV2 the epoch names the instance, whatever is missing.
+                        is_seen OR c.instance_id = instance.instance_id OR c.protocol = 'tv2',
+                        closer IS NULL OR coalesce(c.start_ms <= closer.at_ms - ahead_ms + tolerance_ms, known)
+                    )
+                )
+            )
+        ) AS any_allowed
+    FROM explained
+),
+still_there AS (
+    -- The marker of one that ended before all of which the log still tells went with its head: the data is rather a later one's.
+    SELECT
+        *,
+        filter(
+            any_allowed,
+            c -> NOT coalesce(first_offset > 0 AND coalesce(c.decided_at_offset, c.complete_offset) < oldest_completion_offset, false)
+        ) AS young
+    FROM in_time
+),
+choices AS (
+    SELECT *, IF(NOT by_marker AND size(young) > 0, young, any_allowed) AS allowed FROM still_there
+),
+chosen AS (
+    SELECT
+        *,
+        try_element_at(allowed, 1) AS first_allowed,
+        -- `kafka-transactions.sh abort` writes an ABORT with the data's epoch and the last coordinator epoch of the producer there, or 0.
+        marker.type = 'ABORT' AND marker.epoch = marker.data_epoch
+            AND (marker.coordinator_epoch = 0 OR marker.coordinator_epoch <=> marker_before.coordinator_epoch) AS by_tool,
+        -- A coordinator loads its log up to the end, and not up to the high watermark: killed and back before it is missed, it sends the
+        -- markers of a decision that no other broker has (`TransactionStateManager.loadTransactionMetadata`). Its successor decides anew;
+        -- where it decides the same, its marker stands right behind.
+        NOT marker_behind.marker.closes AND marker_behind.match = 'closing'
+            AND marker_behind.marker.type = marker.type AND marker_behind.marker.epoch = marker.epoch
+            AND marker_behind.marker.coordinator_epoch > marker.coordinator_epoch AS is_superseded
+    FROM choices
+),
+roles AS (
+    SELECT
+        *,
+        CASE
+            WHEN marker IS NULL THEN NULL
+            WHEN match = 'closing' THEN IF(marker.closes, 'closing', 'empty')
+            WHEN match = 'contradictory' THEN match
+            -- Data behind the end of the matched instance is another's; under TV2 the epoch of that data is the epoch of the marker before
+            -- it.
+            WHEN match = 'duplicate' AND NOT coalesce(marker.closes AND marker.at_ms - ahead_ms > instance.until_ms AND by_tool, false)
+                THEN match
+            WHEN is_ambiguous THEN 'unknown'
+            WHEN NOT marker.closes AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch THEN 'duplicate'
+            WHEN NOT known THEN 'unknown'
+            WHEN NOT marker.closes THEN IF(is_superseded, 'superseded', 'unexplained')
+            WHEN first_allowed IS NULL THEN CASE WHEN by_tool THEN 'manual' WHEN is_superseded THEN 'superseded' ELSE 'unexplained' END
+            -- It is a hand's work while the coordinator has not decided, or decided later: the transaction's own marker comes behind it.
+            -- Where none comes, the ABORT stands in the place of the marker that is missing.
+            WHEN by_tool AND (
+                first_allowed.decision IS NULL
+                OR (ends_candidate < {open_end} AND try_element_at(candidates, -1).instance_id = first_allowed.instance_id)
+            ) THEN 'manual'
+            WHEN first_allowed.decision <> marker.type THEN 'contradictory'
+            WHEN is_superseded THEN 'superseded'
+            ELSE 'unexplained'
+        END AS marker_role
+    FROM chosen
+)
+
+-- Only what is read, and of lists that nobody looks into their size alone: 206 fields were written of each row, and these are half of them
+-- (docs/performance.md).
+SELECT
+    cluster, replica_log_id, producer_id, place, removed_at, marker, span, began_after_ms, sealed_ms, log, skew_ms, ahead_ms, tolerance_ms,
+    of_doubtful, before, marker_before, closer, match, instance.until_ms AS matched_until_ms, is_ambiguous,
+    -- Those that may have written the span. Under TV2 no transaction has data of another epoch than its own (KIP-890).
+    size(filter(
+        candidates,
+        c -> span IS NULL OR c.protocol <> 'tv2' OR coalesce(
+            c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch), true
+        )
+    )) AS listing,
+    clocklike, known, end_is_told, why_unknown, known_to_the_end, allowed, marker_role,
+    CASE
+        WHEN marker_role IN ('unknown', 'unexplained') THEN NULL
+        WHEN marker_role = 'duplicate' THEN coalesce(instance, before)
+        WHEN marker_role = 'superseded' THEN marker_behind.instance
+        WHEN marker_role = 'manual' OR match = 'duplicate' THEN first_allowed
+        ELSE coalesce(instance, first_allowed)
+    END AS marker_instance
+FROM roles
