@@ -8,10 +8,11 @@ usage() {
   cat <<'USAGE'
 Usage: collect-dumps.sh --out DIR (--config server.properties | --log-dir DIR ...) [options] [TOPIC | TOPIC-PARTITION ...]
 
-Writes DIR/manifest.yaml and DIR/broker-N/... for `eo-audit run DIR`. Without topics: every partition of this broker.
+Writes DIR/broker-N/... for `eo-audit run DIR`. Without topics: every partition of this broker.
 With topics: those, and always __transaction_state and __consumer_offsets (they say who decided what).
 __cluster_metadata only when asked for; no internal topic is ever printed with its payloads.
-Run it on every broker that holds a replica, each into the same DIR or into copies that are put together afterwards.
+Run it on every broker that holds a replica, each into the same DIR, or put the broker-N folders together in one DIR afterwards.
+Run it as a user who may read the log directories: the broker's own, or root.
 A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command goes on where it stopped.
 
   --out DIR            where to write; DIR/broker-N must not exist, but for an unfinished one of the same command
@@ -20,8 +21,8 @@ A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command 
   --broker N           broker id, where meta.properties does not tell
   --cluster NAME       name of the cluster in every finding (default: the cluster id in meta.properties)
   --kafka-dump-log CMD the dump tool (default: kafka-dump-log.sh or kafka-dump-log on the PATH or in $KAFKA_HOME/bin)
-  --payloads           print keys and values of your topics too, for the one thing that needs them (rules P12, P13, P16, I06: the same record
-                       sent again): twice the text and more, and what somebody wrote into a value then stands among the tool's own lines
+  --payloads           print keys and values of your topics too, for what needs them (rules P12, P13, P16, I06, X01: the same record sent
+                       again, or sent to nobody): twice the text and more, and what somebody wrote into a value then stands among the tool's own lines
   --gzip               compress the dumps while they are written
   --dry-run            say what would be dumped, how much text that makes and whether there is room; write nothing
   --force              begin even where the text does not seem to fit
@@ -123,7 +124,8 @@ undecoded='' # what is dumped once more, without its decoder
 # failed_on PARTITION/FILE: the tool ended there. A file that retention or the cleaner took away meanwhile is no failure.
 failed_on() {
   folder_of "${1%/*}"
-  if grep -q 'NoSuchFileException\|FileNotFoundException' "$work/said" || [ ! -e "$folder/${1##*/}" ]; then
+  # Older releases say FileNotFoundException of a file that they may not read, too.
+  if [ ! -e "$folder/${1##*/}" ] || grep 'NoSuchFileException\|FileNotFoundException' "$work/said" | grep -v 'Permission denied' | grep -qF "$1"; then
     rm -f "$texts/$1.txt" "$texts/$1.txt.gz" "$texts/$1.err.txt"
     return
   fi
@@ -149,7 +151,10 @@ failed_on() {
 call() {
   nonce=dump-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
   mkdir "$work/$nonce"
-  sed 's|/.*||' "$work/call" | sort -u | while IFS= read -r name; do folder_of "$name" && ln -s "$folder" "$work/$nonce/$name"; done
+  sed 's|/.*||' "$work/call" | sort -u | while IFS= read -r name; do
+    if grep -q "^$name/.*\.txnindex$" "$work/call"; then mkdir "$work/$nonce/$name"; else folder_of "$name" && ln -s "$folder" "$work/$nonce/$name"; fi
+  done
+  while IFS= read -r each; do case "$each" in *.txnindex) copy_index "$each" "$work/$nonce/${each%/*}" ;; esac; done <"$work/call"
   rm -f "$work/broken" "$work"/part.*
   {
     (cd "$work" && gently "$tool" "$@" --files "$(sed "s|^|$nonce/|" call | paste -s -d, -)" 2>said </dev/null) || echo failed >"$work/broken"
@@ -184,14 +189,30 @@ call() {
   [ ! -s "$work/call" ] || call "$@"
 }
 
+# copy_index PARTITION/INDEX FOLDER: the tool opens an index to read and *write*, and makes one that is not there (`TransactionIndex`): it is
+# given a copy, so that it writes nothing to the broker's folders, and may be run by somebody who could not.
+copy_index() {
+  folder_of "${1%/*}"
+  [ -e "$folder/${1##*/}" ] || return 0
+  # One that cannot be read is given as it is: the tool fails on it, and says why.
+  cp "$folder/${1##*/}" "$2/" 2>/dev/null || [ ! -e "$folder/${1##*/}" ] || ln -sf "$folder/${1##*/}" "$2/"
+}
+
 # call_one PARTITION/FILE FLAGS...: the same for one file, whose text needs no cutting
 call_one() {
   folder_of "${1%/*}"
   name=$1 source=$folder/${1##*/} nonce='no such name'
   shift
   rm -f "$work/broken"
-  { gently "$tool" "$@" --files "$source" 2>"$work/said" </dev/null || echo failed >"$work/broken"; } | text_of "$texts/$name.txt" ||
-    stop "cannot write to $into"
+  case "$name" in
+    *.txnindex)
+      rm -rf "$work/copy" && mkdir -p "$work/copy/${name%/*}"
+      copy_index "$name" "$work/copy/${name%/*}"
+      { gently "$tool" "$@" --files "$work/copy/$name" 2>"$work/said" </dev/null || echo failed >"$work/broken"; } |
+        awk -v named="Dumping $folder/${name##*/}" 'NR == 1 && /^Dumping / { print named; next } { print }'
+      ;;
+    *) gently "$tool" "$@" --files "$source" 2>"$work/said" </dev/null || echo failed >"$work/broken" ;;
+  esac | text_of "$texts/$name.txt" || stop "cannot write to $into"
   keep_said "$name"
   [ ! -e "$work/broken" ] || failed_on "$name"
 }
@@ -411,7 +432,7 @@ settings() {
 write_manifest() {
   {
     printf 'cluster: "%s"\n' "$cluster"
-    echo '# When the collection began: nothing that happened earlier is missing. broker-N/dumped-at.txt has the time of each file.'
+    echo '# When the collection began: nothing that happened earlier is missing. dumped-at.txt has the time of each file.'
     printf 'dumped_at: %s\n' "$started"
     printf 'kafka_version: "%s"\n' "$("$tool" --version 2>/dev/null | sed -n 's/^\([0-9][0-9.]*[^ ]*\).*/\1/p' | head -n 1)"
     if [ -n "$config" ]; then
@@ -471,12 +492,14 @@ if [ -n "$config" ]; then
 fi
 [ -n "$log_dirs" ] || fail "say where the logs are: --config server.properties or --log-dir DIR"
 [ -n "$tool" ] || tool=$(find_tool)
-[ -n "$tool" ] || fail "kafka-dump-log is not on the PATH: name it with --kafka-dump-log, or set KAFKA_HOME"
+[ -n "$tool" ] || fail "kafka-dump-log is not on the PATH: name it with --kafka-dump-log, or set KAFKA_HOME (releases before 2.0 have none: name that of a later one)"
 command -v "$tool" >/dev/null 2>&1 || fail "cannot run $tool"
 
 # One log directory per line: their names may hold spaces.
 while IFS= read -r log_dir; do
   [ -d "$log_dir" ] || fail "there is no log directory $log_dir; if its disk failed, name the others, each with --log-dir"
+  { [ -r "$log_dir" ] && [ -x "$log_dir" ]; } || fail "cannot read $log_dir: run this as the user of the broker, or as root"
+  [ ! -e "$log_dir/meta.properties" ] || [ -r "$log_dir/meta.properties" ] || fail "cannot read $log_dir/meta.properties: run this as the user of the broker, or as root"
   if [ -r "$log_dir/meta.properties" ]; then
     [ -n "$broker" ] || broker=$(property node.id "$log_dir/meta.properties")
     [ -n "$broker" ] || broker=$(property broker.id "$log_dir/meta.properties")
@@ -499,12 +522,13 @@ if [ -e "$into" ]; then
   fi
 fi
 
-# One encoding whatever the shell's locale and the Java version. An agent or a JMX port of the broker must not start a second time.
+# One encoding whatever the shell's locale and the Java version. An agent or a JMX port of the broker must not start a second time, and its
+# log files are not the tool's.
 export LC_ALL=C.UTF-8
 export KAFKA_OPTS="-Dfile.encoding=UTF-8 -Dsun.stdout.encoding=UTF-8 -Dstdout.encoding=UTF-8"
 export KAFKA_HEAP_OPTS="${DUMP_HEAP_OPTS:--Xmx512m}"
 export KAFKA_JVM_PERFORMANCE_OPTS="-XX:+UseSerialGC"
-unset JMX_PORT
+unset JMX_PORT KAFKA_JMX_OPTS KAFKA_LOG4J_OPTS KAFKA_GC_LOG_OPTS KAFKA_DEBUG
 idle_disk=false
 if command -v ionice >/dev/null 2>&1 && ionice -c 3 true 2>/dev/null; then idle_disk=true; fi
 
@@ -564,6 +588,7 @@ sample() {
   # shellcheck disable=SC2086 # the flags are words without spaces
   text=$(gently "$tool" --deep-iteration$payloads --max-bytes 262144 --files "$(echo "$largest" | sed 's/^[0-9]* //' | paste -s -d, -)" 2>/dev/null </dev/null |
     if $gzip; then gzip -c; else cat; fi | wc -c) || :
+  [ "$text" -gt 100 ] || return 0 # a tool that does not know --max-bytes (before 3.3) prints nothing; gzip makes 20 bytes of it
   echo "$largest" | awk -v text="$text" '{ bytes += $1 < 262144 ? $1 : 262144 } END { print bytes, text }'
 }
 
@@ -580,6 +605,7 @@ unknown=$(unknown_topics "$work/names")
 while read -r turn name folder; do if wanted "$name"; then echo "$turn $name $folder"; fi; done <"$work/held" | sort -k 1,1n -s >"$work/plan.full"
 [ -s "$work/plan.full" ] || fail "broker $broker holds no partition: nothing was dumped"
 while read -r _ name folder; do
+  { [ -r "$folder" ] && [ -x "$folder" ]; } || [ ! -d "$folder" ] || fail "cannot read $folder: run this as the user of the broker, or as root"
   files_in "$folder" | awk -v name="$name" '$3 ~ /^[0-9]+\.(log|snapshot|txnindex)$/ { print name, $2, $3 }'
 done <"$work/plan.full" >"$work/files"
 awk 'NR == FNR { n[$1]++; sum[$1] += $2; next } { printf "%s %d %.0f\n", $2, n[$2], sum[$2] }' "$work/files" "$work/plan.full" >"$work/plan"
@@ -632,7 +658,7 @@ if [ ! -e "$work/started" ]; then
   done <<DIRS
 $log_dirs
 DIRS
-  [ -e "$out/manifest.yaml" ] || write_manifest "$out/manifest.yaml"
+  write_manifest "$into/manifest.yaml"
   : >"$into/dumped-at.txt"
   touch "$work/started"
 fi

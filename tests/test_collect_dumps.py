@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,7 +145,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
 def test_a_whole_broker_becomes_the_recorded_input(whole: Whole) -> None:
     assert whole.done.returncode == 0, whole.done.stderr
     collected, expected = files(whole.at / "out dir"), recorded(whole.at / "kafka logs")
-    manifest = yaml.safe_load(collected.pop("manifest.yaml"))
+    manifest = yaml.safe_load(collected.pop("broker-1/manifest.yaml"))
     expected.pop("manifest.yaml")
     times = collected.pop("broker-1/dumped-at.txt").decode().splitlines()
     assert collected == expected
@@ -224,7 +225,7 @@ def test_settings_and_directories_come_from_the_brokers_own_file(log_dir: Path, 
     config.write_text("\n".join([f"log.dirs={log_dir},{second}", *settings]))
     done = collect("--out", tmp_path / "out", "--config", config, "--kafka-dump-log", tool)
     assert done.returncode == 1, "nothing was recorded of orders-7: the tool fails on it, the rest is dumped"
-    manifest = yaml.safe_load((tmp_path / "out/manifest.yaml").read_text())
+    manifest = yaml.safe_load((tmp_path / "out/broker-1/manifest.yaml").read_text())
     assert manifest["transaction_state_partitions"] == 3
     assert manifest["broker_config"] == {
         "transaction.state.log.num.partitions": "3",
@@ -334,7 +335,7 @@ def test_an_interrupted_run_says_so_and_goes_on(log_dir: Path, tool: Path, tmp_p
     arguments = interrupted(tmp_path, log_dir, tool, "__transaction_state-1/00000000000000000000.log")
     broker = tmp_path / "out/broker-1"
     assert "did not finish" in (broker / "unfinished.txt").read_text()
-    manifest = (tmp_path / "out/manifest.yaml").read_bytes()
+    manifest = (tmp_path / "out/broker-1/manifest.yaml").read_bytes()
     finished = {name for name in files(broker) if name.startswith("orders-")}
     assert {name.partition("/")[0] for name in finished} == {"orders-0", "orders-1", "orders-2"}
     (tmp_path / "calls").unlink()
@@ -345,7 +346,7 @@ def test_an_interrupted_run_says_so_and_goes_on(log_dir: Path, tool: Path, tmp_p
     assert done.returncode == 0, done.stderr
     assert not [call for call in calls(tmp_path) if "orders" in call]
     collected, expected = files(tmp_path / "out"), recorded(log_dir)
-    assert collected.pop("manifest.yaml") == manifest
+    assert collected.pop("broker-1/manifest.yaml") == manifest
     times = collected.pop("broker-1/dumped-at.txt").decode().splitlines()
     assert len(times) == len({line.split()[1] for line in times}) >= len(finished) - 3
     expected.pop("manifest.yaml")
@@ -423,7 +424,7 @@ def test_what_retention_takes_away_meanwhile_is_neither_a_failure_nor_listed(rol
     done = collect("--out", tmp_path / "out", "--log-dir", rolled, "--kafka-dump-log", tool)
     assert done.returncode == 0, done.stderr
     collected, expected = files(tmp_path / "out"), recorded(rolled)
-    for name in ("manifest.yaml", "broker-1/dumped-at.txt"):
+    for name in ("broker-1/manifest.yaml", "broker-1/dumped-at.txt"):
         collected.pop(name)
     expected.pop("manifest.yaml")
     assert collected == expected
@@ -436,7 +437,7 @@ def test_a_replica_that_is_moved_to_another_log_directory_meanwhile_is_dumped_th
     (tmp_path / "calls.hook").write_text(
         "import shutil\n"
         f"there, here = pathlib.Path({str(other)!r}), path.parent.resolve()\n"
-        "if path.parent.name == 'orders-0' and here.is_dir() and here.parent != there:\n"
+        "if path.parent.name == 'orders-0' and here.is_dir() and here.parent != there and not name.endswith('.txnindex'):\n"
         " shutil.copytree(here, there / 'orders-0')\n"
         " shutil.rmtree(there / 'orders-0.77-future')\n"
         " shutil.rmtree(here)"
@@ -482,13 +483,44 @@ def test_an_index_that_is_gone_when_the_tool_opens_it_is_not_an_empty_one(log_di
     rolled_with_index(log_dir, tool, tmp_path)
     (tmp_path / "calls.hook").write_text(
         "if name.endswith('.txnindex'):\n"
-        f" for suffix in ('log', 'txnindex'): (path.parent.parent / ({SECOND!r} + '.' + suffix)).unlink(missing_ok=True)"
+        f" for there in (path.parent.parent, pathlib.Path({str(log_dir)!r})):\n"
+        f"  for suffix in ('log', 'txnindex'): (there / ({SECOND!r} + '.' + suffix)).unlink(missing_ok=True)"
     )
     options = ["--gzip"] if packed else []
     done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, *options)
     assert done.returncode == 0, done.stderr
     assert f"{SECOND}.txnindex" in calls(tmp_path)
     assert SECOND not in "".join([*files(tmp_path / "out"), (tmp_path / "out/broker-1/listing.txt").read_text()])
+
+
+def test_the_tool_opens_no_index_of_the_broker(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """It opens an index to read and write, and makes one that is not there: it is given copies."""
+    given = tmp_path / "given"
+    (tmp_path / "calls.hook").write_text(f"if name.endswith('.txnindex'): open({str(given)!r}, 'a').write(str(path.resolve()) + '\\n')")
+    indexes = {path.name: path.stat().st_mtime_ns for path in log_dir.glob("*/*.txnindex")}
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == 0, done.stderr
+    opened = given.read_text().splitlines()
+    assert len(opened) == len(list(log_dir.glob("*/*.txnindex"))) > 0
+    assert not [path for path in opened if path.startswith(str(log_dir))]
+    assert {path.name: path.stat().st_mtime_ns for path in log_dir.glob("*/*.txnindex")} == indexes
+
+
+def test_what_cannot_be_read_is_said_and_nothing_is_dumped(log_dir: Path, tool: Path) -> None:
+    # Folders of tests are closed to others, and root may read everything.
+    with tempfile.TemporaryDirectory() as name:
+        at = Path(name)
+        at.chmod(0o755)
+        logs, script = shutil.copytree(log_dir, at / "logs"), shutil.copy(ROOT / "collect-dumps.sh", at)
+        closed = logs / "orders-1"
+        closed.chmod(0o000 if os.getuid() else 0o700)
+        as_nobody = [] if os.getuid() else ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        command = [*as_nobody, "sh", script, "--out", at / "out", "--log-dir", logs, "--kafka-dump-log", "true"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        closed.chmod(0o755)
+        assert done.returncode == 2, done.stderr
+        assert f"cannot read {closed}: run this as the user of the broker, or as root" in done.stderr
+        assert not (at / "out").exists()
 
 
 def test_what_the_cleaner_replaced_meanwhile_is_dumped_again(log_dir: Path, tool: Path, tmp_path: Path) -> None:

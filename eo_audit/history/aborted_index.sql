@@ -131,7 +131,9 @@ reasoned AS (
             WHEN marker_at IS NOT NULL AND (NOT judged OR marker_type IS NULL) THEN 'uncovered'
             WHEN marker_offset >= leo OR coalesce(marker_offset >= unjudged_from, false) THEN 'uncovered'
             WHEN entry_at IS NULL AND (is_in_unknown_index OR is_behind_index) THEN 'index_not_dumped'
-            WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false) THEN 'below_start'
+            -- Up to 2.3 an open transaction is forgotten with the head of the log, and its ABORT ends nothing for the index.
+            WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false) OR coalesce(span_first_offset < log_start, false)
+                THEN 'below_start'
             WHEN marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_first_offset = marker_offset THEN 'empty_abort'
             WHEN exists(holes, h -> h.first_offset <= marker_offset AND h.last_offset >= begins_at) THEN 'hole'
             WHEN begins_at < cleaned_below OR may_be_cleaned THEN 'compacted'

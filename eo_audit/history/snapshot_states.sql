@@ -139,7 +139,7 @@ differing AS (
             IF(NOT said.open_from <=> open_from AND NOT is_beyond_sight, 'currentTxnFirstOffset', NULL)
         )) AS differences,
         -- Of a producer of which only markers stand here no snapshot was seen, so nothing is asked.
-        coalesce(data IS NOT NULL AND last_ms >= expired_before_ms AND log_start = 0, false) AS is_alive
+        coalesce(data IS NOT NULL AND last_ms >= expired_before_ms, false) AS is_alive
     FROM compared
 ),
 judged AS (

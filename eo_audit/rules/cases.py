@@ -16,8 +16,8 @@ from eo_audit.rules.sources import SOURCES, Source
 
 MOST_TELLING = 20
 _OF_CASE = "PARTITION BY rule, replica_log_id, key"
-# Down to the address, so that no two hits are equal and every run shows the same ones.
-_MOST_TELLING_FIRST = f"{_OF_CASE} ORDER BY weight DESC, first_offset ASC NULLS LAST, section_id, byte_offset"
+# Down to the row itself, so that no two hits are equal and every run shows the same ones: what has no data has no address.
+_MOST_TELLING_FIRST = f"{_OF_CASE} ORDER BY weight DESC, first_offset ASC NULLS LAST, section_id, byte_offset, row"
 
 
 def cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFrame:

@@ -150,7 +150,8 @@ of_logs AS (
         *,
         -- Behind a missing segment or lost lines a new stretch begins: a step across it is none, and is not judged.
         sum(signum(skipped)) OVER up_to_here AS stretch,
-        min(entry_offset) OVER log AS log_begin,
+        -- What the cleaner took before the first entry left is no segment that was not dumped.
+        least(min(segment_base_offset) OVER log, min(entry_offset) OVER log) AS log_begin,
         max(entry_offset) OVER log AS log_end,
         sum(skipped) OVER log AS log_skipped,
         max(IF(is_lost, entry_offset, NULL)) OVER log AS log_lost_below,

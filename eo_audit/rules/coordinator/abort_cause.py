@@ -1,6 +1,6 @@
 """C12 abort-cause: why a transaction was aborted, where the client did not do it itself.
 
-Proves: The server side ended a transaction: its timeout passed, or a new producer with the same id took over.
+Proves: The server side ended a transaction: its timeout passed, or a producer with the same id called initTransactions().
 
 Bad history: PrepareAbort at start + timeout, nobody called abortTransaction().
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 # What the client did not do itself; how the causes are told apart is in `eo_audit/model/abort_cause.py`.
 SERVER_SIDE = "('fenced_by_init', 'coordinator_timeout', 'timeout_or_fence')"
 CAUSES = {
-    "fenced_by_init": "a new producer with the same id took over (initTransactions)",
+    "fenced_by_init": "initTransactions() of a producer with the same id ended it",
     "coordinator_timeout": "the coordinator ended it after its timeout",
-    "timeout_or_fence": "its timeout had passed, or a new producer took over: both look the same here",
+    "timeout_or_fence": "its timeout had passed, or initTransactions() of its id ended it: both look the same here",
 }
 
 RULE = Rule(

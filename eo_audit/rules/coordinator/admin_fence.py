@@ -27,7 +27,7 @@ RULE = Rule(
     by="timeout_ms",
     columns="entry_offset",
     informs=True,
-    cause="Admin.fenceProducers: kafka-transactions.sh, Kafka Connect before it starts the tasks of a source connector, or an operator",
+    cause="Admin.fenceProducers: Kafka Connect before it starts the tasks of a source connector, or an operator's program",
     remedy="Nothing to repair: what the id had open was aborted. Its next producer takes over with initTransactions().",
 )
 

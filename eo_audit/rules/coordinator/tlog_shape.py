@@ -51,8 +51,9 @@ RULE = Rule(
     proves_delivery_wrong=False,
     cause="a client, a mirror or a restore tool wrote to __transaction_state",
     remedy=(
-        "Find who may write to __transaction_state (kafka-acls.sh --list --topic __transaction_state) and take it away. What it wrote "
-        "counts as the coordinator's own: check the ids of this partition (C03, C04), and restart their producers."
+        "Find who may write to __transaction_state (kafka-acls.sh --bootstrap-server $BOOTSTRAP --list --topic __transaction_state) and "
+        "take it away. What it wrote counts as the coordinator's own: "
+        "check the ids of this partition (C03, C04), and restart their producers."
     ),
 )
 

@@ -58,14 +58,13 @@ RULE = Rule(
 
 
 def explain(case: Case, _context: "Context") -> Explanation | None:
-    """The largest step back speaks. Seconds are news, a minute is a fault; between two leaders only what two wrong clocks cannot "
-    "explain."""
-    row = case.row
-    what, back_ms = _largest(row)
-    shape = back_ms <= NO_NEWS_MS
-    changed = what != _APPEND and row.maybe("previous_leader_epoch") not in (None, row.maybe("partition_leader_epoch"))
-    if changed and not shape and back_ms <= 2 * OTHER_MACHINE_MS:
+    """The largest step back speaks. Seconds are news, a minute is a fault; what two leaders' wrong clocks explain says nothing."""
+    steps = [example.row for example in case.examples if not _is_of_two_clocks(example.row)]
+    if not steps:
         return None
+    row, entries = steps[0], case.hits - (len(case.examples) - len(steps))
+    what, back_ms = _largest(row)
+    shape, changed = back_ms <= NO_NEWS_MS, _is_by_another_leader(row, what)
     of = f"{name_of(row)} ({row.text('status')} at offset {row.maybe('entry_offset')})"
     leader = "which another leader wrote" if changed else f"under the same leader epoch {row.maybe('partition_leader_epoch')}"
     if shape:
@@ -75,13 +74,22 @@ def explain(case: Case, _context: "Context") -> Explanation | None:
     else:
         message = f"The {what} of {of} lies {duration(back_ms)} before that at offset {row.maybe('previous_offset')}, {leader}"
     return Explanation(
-        message if case.hits == 1 else f"{message} (the largest of {case.hits} such entries)",
+        message if entries == 1 else f"{message} (the largest of {entries} such entries)",
         severity="warning" if shape or back_ms > OTHER_MACHINE_MS else "info",
         certainty="definite" if shape else "likely",
-        details={"back_ms": back_ms, "entries": case.hits, "leader_changed": changed},
+        details={"back_ms": back_ms, "entries": entries, "leader_changed": changed},
         producer_id=row.maybe("producer_id"),
         producer_epoch=row.maybe("producer_epoch"),
     )
+
+
+def _is_by_another_leader(row: Row, what: str) -> bool:
+    return what != _APPEND and row.maybe("previous_leader_epoch") not in (None, row.maybe("partition_leader_epoch"))
+
+
+def _is_of_two_clocks(row: Row) -> bool:
+    what, back_ms = _largest(row)
+    return _is_by_another_leader(row, what) and NO_NEWS_MS < back_ms <= 2 * OTHER_MACHINE_MS
 
 
 def _largest(row: Row) -> tuple[str, int]:

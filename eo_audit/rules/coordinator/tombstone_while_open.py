@@ -1,7 +1,7 @@
 """C14 tombstone-while-open: an id was deleted from the coordinator log before it may expire.
 
-Proves: A tombstone stands behind an open transaction, or long before transactional.id.expiration.ms had passed: no coordinator deletes an
-id then, and what it had open is forgotten. By itself it does not prove that delivery was wrong.
+Proves: A tombstone stands behind an open transaction, or within an hour of the id's last entry, long before transactional.id.expiration.ms
+had passed: no coordinator deletes an id then, and what it had open is forgotten. By itself it does not prove that delivery was wrong.
 
 Bad history: Ongoing, then a tombstone.
 

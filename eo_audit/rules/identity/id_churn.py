@@ -44,7 +44,10 @@ def churned(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     }
     clusters = last.join(born, last.instance_id == born.born, "left").groupBy("cluster")
     counted = clusters.agg(*[F.expr(total).alias(name) for name, total in totals.items()])
-    found = counted.where(f"died >= {FEWEST} AND died > {SHARE} * ids").selectExpr("row.*", "ids", "died", "examples", "'I07' AS rule")
+    # An id that was initialised anew since has no last transaction, and lives.
+    living = histories["coordinator_history"].where("is_last AND status = 'Empty'").groupBy("cluster").agg(F.count("*").alias("living"))
+    of_all = counted.join(living, "cluster", "left").withColumn("ids", F.expr("ids + coalesce(living, 0L)"))
+    found = of_all.where(f"died >= {FEWEST} AND died > {SHARE} * ids").selectExpr("row.*", "ids", "died", "examples", "'I07' AS rule")
     return hits(SOURCES["transaction_instances"], found, key="cluster", weight="died", columns=_COLUMNS)
 
 

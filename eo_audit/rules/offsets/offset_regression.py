@@ -19,9 +19,11 @@ from eo_audit.words import count, shown
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
+    from eo_audit.rules.row import Row
 
 _BOTH = "is_transactional AND counted_is_transactional"
-_ONE_OWNER = f"{_BOTH} AND producer_id = counted_producer_id AND producer_epoch = counted_producer_epoch"
+# Under transaction.version 2 the end of each transaction raises the epoch by one, an initTransactions() between by one more.
+_ONE_OWNER = f"{_BOTH} AND producer_id = counted_producer_id AND producer_epoch - counted_producer_epoch IN (0, 1)"
 
 RULE = Rule(
     code="O02",
@@ -50,11 +52,12 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """An error inside one producer id and epoch, an info where one of the two was no commit in a transaction: that is how a reset looks."""
+    """An error of one producer that was not initialised between, an info where one of the two was no commit in a transaction: that is how a
+    reset looks."""
     row, group = case.row, group_of(case)
     both = row.flag("is_transactional") and row.flag("counted_is_transactional")
     epochs = row.maybe("producer_epoch"), row.maybe("counted_producer_epoch")
-    same = both and row.maybe("producer_id") == row.maybe("counted_producer_id") and epochs[0] == epochs[1]
+    same = both and row.maybe("producer_id") == row.maybe("counted_producer_id") and _is_one_life(row, context)
     before, now = row.number("counted_committed_offset"), row.number("committed_offset")
     if not both:
         how = "by a commit outside of transactions, as a reset does" if not row.flag("is_transactional") else "behind a plain commit"
@@ -81,3 +84,10 @@ def explain(case: Case, context: "Context") -> Explanation:
         named=id_of(case, context),
         group=group,
     )
+
+
+def _is_one_life(row: "Row", context: "Context") -> bool:
+    """Whether the producer was not initialised between: the same epoch, or under transaction.version 2 that of its next transaction."""
+    instance = context.instances.get(row.word("instance_id"))
+    raised = row.number("producer_epoch", -1) - row.number("counted_producer_epoch", -1)
+    return raised == 0 or (raised == 1 and instance is not None and instance.text("protocol") == "tv2")

@@ -55,8 +55,9 @@ def explain(case: Case, context: "Context") -> Explanation:
     apart = f"{count(between, 'batch', 'batches')} of the producer and {duration(gap)} apart" if between else f"{duration(gap)} apart"
     leader = leader_changed(row.maybe("same_identity_leader_epoch"), row.maybe("partition_leader_epoch"))
     stand = "stands" if case.records == 1 else "stand"
+    one_of = "" if case.hits == 1 else f" ({case.hits} batches; the closest copies are these)"
     message = (
-        f"{count(case.records, 'record')} of {who(case, context)} {stand} in the log twice: {sequences(case)} at "
+        f"{count(case.records, 'record')} of {who(case, context)} {stand} in the log twice{one_of}: {sequences(case)} at "
         f"{offsets(row.maybe('base_offset'), row.maybe('last_offset'))} and before at offset {row.maybe('same_identity_offset')}, "
         f"{apart}{leader}"
     )

@@ -43,10 +43,33 @@ def explain(case: Case, context: "Context") -> Explanation:
     message = (
         f"A {what} of {who(case, context)} stands at "
         f"{offsets(row.maybe('base_offset'), row.maybe('last_offset'))}, after epoch {row.maybe('max_epoch_before')} was in the log: "
-        f"a fenced producer wrote {count(case.records, 'record')} in {count(case.hits, 'batch', 'batches')}"
+        f"{_written(case)}"
     )
+    only_markers = all(example.row.text("row_kind") == "marker" for example in case.examples)
     return Explanation(
         message,
         named=id_of(case, context),
+        cause=_LATE_MARKER if only_markers else None,
+        remedy=_LATE_MARKER_REMEDY if only_markers else None,
         details={"epoch": row.maybe("producer_epoch"), "highest_epoch_before": row.maybe("max_epoch_before"), "batches": case.hits},
     )
+
+
+_LATE_MARKER = "a marker that was delayed until the producer's next epoch was known, or a coordinator that was no longer in charge"
+_LATE_MARKER_REMEDY = (
+    "No producer wrote it: ask what the marker ended (T04, T06, T09), and compare the coordinator epoch of this marker with that of the "
+    "markers around it."
+)
+
+
+def _written(case: Case) -> str:
+    """Who wrote how much: a marker is the coordinator's, and no record."""
+    markers = sum(example.row.text("row_kind") == "marker" for example in case.examples)
+    if markers == len(case.examples):
+        return f"a coordinator wrote {count(case.hits, 'such marker')}"
+    records = case.records or 0
+    if case.hits > len(case.examples):  # of the others nobody asks which are markers
+        beside = ", markers among them" if markers else ""
+        return f"a fenced producer wrote {count(records, 'record')} in {count(case.hits, 'batch', 'batches')}{beside}"
+    beside = f" and a coordinator {count(markers, 'marker')}" if markers else ""
+    return f"a fenced producer wrote {count(records - markers, 'record')} in {count(case.hits - markers, 'batch', 'batches')}{beside}"

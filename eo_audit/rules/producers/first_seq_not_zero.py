@@ -35,8 +35,9 @@ RULE = Rule(
     subject="sequenced_batch",
     needs=("order", "epochs", "beginnings"),
     where="label = 'first_nonzero'",
-    # One case a log: after a retention run every producer of a log may begin like this.
+    # One case a log: after a retention run every producer of a log may begin like this. One that a broker may have had to refuse speaks.
     by="",
+    weight="IF(is_transactional, 1, 0)",
     columns="base_offset base_sequence is_transactional",
     asks=ASKS,
     # From 2.5 on (KIP-360) a leader takes any first sequence of a producer id that it does not know.
@@ -56,7 +57,7 @@ def explain(case: Case, context: "Context") -> Explanation:
     before = "never arrived in this log or was lost" if from_birth else lies
     untold = f"what it wrote before {before}, so nothing is said about it"
     meaning = "a broker refuses that for a producer it does not know" if refused else untold
-    others = "" if case.hits == 1 else f" (the same holds for {case.hits} producers)"
+    others = "" if case.hits == 1 else f" ({case.hits} producers begin so)" if refused else f" (the same holds for {case.hits} producers)"
     message = (
         f"The first batch seen of {who(case, context)}, at offset {row.maybe('base_offset')}, "
         f"starts at sequence {row.maybe('base_sequence')}{others}: {meaning}"
@@ -81,8 +82,5 @@ def _is_refused(case: Case, context: "Context", cluster: str) -> bool:
     transaction.version 2 (`ProducerAppendInfo.checkSequence`)."""
     if (1, 0) <= (context.version(cluster) or ()) <= (2, 4):
         return True
-    rows = [example.row for example in case.examples if example.row.flag("is_transactional")]
-    protocols = {
-        context.instances[row.word("instance_id")].text("protocol") for row in rows if row.word("instance_id") in context.instances
-    }
-    return "tv2" in protocols
+    instance = context.instances.get(case.row.word("instance_id")) if case.row.flag("is_transactional") else None
+    return instance is not None and instance.text("protocol") == "tv2"

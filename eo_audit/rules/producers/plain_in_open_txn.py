@@ -14,7 +14,7 @@ from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import offsets
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context
+    from eo_audit.rules.context import Context, Log
 
 RULE = Rule(
     code="P08",
@@ -37,11 +37,23 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, context: "Context") -> Explanation:
+# What of a log may hide a marker between batches that were dumped.
+_HOLES = {"hole", "unexplained", "lines_missing", "segment_missing", "not_observed", "unordered"}
+
+
+def explain(case: Case, context: "Context") -> Explanation | None:
     """Likely at most: one marker that was not dumped makes a legal batch look like this."""
     row = case.row
+    if case.log is not None and _may_have_ended(case.log, row.number("base_offset")):
+        return None
     message = (
         f"A batch without the transactional flag stands at {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} inside the open "
         f"transaction of {who(case, context)}: no broker appends, replicates or recovers that"
     )
     return Explanation(message, named=id_of(case, context), certainty="likely", details={"batches": case.hits})
+
+
+def _may_have_ended(log: "Log", offset: int) -> bool:
+    """Whether something is missing between the first batch of the log and this one: the first plain batch behind a hole is told by its
+    predecessor, and each later one has that batch before it."""
+    return any(part.text("state") in _HOLES and (log.starts_at or 0) <= part.number("first_offset", -1) < offset for part in log.breaks)

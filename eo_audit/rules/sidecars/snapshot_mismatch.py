@@ -46,8 +46,9 @@ RULE = Rule(
     ),
     remedy=(
         "While another replica leads, stop this broker, delete this snapshot file only, and start it: the state is rebuilt from the older "
-        "snapshot and the log. Do not delete all snapshots of a broker that was stopped cleanly: it takes that for a log without "
-        "producers. Until then look for duplicates (P01, P02) behind this offset."
+        "snapshot and the log. Where no older snapshot lies beside it, remove the partition's folder instead, and the replica is fetched "
+        "again: a broker that was stopped cleanly takes a log without any snapshot for one without producers. Until then look for "
+        "duplicates (P01, P02) behind this offset."
     ),
 )
 
@@ -63,6 +64,12 @@ def explain(case: Case, context: "Context") -> Explanation:
             "it takes any of their batches a second time",
             certainty="likely",
             cause="the broker found no snapshot after a clean stop (lost, or not restored) and began as if nobody had written",
+            # With nothing older to begin from it would be made as empty once more.
+            remedy=(
+                "Deleting this file mends nothing where no older snapshot lies beside it. While another replica leads, stop this broker, "
+                "remove the partition's folder on it, and start it: the replica is fetched again, with its producers. Until then look for "
+                "duplicates (P01, P02) behind this offset."
+            ),
             details={"state": state, "producers": row.maybe("producers")},
         )
     writer = named(case, context)

@@ -27,7 +27,7 @@ RULE = Rule(
     where=f"{DATA} AND late IN ('proved', 'suspected')",
     # A proof before a suspicion: which is which stands in `late` (history/owners).
     weight="CASE late WHEN 'proved' THEN 1 ELSE 0 END",
-    columns="late instance_decision span_outcome",
+    columns="late instance_decision span_outcome base_offset last_offset",
     asks=ASKS,
     # Late data is committed with the next transaction (T15) or hangs (T01): that is what costs.
     caused_by=("T15", "T01"),
@@ -46,10 +46,14 @@ def explain(case: Case, context: "Context") -> Explanation:
     instance = context.instances.get(row.word("instance_id"))
     decision = row.text("instance_decision") or "its marker"
     stand, has = ("stands", "has") if case.records == 1 else ("stand", "have")
+    suspected = case.hits > 1 and any(example.row.text("late") != "proved" for example in case.examples)
+    some = "Some of " if suspected else ""
     message = (
-        f"{count(case.records, 'record')} of {who(case, context)} {stand} behind the marker that ended their transaction ({decision}): "
-        f"{offsets(case.first, case.last)}, which no transaction of the coordinator covers"
+        f"{some}{count(case.records, 'record')} of {who(case, context)} {stand} behind the marker that ended their transaction "
+        f"({decision}): {offsets(case.first, case.last)}, which no transaction of the coordinator covers"
     )
+    if suspected:
+        message += f"; {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} for certain, the others by their times"
     if not proved:
         message = (
             f"{count(case.records, 'record')} of {who(case, context)} at {offsets(case.first, case.last)} {has} a time from before the "

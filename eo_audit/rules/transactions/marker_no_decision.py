@@ -27,8 +27,10 @@ RULE = Rule(
     needs=("order", "past", "coordinator", "assigned"),
     # `unexplained` is said only where the coordinator's log reaches back far enough, and on far enough (history/judged_events).
     where="row_kind = 'marker' AND marker_role IN ('unexplained', 'superseded')",
-    # One that ends data tells more than an empty one; one that was decided again tells least.
-    weight="CASE WHEN marker_role = 'superseded' THEN 0 WHEN in_open_transaction THEN 2 ELSE 1 END",
+    # An epoch that no data before it had tells most, then one that ends data; one that was decided again tells least.
+    weight=(
+        "CASE WHEN marker_role = 'superseded' THEN 0 ELSE IF(previous_epoch <=> producer_epoch, 1, 3) + IF(in_open_transaction, 1, 0) END"
+    ),
     columns="base_offset marker_type marker_coordinator_epoch marker_role in_open_transaction previous_epoch producer_epoch",
     asks=ASKS,
     caused_by=("T10", "T08"),
@@ -51,7 +53,7 @@ _NOTHING = "Nothing to repair: the transaction ended as its coordinator says."
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """A marker that ended data speaks first; an error only where no transaction of the producer had its epoch."""
+    """An error only where no transaction of the producer had its epoch: such a marker speaks first, then one that ended data."""
     row = case.row
     is_superseded = row.text("marker_role") == "superseded"
     closes = "it ended data" if row.flag("in_open_transaction") else "it ended nothing"

@@ -73,6 +73,9 @@ def _records(case: Case) -> str:
     first, last = case.row.maybe("data_first_offset"), case.row.maybe("data_last_offset")
     if first is None:
         return "its records, none of which the dumps show,"
+    if case.hits > 1:
+        # All have another fate, and the addresses are those of one.
+        return f"{count(case.records, 'record')} of {case.hits} transactions, the first at {offsets(first, last)},"
     return f"{count(case.records, 'record')} at {offsets(first, last)}"
 
 

@@ -27,6 +27,8 @@ RULE = Rule(
     needs=("order", "past", "assigned"),
     # Data behind its own marker is T02's.
     where=f"{DATA} AND registration = 'unregistered' AND coalesce(late, 'no') = 'no'",
+    # The worst fate speaks.
+    weight="CASE span_outcome WHEN 'committed' THEN 1 ELSE 0 END",
     columns="span_outcome",
     asks=ASKS,
     # What became of the records is the finding that somebody must act on.
