@@ -40,8 +40,8 @@ def unfenced_owner(scene: Scene, rng: random.Random) -> Planted | None:
     if chosen is None:
         return None
     log, one, first, other, second = chosen
-    # The group and the partition of the first one; what else the batch commits is no matter of two owners.
-    record = replace(second.records[0], key=first.records[0].key)
+    # The group, the partition and the offset of the first one; what else the batch commits is no matter of two owners.
+    record = replace(second.records[0], key=first.records[0].key, value=first.records[0].value)
     planted = replace(second, records=(record,), entry_sizes=first.entry_sizes)
     log.writes[next(n for n, w in enumerate(log.writes) if w is second)] = planted
     # Whose offset it was may have been further on already.
