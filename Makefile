@@ -74,7 +74,7 @@ bundle: $(JARS) ## one archive for a machine without a network: build/eo-audit-b
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --require-hashes -r build/bundle/requirements.lock -w build/bundle/wheels
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation . -w build/bundle/wheels
 	@cp .cache/jars/*.jar build/bundle/jars
-	@cp .ci/install.sh build/bundle && cp -r examples build/bundle
+	@cp .ci/install.sh collect-dumps.sh build/bundle && cp -r examples jobs build/bundle
 	@tar -C build/bundle -cf build/eo-audit-bundle.tar . && ls -sh build/eo-audit-bundle.tar
 	@echo "There: tar -xf eo-audit-bundle.tar && sh install.sh /opt/eo-audit (Python of the same version and Java 17 are needed, no network)"
 

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from eo_audit.audit.sentences import acceptances, writer
 from eo_audit.report.content import Content, Evidence, Incident, Shown
+from eo_audit.rules.commands import address_for
 from eo_audit.words import Row, count, digits, moment, offset_range, place, visible, visible_lines
 
 FIRST_INCIDENTS = 60  # laid out at once; the page adds more when asked, so that 10,000 findings still open in a second
@@ -97,6 +98,7 @@ def render(content: Content, names: Mapping[str, str] | None = None) -> str:
         names=names or {},
         anchors=anchors,
         first=pieces[:FIRST_INCIDENTS],
+        address=address_for(row.row["remedy"] for incident in content.incidents for row in (incident.cause, *incident.effects)),
         partitions=sorted(content.partitions, key=lambda row: _partition_order(row, anchors))[:MOST_PARTITIONS],
         data=Markup(_filter_data(content.incidents, pieces)),
         style=style,

@@ -23,6 +23,7 @@ from rich.text import Text
 from eo_audit.audit.sentences import acceptances, copies_of, held_back
 from eo_audit.report.content import Content, Incident, Shown
 from eo_audit.report.show import Element
+from eo_audit.rules.commands import address_for
 from eo_audit.words import Row, brokers, moment, offset_range, place, some, visible
 
 WIDTH = 100
@@ -265,6 +266,7 @@ def _next_steps(content: Content, out: Path, *, many: bool) -> Iterator[Renderab
     shown = [block for number, block in enumerate(blocks) if number < MOST_REMEDIES or any(i.severity == "critical" for i in block)]
     if shown:
         yield Text("\nWhat to do now", "bold")
+        yield from remedy_of(address_for(block[0].cause.row["remedy"] for block in shown) or "")
     for block in shown:
         yield from _next_step(block, out, many=many)
     left = len(told) - sum(map(len, shown))

@@ -1,11 +1,24 @@
 """Complete commands for remedies, between back quotes: everything is filled in but $BOOTSTRAP, and what the text beside them says."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eo_audit.words import shell
 
 # The address stays a variable: nobody but the reader knows from where brokers can be reached.
 TOOL = "kafka-transactions.sh --bootstrap-server $BOOTSTRAP"
+# What stands once beside all of them. `--command-config` is an option of the whole tool, so it may stand behind the address.
+ADDRESS = (
+    "First say where brokers can be reached: `BOOTSTRAP=host:9092`, or where TLS or SASL is asked for "
+    "`BOOTSTRAP='host:9093 --command-config client.properties'`"
+)
+
+
+def address_for(remedies: Iterable[object]) -> str | None:
+    """What to set before any of these remedies can be typed; None where none asks for it."""
+    return ADDRESS if any("$BOOTSTRAP" in str(remedy) for remedy in remedies) else None
+
+
 DESCRIBES_PRODUCERS = (2, 8)  # brokers that answer DescribeProducers (KIP-664)
 FIRST_TOOL = (3, 0)  # kafka-transactions.sh; brokers that answer DescribeTransactions, and find a transaction by its start offset
 # KIP-896: clients from 4.0 on know no WriteTxnMarkers of version 0, the only one of old brokers; asked of 2.3.1 they fail.

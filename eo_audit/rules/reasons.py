@@ -55,11 +55,11 @@ REASONS: Mapping[str, Reason] = {
     ),
     "unexplained_gaps": Reason(
         "offsets are missing in {places}, and nothing says whether the cleaner works there",
-        "Add the cleaner-offset-checkpoint of the broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
+        "Add the cleaner-offset-checkpoint of the broker (collect-dumps.sh copies it), or the cleanup.policy in manifest.yaml ({places}).",
     ),
     "cleaner_unknown": Reason(
         "nothing says whether the cleaner works on {places}, and each replica is cleaned alone",
-        "Add the cleaner-offset-checkpoint of each broker, or the cleanup.policy in manifest.yaml ({places}): collect-dumps.sh does both.",
+        "Add the cleaner-offset-checkpoint of each broker (collect-dumps.sh copies it), or the cleanup.policy in manifest.yaml ({places}).",
     ),
     "ambiguous": Reason(
         "text of the dumps of {places} can be read in more than one way, so none is believed",
