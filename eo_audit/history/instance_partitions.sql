@@ -267,6 +267,7 @@ SELECT
     instance_id, cluster, transactional_id, producer_id, topic, partition, replica_log_id, broker,
     coverage,
     data_first_offset, data_last_offset, data_records,
+    decision,
     -- In this order: beside a marker that contradicts the decision, one that fits is no comfort.
     CASE
         WHEN contradictory IS NOT NULL THEN 'contradictory'

@@ -31,6 +31,8 @@ RULE = Rule(
     where="(coverage = 'covered' AND marker_match IN ('missing', 'missing_among')) OR coverage = 'overdue'",
     # Of a log that may lag the first are told, and the others are not.
     by="producer_id coverage",
+    # One COMMIT among many ABORTs makes the case: it speaks.
+    weight="IF(decision = 'COMMIT', 1, 0)",
     columns="coverage marker_epoch marker_match",
     # The first for T01 and L01 too, which ask whether the marker of what is open was lost.
     asks=("unmarked", "newest_markers"),
