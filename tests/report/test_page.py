@@ -181,7 +181,8 @@ def test_a_link_to_an_incident_that_is_not_laid_out_yet(browser: Chrome, tmp_pat
 
 def test_commands_are_copied_whole(browser: Chrome, tmp_path: Path) -> None:
     opened(browser, tmp_path, incident_page())
-    assert "--command-config" in text_of(browser, "#findings > .bring .command code"), "what the commands take for granted is said once, above"
+    # What all of them take for granted is said once, above.
+    assert "--command-config" in text_of(browser, "#findings > .bring .command code")
     assert text_of(browser, "#incidents .command code") == COMMAND
     browser.find_element("css selector", "#incidents .copy").click()
     browser.execute_async_script("setTimeout(arguments[0], 100)")
