@@ -21,8 +21,8 @@ A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command 
   --broker N           broker id, where meta.properties does not tell
   --cluster NAME       name of the cluster in every finding (default: the cluster id in meta.properties)
   --kafka-dump-log CMD the dump tool (default: kafka-dump-log.sh or kafka-dump-log on the PATH or in $KAFKA_HOME/bin)
-  --payloads           print keys and values of your topics too, for what needs them (rules P12, P13, P16, I06, X01: the same record sent
-                       again, or sent to nobody): twice the text and more, and what somebody wrote into a value then stands among the tool's own lines
+  --payloads           print keys and values of your topics too, for what needs them (rules P12, P13, P16, I06: the same record sent again;
+                       X01: keys like those of markers): twice the text and more, and what somebody wrote into a value then stands among the tool's own lines
   --gzip               compress the dumps while they are written
   --dry-run            say what would be dumped, how much text that makes and whether there is room; write nothing
   --force              begin even where the text does not seem to fit
@@ -37,6 +37,12 @@ USAGE
 fail() {
   echo "collect-dumps.sh: $*" >&2
   exit 2
+}
+
+# must_read FILE-OR-FOLDER
+must_read() {
+  if [ -r "$1" ] && { [ ! -d "$1" ] || [ -x "$1" ]; }; then return 0; fi
+  fail "cannot read $1: run this as the user of the broker, or as root"
 }
 
 # property NAME FILE: the value of a Java property, empty where there is none
@@ -498,8 +504,8 @@ command -v "$tool" >/dev/null 2>&1 || fail "cannot run $tool"
 # One log directory per line: their names may hold spaces.
 while IFS= read -r log_dir; do
   [ -d "$log_dir" ] || fail "there is no log directory $log_dir; if its disk failed, name the others, each with --log-dir"
-  { [ -r "$log_dir" ] && [ -x "$log_dir" ]; } || fail "cannot read $log_dir: run this as the user of the broker, or as root"
-  [ ! -e "$log_dir/meta.properties" ] || [ -r "$log_dir/meta.properties" ] || fail "cannot read $log_dir/meta.properties: run this as the user of the broker, or as root"
+  must_read "$log_dir"
+  [ ! -e "$log_dir/meta.properties" ] || must_read "$log_dir/meta.properties"
   if [ -r "$log_dir/meta.properties" ]; then
     [ -n "$broker" ] || broker=$(property node.id "$log_dir/meta.properties")
     [ -n "$broker" ] || broker=$(property broker.id "$log_dir/meta.properties")
@@ -605,7 +611,7 @@ unknown=$(unknown_topics "$work/names")
 while read -r turn name folder; do if wanted "$name"; then echo "$turn $name $folder"; fi; done <"$work/held" | sort -k 1,1n -s >"$work/plan.full"
 [ -s "$work/plan.full" ] || fail "broker $broker holds no partition: nothing was dumped"
 while read -r _ name folder; do
-  { [ -r "$folder" ] && [ -x "$folder" ]; } || [ ! -d "$folder" ] || fail "cannot read $folder: run this as the user of the broker, or as root"
+  [ ! -d "$folder" ] || must_read "$folder"
   files_in "$folder" | awk -v name="$name" '$3 ~ /^[0-9]+\.(log|snapshot|txnindex)$/ { print name, $2, $3 }'
 done <"$work/plan.full" >"$work/files"
 awk 'NR == FNR { n[$1]++; sum[$1] += $2; next } { printf "%s %d %.0f\n", $2, n[$2], sum[$2] }' "$work/files" "$work/plan.full" >"$work/plan"

@@ -132,7 +132,8 @@ reasoned AS (
             WHEN marker_offset >= leo OR coalesce(marker_offset >= unjudged_from, false) THEN 'uncovered'
             WHEN entry_at IS NULL AND (is_in_unknown_index OR is_behind_index) THEN 'index_not_dumped'
             -- Up to 2.3 an open transaction is forgotten with the head of the log, and its ABORT ends nothing for the index.
-            WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false) OR coalesce(span_first_offset < log_start, false)
+            WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false)
+                OR (entry_at IS NOT NULL AND coalesce(span_first_offset < log_start, false))
                 THEN 'below_start'
             WHEN marker_type = 'ABORT' AND span_first_offset IS NULL AND entry_first_offset = marker_offset THEN 'empty_abort'
             WHEN exists(holes, h -> h.first_offset <= marker_offset AND h.last_offset >= begins_at) THEN 'hole'

@@ -70,7 +70,8 @@ def _why_not(key: Key, txn: EndedTransaction | None, entry: IndexEntry | None, s
         return "index_not_dumped"
     # Segments go with their indexes, and of what began below the first batch nobody can replay the first offset.
     # Up to 2.3 an open transaction is forgotten with the head of the log, and its ABORT ends nothing for the index.
-    if marker < seen.log_start or (entry and entry.first_offset < seen.first_offset) or any(start < seen.log_start for start in starts):
+    is_forgotten = entry is not None and any(start < seen.log_start for start in starts)
+    if marker < seen.log_start or (entry and entry.first_offset < seen.first_offset) or is_forgotten:
         return "below_start"
     # What brokers before 2.8 wrote for an empty ABORT: it hides no record.
     if txn and txn.marker == ABORT and not starts and entry and entry.first_offset == marker:

@@ -53,7 +53,7 @@ def explain(case: Case, context: "Context") -> Explanation:
         f"({decision}): {offsets(case.first, case.last)}, which no transaction of the coordinator covers"
     )
     if suspected:
-        message += f"; {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} for certain, the others by their times"
+        message += f"; {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} for certain, others only by their times"
     if not proved:
         message = (
             f"{count(case.records, 'record')} of {who(case, context)} at {offsets(case.first, case.last)} {has} a time from before the "
