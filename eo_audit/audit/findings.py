@@ -308,6 +308,7 @@ def _evidence(drafts: Sequence[Draft], paths: Mapping[int, str]) -> tuple[Eviden
     for rank in range(max(len(draft.case.examples) for draft in drafts)):
         for draft in drafts:
             places.update(dict.fromkeys(draft.case.examples[rank].addresses if rank < len(draft.case.examples) else ()))
+    places.update(dict.fromkeys(place for draft in drafts for place in draft.said.evidence))
     told = [Evidence(paths.get(a.section_id, "unknown"), a.byte_offset, a.length, a.offset) for a in list(places)[:MOST_EVIDENCE]]
     return tuple(sorted(told, key=lambda place: (place.dump_file, place.byte_offset)))
 

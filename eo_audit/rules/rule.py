@@ -98,6 +98,7 @@ class Explanation:
     has without it (the coordinator's log forgets transactional ids after a while).
     `group` is the consumer group that it is about, part of its id as well.
     `producers`: all that it speaks of, where that is more than one; any of them may be the cause of another finding.
+    `evidence`: lines that prove it besides those of the rows.
     """
 
     message: str
@@ -109,6 +110,7 @@ class Explanation:
     rule: str | None = None
     left_by: tuple[str, ...] = ()
     producers: tuple[int, ...] = ()
+    evidence: tuple[Address, ...] = ()
     transactional_id: str | None = None
     named: str | None = None
     group: str | None = None

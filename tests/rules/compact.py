@@ -235,7 +235,8 @@ def _addressed(table: str, row: Rows, *, cluster: str, place: tuple[str, int, in
     lines: Rows = {}
     addresses = SOURCES[table].addresses if table in SOURCES else ()
     for nth, (prefix, offset) in enumerate(addresses):
-        if offset == OFFSETS[table][0] or row.get(offset) is not None:
+        # A partition of a transaction need not show anything of it.
+        if row.get(offset) is not None or (offset == OFFSETS[table][0] and table != "instance_partitions"):
             section = number_of("section", cluster, *place)
             lines |= {f"{prefix}section_id": section, f"{prefix}byte_offset": LINE * (10 * at + nth), f"{prefix}length": LINE}
     instance = row.get("instance_id")

@@ -35,6 +35,8 @@ def assert_says(finding: Finding, wanted: Mapping[str, object], told: Sequence[F
         elif name == "effects":
             incident = {other.rule for other in told if other.incident_id == finding.finding_id} - {finding.rule}
             assert incident == set(value), "what it is the cause of"  # type: ignore[call-overload]
+        elif name == "evidence_at":
+            assert [place.offset for place in finding.evidence] == value, "the offsets that its lines speak of"
         elif name == "offset_ranges":
             assert [[r["first"], r["last"]] for r in row[name]] == value  # type: ignore[attr-defined]
         else:

@@ -10,9 +10,10 @@ Legal look-alike: A transaction whose last entry is PrepareCommit (C02); a parti
 marker; a replica that is behind a newer leader, however long it is; a follower that lags, where the leader was not dumped.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.rule import Case, Explanation, Rule
+from eo_audit.rules.rule import Address, Case, Explanation, Rule
 from eo_audit.rules.writers import of_transactions
 from eo_audit.words import count, some
 
@@ -87,8 +88,18 @@ def explain(case: Case, context: "Context") -> Explanation | None:
             "marker_epochs": epochs,
             "records": case.records,
         },
+        evidence=tuple(_ends(case, context)),
         transactional_id=row.text("transactional_id"),
     )
+
+
+def _ends(case: Case, context: "Context") -> Iterator[Address]:
+    """Where the coordinator's log says that those are complete of which the partition shows nothing."""
+    for example in case.examples:
+        instance = None if example.addresses else context.instances.get(example.row.word("instance_id"))
+        section = instance.maybe("last_section_id") if instance else None
+        if instance is not None and section is not None:
+            yield Address(section, instance.number("last_byte_offset"), instance.number("last_length"), instance.maybe("complete_offset"))
 
 
 def _brokers(log: "Log", context: "Context") -> list[str]:
