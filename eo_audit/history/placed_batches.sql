@@ -41,8 +41,8 @@ placed AS (
     SELECT /*+ BROADCAST(section) */
         batch.section_id, batch.byte_offset, batch.length, batch.replica_log_id, batch.base_offset, batch.last_offset, batch.count,
         batch.base_sequence, batch.last_sequence, batch.producer_id, batch.producer_epoch, batch.partition_leader_epoch,
-        batch.is_transactional, batch.is_control, batch.marker_type, batch.coordinator_epoch, batch.timestamp_type, batch.max_timestamp_ms,
-        batch.crc, batch.crc_valid,
+        batch.is_transactional, batch.is_control, batch.marker_type, batch.coordinator_epoch, batch.control_type, batch.timestamp_type,
+        batch.max_timestamp_ms, batch.crc, batch.crc_valid,
         section.* EXCEPT (section_id, section_number),
         -- A shallow dump prints only the last offset of a compressed batch of magic 0 or 1.
         coalesce(batch.magic < 2 AND batch.codec <> 'none' AND coalesce(batch.records_seen, 0) = 0, false) AS base_unknown,

@@ -20,7 +20,7 @@ SELECT
     -- What the windows do not look at travels as one: each window copies its rows, and few columns are quickly copied.
     struct(
         section_id, byte_offset, length, row_kind, last_offset, count, producer_id, base_sequence, last_sequence, is_transactional,
-        timestamp_type, crc, marker_type, coordinator_epoch AS marker_coordinator_epoch, judged, hole_at, cleaned_at, era,
+        timestamp_type, crc, marker_type, coordinator_epoch AS marker_coordinator_epoch, control_type, judged, hole_at, cleaned_at, era,
         removed_behind
     ) AS facts,
     struct(producer_epoch, partition_leader_epoch, max_timestamp_ms, base_offset) AS row,

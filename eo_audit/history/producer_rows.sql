@@ -78,7 +78,7 @@ SELECT
     row.partition_leader_epoch,
     facts.timestamp_type,
     row.max_timestamp_ms,
-    facts.crc, facts.marker_type, facts.marker_coordinator_epoch, facts.judged,
+    facts.crc, facts.marker_type, facts.marker_coordinator_epoch, facts.control_type, facts.judged,
     predecessor,
     previous.producer_epoch AS previous_epoch,
     max_epoch AS max_epoch_before,

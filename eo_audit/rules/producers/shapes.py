@@ -13,7 +13,7 @@ from eo_audit.rules.sources import SOURCES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-COLUMNS = "producer_id base_offset last_offset count base_sequence last_sequence is_transactional marker_type faults"
+COLUMNS = "producer_id base_offset last_offset count base_sequence last_sequence is_transactional marker_type control_type faults"
 _OFFSETS = "(last_offset - base_offset + 1)"
 # By what a fault is called: which rows have it. Old tools print no counts, and neither do batches of magic 0 and 1: null is no fault.
 MARKER_FAULTS = {
@@ -22,6 +22,9 @@ MARKER_FAULTS = {
     "no_producer": "producer_id < 0",
     "too_many": "count > 1",
     "empty": "count = 0 AND NOT compacted",
+    # What is no end of a transaction a broker cannot take into a producer's state, and its log cannot be recovered
+    # (`EndTransactionMarker.deserialize`).
+    "no_end": "control_type IS NOT NULL",
 }
 DATA_FAULTS = {
     # By the difference, round the circle: tools that do not wrap print the same number less 2^32.
