@@ -1,8 +1,8 @@
 """Batches whose header does not fit itself (P10, P11): one scan serves both rules.
 
-Sequences are one number a record, from 0 to 2^31 - 1 and on from 0 (`DefaultRecordBatch.incrementSequence`), and a marker is one record
-without any (`MemoryRecords.writeEndTransactionalMarker`). The cleaner takes records and keeps the header (`MemoryRecords.filterTo`), so
-how many there are says something only in a log that was never compacted.
+A header stores the first sequence of a batch and no last one: the tool reckons that from the offsets (`DefaultRecordBatch.lastSequence`,
+in all releases), so it fits always. A marker is one record without a sequence (`MemoryRecords.writeEndTransactionalMarker`). The cleaner
+takes records and keeps the header (`MemoryRecords.filterTo`), so how many there are says something only in a log that was never compacted.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,6 @@ MARKER_FAULTS = {
     "no_end": "control_type IS NOT NULL",
 }
 DATA_FAULTS = {
-    # By the difference, round the circle: tools that do not wrap print the same number less 2^32.
-    "last_sequence": (
-        "base_sequence >= 0 AND last_sequence <> -1 AND producer_id >= 0 "
-        f"AND pmod(CAST(last_sequence AS long) - base_sequence - {_OFFSETS} + 1, 2147483648) <> 0"
-    ),
-    "one_sequence": "(base_sequence = -1) <> (last_sequence = -1)",
     "no_sequence": "producer_id >= 0 AND base_sequence = -1 AND last_sequence = -1",
     # A transaction is a producer's (`MemoryRecordsBuilder.validateProducerState`).
     "no_producer": "is_transactional AND producer_id < 0",
