@@ -1,4 +1,5 @@
 """T14 marker-lag: markers reached their partitions long after the decision.
+
 Proves: From the decision to the last marker a transaction took seconds or minutes, and read_committed consumers waited for records whose
 fate was known. Nothing is lost: it does not prove that delivery was wrong.
 
@@ -28,7 +29,8 @@ WENT_BACK = "greatest(0L, start_ms - decided_at_ms, completed_at_ms - next_at_ms
 RULE = Rule(
     code="T14",
     slug="marker-lag",
-    severity="warning",
+    # A warning where it is longer than a leader change takes.
+    severity="info",
     reads=("transaction_instances",),
     subject="transaction",
     # Both times are the coordinator's own: CompleteX is appended when the last partition has acknowledged its marker.
@@ -65,7 +67,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
     look = f" ({'; '.join(commands.describe_topic(topic) for topic in topics)})" if topics else ""
     return Explanation(
         f"{message}: read_committed consumers waited that long",
-        severity="warning" if lag_ms > PREPARE_WARNING_MS else "info",
+        severity="warning" if lag_ms > PREPARE_WARNING_MS else None,
         remedy=(
             f"Nothing to repair; safe to leave. Look at the leaders and in-sync replicas of {partitions(listed) or 'its partitions'} and "
             f"of __transaction_state-{row.maybe('coordinator_partition')} at that time{look}."
