@@ -5,8 +5,8 @@ The law is `eo_audit.model.lso`. What is open at the log's end comes from
 2. else the spans without a marker, and open transactions of the newest snapshot that began below the first dumped offset, unless a
    marker of their producer follows.
 A closed transaction holds the LSO too while its marker is not below the high watermark. Where the coordinator holds a transaction open
-whose data may lie below the dump, nobody knows the LSO (`unseen_transactions`), of a log that was not read neither, nor of one whose dumps
-nothing puts in order: it is null.
+whose data may lie below the dump, nobody knows the LSO, of a log that was not read neither, nor of one whose dumps nothing puts in order:
+it is null. Where an older dump shows that data, and the coordinator was dumped no earlier than the log, the LSO is the log start.
 """
 
 from pyspark.sql import DataFrame
@@ -19,6 +19,7 @@ def visibility(
     spans: DataFrame,
     producer_snapshots: DataFrame,
     *,
+    section_status: DataFrame,
     replica_logs: DataFrame,
     coverage: DataFrame,
     clusters: DataFrame,
@@ -30,6 +31,7 @@ def visibility(
         rows: producer_history up to marker_role.
         spans: transaction_spans.
         producer_snapshots: the table.
+        section_status: the table, for the times of dumps.
         replica_logs: the table.
         coverage: the table.
         clusters: the table, for the audit's now.
@@ -40,6 +42,7 @@ def visibility(
         rows=rows,
         spans=spans,
         producer_snapshots=producer_snapshots,
+        section_status=section_status,
         replica_logs=replica_logs,
         coverage=coverage,
         clusters=clusters,

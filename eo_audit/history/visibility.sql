@@ -2,7 +2,7 @@
 --
 -- rows                producer_history up to marker_role
 -- spans               transaction_spans
--- producer_snapshots, replica_logs, coverage, clusters: the tables
+-- producer_snapshots, section_status, replica_logs, coverage, clusters: the tables
 -- instances           transaction_instances; without rows nothing is known of transactions that no batch shows
 WITH
 
@@ -93,16 +93,28 @@ told_of_log AS (
 -- nothing, and a snapshot in the dumped part lists all that was open there. Few: one for each partition that a running transaction lists.
 listed_open AS (
     -- Until CompleteX is written its markers may still be on their way, so PrepareX counts as open.
-    SELECT cluster, instance_id, producer_id, start_ms, inline(transform(partitions, p -> struct(p.topic, p.partition)))
+    SELECT
+        cluster, instance_id, producer_id, start_ms, replica_log_id AS coordinator_log_id, last_status,
+        inline(transform(partitions, p -> struct(p.topic, p.partition)))
     FROM {instances}
     WHERE is_last AND last_status IN ('Ongoing', 'PrepareCommit', 'PrepareAbort')
 ),
+dumps AS (
+    SELECT replica_log_id, max(dumped_at_ms) AS dumped_at_ms FROM {section_status} WHERE kind = 'log' AND is_read GROUP BY replica_log_id
+),
 hidden_candidates AS (
-    SELECT logs.replica_log_id, logs.first_offset, listed.instance_id, listed.producer_id, listed.start_ms, clusters.skew_ms
+    SELECT /*+ BROADCAST(own), BROADCAST(told) */
+        logs.replica_log_id, logs.first_offset, listed.instance_id, listed.producer_id, listed.start_ms, clusters.skew_ms,
+        -- Else its marker may stand in what was deleted between two dumps, and nobody saw.
+        listed.last_status = 'Ongoing' AND coalesce(told.dumped_at_ms >= own.dumped_at_ms, false)
+            -- KAFKA-7190: up to 2.3 a broker forgets a transaction with its data.
+            AND NOT coalesce(clusters.remembers_by_batches, false) AS is_open_still
     FROM listed_open listed
     JOIN {replica_logs} logs
         ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
     JOIN {clusters} clusters ON clusters.cluster = listed.cluster
+    LEFT JOIN dumps own ON own.replica_log_id = logs.replica_log_id
+    LEFT JOIN dumps told ON told.replica_log_id = listed.coordinator_log_id
     -- What is open was never moved to remote storage (`RemoteLogManager` copies up to the LSO).
     WHERE logs.first_offset > 0 AND NOT logs.only_remote_missing AND NOT coalesce(logs.snapshot_offset >= logs.first_offset, false)
 ),
@@ -112,34 +124,43 @@ compared_with_rows AS (
         one.instance_id,
         one.start_ms,
         one.skew_ms,
+        one.is_open_still,
         rows.row_kind = 'marker' AND rows.base_offset >= one.first_offset AS is_marker,
         rows.max_timestamp_ms,
-        -- Seen: its instance owns a row here, or its producer id has something open, or a marker that is younger than its start.
-        rows.base_offset >= one.first_offset AND (
-            rows.instance_id <=> one.instance_id
-            OR (
-                rows.producer_id = one.producer_id
-                AND (
-                    rows.span_outcome <=> 'open'
-                    OR (rows.row_kind = 'marker' AND rows.max_timestamp_ms + one.skew_ms >= one.start_ms)
-                )
-            )
+        -- Its instance owns data here, or its producer id has something open.
+        rows.base_offset >= one.first_offset AND rows.row_kind <> 'marker' AND (
+            rows.instance_id <=> one.instance_id OR (rows.producer_id = one.producer_id AND rows.span_outcome <=> 'open')
         ) AS is_seen,
-        rows.base_offset < one.first_offset AND rows.instance_id <=> one.instance_id AS is_seen_below
+        -- Its instance owns a marker here, or its producer id has one that is younger than its start.
+        rows.base_offset >= one.first_offset AND rows.row_kind = 'marker' AND (
+            rows.instance_id <=> one.instance_id
+            OR (rows.producer_id = one.producer_id AND rows.max_timestamp_ms + one.skew_ms >= one.start_ms)
+        ) AS is_ended,
+        rows.base_offset < one.first_offset AND rows.instance_id <=> one.instance_id AS is_seen_below,
+        struct(
+            rows.base_offset AS first_offset, rows.producer_id, 'coordinator' AS source, rows.producer_epoch AS epoch,
+            rows.max_timestamp_ms AS last_timestamp_ms, CAST(NULL AS BIGINT) AS marker_offset, rows.section_id, rows.byte_offset, rows.length
+        ) AS begun
     FROM {rows} rows
     JOIN hidden_candidates one ON one.replica_log_id = rows.replica_log_id
 ),
 hidden AS (
-    SELECT replica_log_id, bool_or(is_seen_below) AS is_seen_below
+    SELECT
+        replica_log_id,
+        bool_or(is_seen_below AND is_open_still) AS is_held,
+        min(IF(is_seen_below AND is_open_still, begun, NULL)) AS begun
     FROM compared_with_rows
     GROUP BY replica_log_id, instance_id, start_ms, skew_ms
-    -- Without a marker in the dump, or a start in the entry, nothing says that it began later.
-    HAVING NOT bool_or(is_seen)
+    HAVING NOT bool_or(is_ended) AND (
+        is_held
+        -- Without a marker in the dump, or a start in the entry, nothing says that it began later.
+        OR NOT bool_or(is_seen)
         AND (bool_or(is_seen_below) OR coalesce(start_ms < min(IF(is_marker, max_timestamp_ms, NULL)) + skew_ms, true))
+    )
 ),
 pinned_logs AS (
     -- True where its data were seen, below: the LSO is the log start.
-    SELECT replica_log_id, bool_or(is_seen_below) AS pinned FROM hidden GROUP BY replica_log_id
+    SELECT replica_log_id, bool_or(is_held) AS pinned, collect_list(begun) AS pinned_by FROM hidden GROUP BY replica_log_id
 ),
 
 logs AS (
@@ -150,6 +171,7 @@ logs AS (
         told.missing,
         told.unjudged_from,
         pinned.pinned,
+        coalesce(pinned.pinned_by, array()) AS pinned_by,
         coalesce(logs.snapshot_offset = logs.leo, false) AS by_snapshot,
         -- A tool that died before the first batch leaves no number of the log.
         NOT logs.is_empty AND NOT logs.tail_intact AND coalesce(logs.leo <= logs.first_offset, true) AS is_unreadable
@@ -178,6 +200,7 @@ opened AS (
             ),
             array_sort(concat(
                 of_spans,
+                pinned_by,
                 filter(
                     of_snapshot,
                     t -> NOT exists(markers, m -> m.producer_id = t.producer_id AND m.marker_offset >= snapshot_offset)

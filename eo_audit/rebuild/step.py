@@ -221,7 +221,7 @@ def _instance_partitions(
 def _visibility(warehouse: Warehouse, frame: Frame, producers: Producers, assigned: "DataFrame", instances: "DataFrame") -> "DataFrame":
     snapshots = warehouse.read("producer_snapshots")
     known = {"replica_logs": frame.logs, "coverage": producers.coverage, "clusters": frame.clusters, "instances": instances}
-    return warehouse.overwrite("visibility", visibility(assigned, producers.spans, snapshots, **known))
+    return warehouse.overwrite("visibility", visibility(assigned, producers.spans, snapshots, section_status=frame.sections, **known))
 
 
 def _aborted_index(warehouse: Warehouse, frame: Frame, assigned: "DataFrame", spans: "DataFrame", seen: "DataFrame") -> None:

@@ -281,7 +281,7 @@ def compared(spark: SparkSession) -> tuple[list[Expected], dict[str, DataFrame]]
     rows = producer_rows(ordered).withColumns(columns | {"instance_decision": decided}).localCheckpoint()
     spans = transaction_spans(rows).localCheckpoint()
     empty = {name: table(spark, name, []) for name in ("clusters", "transaction_instances")}
-    others = {"clusters": empty["clusters"], "instances": empty["transaction_instances"]}
+    others = {"section_status": sections, "clusters": empty["clusters"], "instances": empty["transaction_instances"]}
     seen = visibility(rows, spans, facts["producer_snapshots"], replica_logs=known, coverage=covered, **others).localCheckpoint()
     marked = mark_visibility(rows, seen, facts["aborted_transactions"], section_status=sections).localCheckpoint()
     tables = {

@@ -89,6 +89,12 @@ AT_ONCE, BY_NIGHT = "in one run", "night by night"
 HIDDEN = Night(CUT_OFF, {LOG: (8,)})  # its log begins behind an open transaction
 TIERED = replace(HIDDEN, listed=True, log_start={LOG: 0})  # what lies before was moved to remote storage
 PERHAPS_TIERED = replace(HIDDEN, log_start={LOG: 0})  # or the broker has it, and it was left out
+# Offsets 6 and 7 are of a transaction that was open on both nights; 8 and 9 nobody dumped.
+BEGUN = Night(1795234567415, {LOG: (0,)})
+PINNED = replace(HIDDEN, bases={LOG: (10,)})
+COORDINATORS = {f"__transaction_state-{n}": (0,) for n in range(3)}
+# What the coordinator said on the first night need not be so on the second.
+UNTOLD = replace(PINNED, without=COORDINATORS)
 
 
 def cluster_of(how: str, name: str) -> str:
@@ -110,6 +116,8 @@ def dumps_of_tests(folder: Path) -> Part:
     inputs = [path for case, paths in cases for path in ([paths[0].parent] if case.in_folders else paths)]
     headless = {"hidden": HIDDEN, "tiered": TIERED, "perhaps-tiered": PERHAPS_TIERED}
     at_once = [*inputs, *(make(night, folder / name, cluster=name) for name, night in headless.items())]
+    for name, nights in (("pinned", (BEGUN, PINNED)), ("pinned-untold", (BEGUN, UNTOLD))):
+        at_once += [make(night, folder / name / f"night-{n}", cluster=name) for n, night in enumerate(nights)]
     by_night = [[path for path in night if path] for night in zip_longest(*made[BY_NIGHT])]
     return Part(at_once, later=by_night)
 
@@ -177,6 +185,32 @@ def test_the_lso_of_a_log_whose_head_hides_an_open_transaction_is_null(results: 
     assert not [f for f in results.findings if f["cluster"] == "hidden" and f["severity"] in ("critical", "error")]
     said = [item["why"] for item in verdict["unknowns"] if item["because"] == "lso_unknown"]
     assert sum(why.startswith("The coordinator holds transactions open on payments-0") for why in said) == 1
+
+
+def of_log(results: Results, cluster: str) -> dict[str, object]:
+    """What the verdict says of the log."""
+    logs = results.verdict["partitions"]
+    (log,) = [row for row in logs if (row["cluster"], row["topic"], row["partition"]) == (cluster, "payments", 0)]
+    return log
+
+
+def test_an_open_transaction_of_an_earlier_night_pins_the_lso_to_the_log_start(results: Results) -> None:
+    """Its records were deleted, and the coordinator holds it open: nothing else of what is left shows it."""
+    log = of_log(results, "pinned")
+    assert (log["log_start"], log["leo"], log["lso"], log["lso_source"]) == (10, 11, 10, "coordinator")
+    blocker = log["blocker"]
+    assert isinstance(blocker, dict)
+    assert (blocker["producer_id"], blocker["first_offset"], blocker["coordinator_status"]) == (1, 6, "Ongoing")
+    (found,) = [f for f in results.findings if (f["cluster"], f["rule"], f["topic"]) == ("pinned", "L04", "payments")]
+    assert (found["severity"], found["certainty"], found["producer_id"], found["first_offset"]) == ("error", "likely", 1, 6)
+    assert len(found["evidence"]) == 1  # type: ignore[arg-type]
+
+
+def test_what_the_coordinator_said_on_an_earlier_night_pins_nothing(results: Results) -> None:
+    """Its marker may stand at offset 8 or 9."""
+    log = of_log(results, "pinned-untold")
+    assert (log["log_start"], log["lso"], log["lso_source"], log["blocker"]) == (10, None, None, None)
+    assert not [f for f in results.findings if f["cluster"] == "pinned-untold" and f["severity"] in ("critical", "error")]
 
 
 def test_without_a_listing_the_head_of_a_tiered_log_may_hide_one(results: Results) -> None:

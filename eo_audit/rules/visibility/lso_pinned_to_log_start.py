@@ -61,6 +61,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     )
     return Explanation(
         message,
+        # Its data were seen in an older dump: an ABORT by hand in what nobody dumped is nothing that a coordinator tells of.
+        certainty="likely" if row.text("lso_source") == "coordinator" else "definite",
         remedy=_remedy(log, producer, row.number("blocker_first_offset"), context),
         details={name: row.maybe(name) for name in ("lso", "hw", "log_start", "blocker_first_offset")},
         transactional_id=name,

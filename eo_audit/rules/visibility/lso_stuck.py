@@ -67,7 +67,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     return Explanation(
         _message(row, log, context, name=name, old=old) + why + (" (the high watermark is assumed)" if assumed else ""),
         severity=severity,
-        certainty="likely" if assumed or unsure else context.how_sure(log, producer),
+        # Where the coordinator alone tells, an ABORT by hand may stand in what nobody dumped.
+        certainty="likely" if assumed or unsure or row.text("lso_source") == "coordinator" else context.how_sure(log, producer),
         remedy=_remedy(case, context, hanging=hanging),
         details=_details(row, old),
         transactional_id=name,
