@@ -263,6 +263,11 @@ class Context:
         """Another dumped replica of the partition reaches further: what this one lacks at its end may only be late."""
         return any(other.is_further(log) for other in self.replicas(log))
 
+    def is_outdated(self, log: Log) -> bool:
+        """Another dumped replica of the partition goes on behind this one, or its leader is newer and cuts off what this one has more."""
+        # A leader notes its epoch where its log ends: until it writes, the others are as good.
+        return any(other.is_further(log) and other.numbers.maybe("leo") != log.numbers.maybe("leo") for other in self.replicas(log))
+
     def may_be_left_behind(self, log: Log) -> bool:
         """A marker was overdue when this log was dumped, and no dumped replica tells: the log lost it, or is a follower's that lags."""
         return log.is_overdue and not self.lags(log) and not lack_alike(self.replicas(log))

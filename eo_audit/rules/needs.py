@@ -164,6 +164,8 @@ def _missing(log: "Log") -> str | None:
 
 
 def _end(log: "Log", context: "Context") -> str | None:
+    if log.topic == COORDINATOR_TOPIC and context.is_outdated(log):
+        return "outdated_replica"
     if context.may_be_left_behind(log):
         return "marker_overdue"
     if not _has(log, "truncated"):

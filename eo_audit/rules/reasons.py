@@ -94,6 +94,10 @@ REASONS: Mapping[str, Reason] = {
         "the coordinator log no longer holds its transaction",
         "Dump {places} on its leader (kafka-topics.sh --describe names it).",
     ),
+    "outdated_replica": Reason(
+        "the replica of {places} that shows most ends before another one does, or was led by an earlier leader",
+        "Dump {places} whole on its leader (kafka-topics.sh --describe names it).",
+    ),
     "no_coordinator": Reason(
         "not every partition of __transaction_state of {places} was dumped whole and decoded",
         "Dump all partitions of __transaction_state of {places}: "

@@ -43,6 +43,44 @@ def steps(spark: SparkSession, *entries: tuple[int, str, int, str]) -> dict[int,
     return {row.entry_offset: row.step for row in history.collect()}
 
 
+# Offset, leader epoch, status. The old leader's end was never acknowledged; its successor ended the transaction by its timeout.
+OLD_LEADER = [(0, 3, "Ongoing"), (1, 3, "PrepareCommit"), (2, 3, "PrepareCommit"), (3, 3, "PrepareCommit"), (4, 3, "PrepareCommit")]
+NEW_LEADER = [(0, 3, "Ongoing"), (1, 4, "PrepareAbort"), (2, 4, "CompleteAbort")]
+NO_EPOCHS = [(offset, None, status) for offset, _, status in NEW_LEADER]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "last"),
+    [
+        ([OLD_LEADER, NEW_LEADER], "CompleteAbort"),
+        ([NEW_LEADER, OLD_LEADER], "CompleteAbort"),
+        # Behind another one's end its own goes on.
+        ([OLD_LEADER, OLD_LEADER[:3]], "PrepareCommit"),
+        # Where no epochs are printed the longest counts.
+        ([OLD_LEADER, NO_EPOCHS], "PrepareCommit"),
+    ],
+)
+def test_the_end_of_an_earlier_leader_is_covered_by_no_replica(
+    spark: SparkSession, replicas: list[list[tuple[int, int | None, str]]], last: str
+) -> None:
+    rows = [
+        {
+            **{"section_id": log, "byte_offset": offset * 100, "length": 100, "replica_log_id": log, "entry_offset": offset},
+            **{"partition_leader_epoch": epoch, "batch_timestamp_ms": 1_000_000 + offset, "transactional_id": "one", "tombstone": False},
+            **{"producer_id": 4, "producer_epoch": 1 if "Abort" in status else 0, "timeout_ms": 60_000, "status": status},
+            **{"last_update_ms": 1_000_000 + offset, "start_ms": 1_000_000},
+        }
+        for log, entries in enumerate(replicas)
+        for offset, epoch, status in entries
+    ]
+    place = {"cluster": "c", "topic": "__transaction_state", "partition": 0, "kind": "log", "end_reason": "eof", "is_read": True}
+    sections = [{**place, "section_id": log, "replica_log_id": log, "segment_base_offset": 0} for log in range(len(replicas))]
+    history = coordinator_history(
+        table(spark, "coordinator_entries", rows), table(spark, "section_status", sections), table(spark, "clusters", [{"cluster": "c"}])
+    )
+    assert [row.status for row in history.where("is_last").collect()] == [last]
+
+
 @pytest.mark.parametrize("last", ["PrepareCommit", "Tombstone"])
 def test_a_step_over_what_the_cleaner_of_a_leader_took_is_none(spark: SparkSession, last: str) -> None:
     """A broker of 3.6.2 that had been away: its own uncleaned end, then what its leader had left. Twin was at 3 when it died."""

@@ -2,8 +2,9 @@
 
 import pytest
 
+from eo_audit.rules.catalogue import BY_CODE
 from eo_audit.rules.context import COORDINATOR_TOPIC, Context, Log
-from eo_audit.rules.needs import Unknown, sentences
+from eo_audit.rules.needs import Unknown, sentences, unknown
 from eo_audit.rules.row import Row
 
 
@@ -51,3 +52,24 @@ def test_entries_that_one_replica_hides_are_read_from_another_one(other: dict[st
         logs={1: damaged, 2: sibling}, clusters={}, instances={}, last_of_producer={}, siblings={damaged.place: [damaged, sibling]}
     )
     assert context.half_read == ({"c": frozenset({0})} if hidden else {})
+
+
+@pytest.mark.parametrize(
+    ("other", "because"),
+    [
+        ({"leo": 9, "last_leader_epoch": 3}, None),
+        ({"leo": 8, "last_leader_epoch": 3}, None),
+        ({"leo": 12, "last_leader_epoch": 3}, "outdated_replica"),
+        ({"leo": 8, "last_leader_epoch": 4}, "outdated_replica"),
+        ({"leo": 12, "last_leader_epoch": 2}, None),
+        # A leader that was just elected holds what the others hold.
+        ({"leo": 9, "last_leader_epoch": 4}, None),
+    ],
+)
+def test_the_end_of_a_coordinator_log_is_that_of_the_replica_that_counts(other: dict[str, int], because: str | None) -> None:
+    chosen = Log(1, "c", 1, COORDINATOR_TOPIC, 0, Row({"leo": 9, "last_leader_epoch": 3, "tail_intact": True}), starts_at=0)
+    sibling = Log(2, "c", 2, COORDINATOR_TOPIC, 0, Row({**other, "tail_intact": True}), starts_at=0)
+    context = Context(logs={1: chosen, 2: sibling}, clusters={}, siblings={chosen.place: [chosen, sibling]})
+    for code in ("C01", "C02"):
+        found = unknown(BY_CODE[code], chosen, context)
+        assert (found.because if found else None) == because

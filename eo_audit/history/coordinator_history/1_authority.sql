@@ -1,8 +1,9 @@
 -- What the transaction coordinator wrote, id by id: every entry with its predecessor, its legality and its transaction.
 --
 -- `__transaction_state` is replicated like any log, and one replica of each partition is enough: the authority is the one whose dumps cover
--- most offsets without a missing segment. The others are compared with it elsewhere, never merged. The words that come out are those of
--- eo_audit.model.coordinator, and a test holds both against each other row by row.
+-- most offsets without a missing segment; what an earlier leader wrote where a later one had begun is covered by none, for it is cut off
+-- (KIP-101). The others are compared with it elsewhere, never merged. The words that come out are those of eo_audit.model.coordinator, and
+-- a test holds both against each other row by row.
 --
 -- coordinator_entries   the table, all replicas
 -- section_status        the table: which sections are read, and where they lie
@@ -156,6 +157,8 @@ of_logs AS (
         sum(skipped) OVER log AS log_skipped,
         max(IF(is_lost, entry_offset, NULL)) OVER log AS log_lost_below,
         count(*) OVER log AS log_entries,
+        max(partition_leader_epoch) OVER log AS log_epoch,
+        max(partition_leader_epoch) OVER (PARTITION BY cluster, coordinator_partition) AS newest_epoch,
         NOT max_by(cut_off, entry_offset) OVER log AS tail_known
     FROM behind_segments
     WINDOW
@@ -165,13 +168,23 @@ of_logs AS (
         ),
         log AS (PARTITION BY cluster, coordinator_partition, replica_log_id)
 ),
+beside_newest AS (
+    SELECT
+        *,
+        min(IF(partition_leader_epoch = newest_epoch, entry_offset, NULL)) OVER (PARTITION BY cluster, coordinator_partition) AS newest_from
+    FROM of_logs
+),
 ranked AS (
     SELECT
         *,
         log_end + 1 = log_entries AS log_contiguous,
-        -- The last field decides nothing but ties, so that every run chooses the same replica.
-        struct(log_end - log_begin - log_skipped AS covered, log_entries, -replica_log_id AS tie) AS rank
-    FROM of_logs
+        struct(
+            IF(log_epoch < newest_epoch, least(log_end, newest_from - 1), log_end) - log_begin - log_skipped AS covered,
+            log_entries,
+            -- It decides nothing but ties, so that every run chooses the same replica.
+            -replica_log_id AS tie
+        ) AS rank
+    FROM beside_newest
 ),
 compared_replicas AS (
     SELECT *, max(rank) OVER (PARTITION BY cluster, coordinator_partition) AS best FROM ranked

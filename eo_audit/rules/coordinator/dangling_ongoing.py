@@ -6,7 +6,7 @@ Bad history: Ongoing for two hours with a timeout of 60 s.
 
 Legal look-alike: A transaction inside its timeout; a two-phase transaction (timeout 2147483647), which never times out; an entry whose
 append failed, of which no partition holds data (info); a clock that was set back since, where nothing tells when the log was dumped
-(likely).
+(likely); a replica of the coordinator's log of which another one goes further, or has a newer leader.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
 
     An Ongoing entry need not have counted: where the partitions it lists hold no data of it, nobody waits for it.
     """
-    if case.log is not None and not case.log.ends_here:
+    if case.log is not None and (not case.log.ends_here or context.is_outdated(case.log)):
         return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))

@@ -5,7 +5,7 @@ Proves: A decision was written, but not all partitions took their marker, for lo
 Bad history: PrepareCommit two hours before the dump, no CompleteCommit.
 
 Legal look-alike: PrepareCommit seconds before the dump: markers are on their way; a little longer, where the clock of the machine that
-collected the dumps may be ahead.
+collected the dumps may be ahead; a replica of the coordinator's log of which another one goes further, or has a newer leader.
 """
 
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ RULE = Rule(
 
 def explain(case: Case, context: "Context") -> Explanation | None:
     """A decision without its completion for more than a minute."""
-    if case.log is not None and not case.log.ends_here:
+    if case.log is not None and (not case.log.ends_here or context.is_outdated(case.log)):
         return None
     row = case.row
     of_log = row.word("cluster"), case.log.log_id if case.log else None
