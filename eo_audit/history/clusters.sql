@@ -148,6 +148,11 @@ SELECT
     CAST({skew_ms} AS BIGINT) AS skew_ms,
     -- Files of __cluster_metadata prove nothing: KRaft takes over logs that ZooKeeper's controller led before (3.4 to 3.9, KIP-866).
     coalesce(release >= 400, false) OR coalesce(coalesce(told_version, newest_version) >= 2, false) AS epochs_are_elections,
+    -- KAFKA-7190 (2.4.0) and KAFKA-9144 (2.4.1). transaction.version came long after both.
+    coalesce(
+        IF(release = 204, try_cast(get(split(kafka_version, '\\.'), 2) AS INT) < 1, release < 204),
+        IF(coalesce(told_version, newest_version) >= 1, false, NULL)
+    ) AS remembers_by_batches,
     settings_known,
     IF(coalesce(is_contradicted, false), NULL, coordinator_partitions) AS id_partitions
 FROM known

@@ -4,32 +4,36 @@
 -- 1. A snapshot at offset n is the state of all bytes below n (`ProducerStateManager.takeSnapshot`).
 -- 2. A batch or marker of another epoch empties the remembered batches: then none is printed, or -1.
 -- 3. Nothing is said behind holes, of compacted logs (the snapshot outlives the batches it speaks of), and of what lies below the first
---    offset dumped. A producer that is missing may have expired (producer.id.expiration.ms, by its own timestamps); up to 2.3 it went with
---    the head of the log. So it is missed only where the version is known and its time was not over when the dump was made, by a
---    twenty-fourth of that time, ten minutes at most.
+--    offset dumped. A producer that is missing may have expired (producer.id.expiration.ms, by its own timestamps): it is missed only where
+--    its time was not over when the dump was made, by a twenty-fourth of that time, ten minutes at most. Up to 2.4.0 it is forgotten sooner
+--    (`clusters.remembers_by_batches`). Where the release is not known, it is missed only if no release forgets it so soon; if some do,
+--    nobody can tell.
 -- 4. Nothing is said of a snapshot whose text was understood only in part: who is missing there may stand in the rest.
 --
 -- rows                                   producer_history
 -- producer_snapshots, section_status, replica_logs, visibility, clusters: the tables
 WITH
 
+known AS (
+    SELECT
+        cluster, as_of_ms, remembers_by_batches,
+        -- Before 3.4 transactional.id.expiration.ms counts: of an unknown release the shorter of the two.
+        least(producer_id_expiration_ms, IF(remembers_by_batches IS NULL, transactional_id_expiration_ms, NULL)) AS expires_ms
+    FROM {clusters}
+),
 logs AS (
     SELECT
         seen.replica_log_id, seen.cluster, seen.leo, seen.first_offset, seen.unjudged_from, seen.holes, seen.compacted,
         coalesce(seen.log_start, seen.first_offset) AS log_start,
         logs.snapshot_section_id,
+        known.remembers_by_batches,
         -- What is older than this may have expired; null: nobody knows. A running broker took its snapshots and forgot its producers until
         -- they were dumped: as_of_ms is when the collection began, and nothing notes when it was over.
-        IF(
-            TRY_CAST(split_part(clusters.kafka_version, '.', 1) AS INT) * 100
-                + TRY_CAST(split_part(clusters.kafka_version, '.', 2) AS INT) >= 204,
-            greatest(clusters.as_of_ms, max(greatest(logs.dumped_at_ms, logs.newest_broker_clock_ms)) OVER (PARTITION BY seen.cluster))
-                - clusters.producer_id_expiration_ms + least(600000L, clusters.producer_id_expiration_ms DIV 24),
-            NULL
-        ) AS expired_before_ms
+        greatest(known.as_of_ms, max(greatest(logs.dumped_at_ms, logs.newest_broker_clock_ms)) OVER (PARTITION BY seen.cluster))
+            - known.expires_ms + least(600000L, known.expires_ms DIV 24) AS expired_before_ms
     FROM {visibility} seen
     JOIN {replica_logs} logs ON logs.replica_log_id = seen.replica_log_id
-    JOIN {clusters} clusters ON clusters.cluster = seen.cluster
+    JOIN known ON known.cluster = seen.cluster
     -- Batches of __consumer_offsets are compacted, and __transaction_state has no producers.
     WHERE NOT seen.is_internal
 ),
@@ -72,7 +76,7 @@ replayed AS (
         max_by(rows.producer_epoch, rows.base_offset) AS epoch,
         max_by(
             struct(
-                rows.producer_epoch AS epoch, rows.base_offset, rows.last_sequence, rows.last_offset,
+                rows.producer_epoch AS epoch, rows.base_offset, rows.last_sequence, rows.last_offset, rows.max_timestamp_ms,
                 CAST(rows.last_offset - rows.base_offset AS INT) AS offset_delta
             ),
             IF(rows.row_kind = 'data', rows.base_offset, NULL)
@@ -139,7 +143,9 @@ differing AS (
             IF(NOT said.open_from <=> open_from AND NOT is_beyond_sight, 'currentTxnFirstOffset', NULL)
         )) AS differences,
         -- Of a producer of which only markers stand here no snapshot was seen, so nothing is asked.
-        coalesce(data IS NOT NULL AND last_ms >= expired_before_ms, false) AS is_alive
+        data IS NOT NULL AND coalesce(last_ms >= expired_before_ms, true) AS is_young,
+        -- What the releases forget that remember a producer by its batches; markers have no time there (`ProducerStateEntry.lastTimestamp`).
+        data.last_offset < log_start OR data.epoch <> epoch OR data.max_timestamp_ms < expired_before_ms AS is_forgotten_early
     FROM compared
 ),
 judged AS (
@@ -150,7 +156,9 @@ judged AS (
             -- Dumps of 0.11.0.0 and 0.11.0.1 print no epochs of producers.
             WHEN (data IS NOT NULL AND data.epoch IS NULL) OR (marker IS NOT NULL AND epoch IS NULL) THEN 'no_epochs'
             WHEN epoch IS NULL AND said.last_offset < first_offset THEN 'below_start'
-            WHEN said IS NULL AND NOT is_alive THEN 'expired'
+            WHEN said IS NOT NULL THEN NULL
+            WHEN NOT is_young OR (is_forgotten_early AND remembers_by_batches) THEN 'expired'
+            WHEN expired_before_ms IS NULL OR (is_forgotten_early AND remembers_by_batches IS NULL) THEN 'untold'
         END AS reason
     FROM differing
 ),

@@ -44,7 +44,7 @@ in_runs AS (
         cluster, coordinator_partition, replica_log_id, transactional_id, instance_id, entry_offset, state, producer_epoch, partitions,
         start_ms, last_update_ms, opens,
         struct(
-            entry_offset, state, producer_id, producer_epoch, partition_leader_epoch, timeout_ms, partitions, last_update_ms,
+            entry_offset, state, producer_id, producer_epoch, partition_leader_epoch, timeout_ms, partitions, start_ms, last_update_ms,
             batch_timestamp_ms, log_previous_batch_ms, went_on_from, head_known, protocol, following, section_id, byte_offset, length
         ) AS entry,
         IF(state = 'Ongoing', entry_offset, NULL) AS ongoing_at,
@@ -113,7 +113,9 @@ described AS (
     SELECT
         *,
         first.producer_id AS producer_id,
-        last.protocol AS protocol,
+        -- The client's. Where the coordinator itself aborts (`TransactionCoordinator.abortTimedOutTransactions`) its entries have the
+        -- cluster's transaction.version; an Ongoing in the form that prints a start prints the client's.
+        IF(ongoing.start_ms IS NOT NULL, ongoing.protocol, last.protocol) AS protocol,
         -- The epoch of the data; where no Ongoing survived, read from the entry that ended the run, null where that cannot tell.
         CASE
             WHEN ongoing IS NOT NULL THEN ongoing.producer_epoch

@@ -27,9 +27,10 @@ DEFINITE, LIKELY, OPEN = "definite", "likely", "open"
 class Abort:
     """What the coordinator log says about one aborted run; times in ms, None where it does not say.
 
-    `nothing_open` is true where A directly follows Empty or Complete. `start_is_bound` says that the head of the run was
-    compacted away, so the true start is at or before `start_ms`. `log_previous_batch_ms` is the append time of the entry
-    before A in its log, of whatever id. `server_adds_two` is true for brokers that raise the epoch twice when they abort.
+    `protocol` is that of the client, as O has it: where the coordinator aborts, A has the cluster's. `nothing_open` is true where A
+    directly follows Empty or Complete. `start_is_bound` says that the head of the run was compacted away, so the true start is at or
+    before `start_ms`. `log_previous_batch_ms` is the append time of the entry before A in its log, of whatever id. `server_adds_two` is
+    true for brokers that raise the epoch twice when they abort.
     """
 
     protocol: str

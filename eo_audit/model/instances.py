@@ -87,7 +87,7 @@ def _instance(run: list[Step], after: Entry | None, *, scan_ms: int, server_adds
     epoch = ongoing.epoch if ongoing else data_epoch_of(run[-1].protocol, ended_in=end.status, end_epoch=marker_epoch) if end else None
     return Instance(
         first_entry_offset=entries[0].offset,
-        protocol=run[-1].protocol,
+        protocol=_protocol(run),
         producer_id=entries[0].producer_id,
         ongoing_epoch=ongoing.epoch if ongoing else None,
         data_epoch=epoch,
@@ -114,6 +114,16 @@ def _instance(run: list[Step], after: Entry | None, *, scan_ms: int, server_adds
 
 def _last(entries: Iterable[Entry], *statuses: str) -> Entry | None:
     return next((entry for entry in reversed(list(entries)) if entry.status in statuses), None)
+
+
+def _protocol(run: list[Step]) -> str:
+    """The protocol of the client that wrote a run: that of its Ongoing, where the form of the entries prints it.
+
+    Where the coordinator itself aborts, PrepareAbort and CompleteAbort have the cluster's transaction.version
+    (`TransactionCoordinator.abortTimedOutTransactions`), whatever the client spoke.
+    """
+    ongoing = next((step for step in reversed(run) if step.entry.status == ONGOING), run[-1])
+    return (ongoing if ongoing.entry.start_ms is not None else run[-1]).protocol
 
 
 def _prepare(entries: list[Entry]) -> tuple[Entry | None, int | None]:
@@ -156,7 +166,7 @@ def _cause(run: list[Step], after: Entry | None, *, scan_ms: int, server_adds_tw
     before = aborted.origin or aborted.previous if aborted else None
     return abort_cause(
         Abort(
-            protocol=run[-1].protocol,
+            protocol=_protocol(run),
             nothing_open=before is not None and before.status in EXPIRABLE,
             ongoing_epoch=ongoing.epoch if ongoing else None,
             ongoing_leader_epoch=ongoing.leader_epoch if ongoing else None,

@@ -231,7 +231,9 @@ def _index(log: "Log", _context: "Context") -> str | None:
 
 
 def _snapshot(log: "Log", _context: "Context") -> str | None:
-    return "half_read_snapshot" if "half_read_snapshot" in log.subjects else None
+    if "half_read_snapshot" in log.subjects:
+        return "half_read_snapshot"
+    return "release_untold" if "untold_producer" in log.subjects else None
 
 
 def _cleaner(log: "Log", context: "Context") -> str | None:

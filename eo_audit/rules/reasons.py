@@ -139,6 +139,12 @@ REASONS: Mapping[str, Reason] = {
         "the text of the newest producer snapshot of {places} was not understood as a whole, so who is missing in it is not known",
         "Dump the newest .snapshot of {places} again: collect-dumps.sh does so.",
     ),
+    "release_untold": Reason(
+        "a producer snapshot of {places} lacks producers that wrote below it, and nothing says whether its broker may have forgotten them: "
+        "those up to 2.4.0 forget sooner",
+        "Say `kafka_version: 3.9.1` (the brokers' release) and `dumped_at` in a manifest.yaml beside the dumps of {places}: "
+        "collect-dumps.sh does both.",
+    ),
     "payload_not_printed": Reason(
         "keys and values of {places} were not printed",
         "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",

@@ -45,6 +45,8 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "producer_edge": ("producer_edges", "true"),
     "snapshot": ("snapshot_states", "true"),
     "half_read_snapshot": ("snapshot_states", "reason <=> 'half_read'"),
+    # Missing in a snapshot, and it depends on the release whether it may be.
+    "untold_producer": ("snapshot_states", "reason <=> 'untold'"),
     "group_offset": ("group_offsets", "true"),
     "id_block": ("id_allocation", "row_kind = 'block'"),
     "id_user": ("id_allocation", "row_kind = 'user'"),

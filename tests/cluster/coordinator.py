@@ -7,6 +7,7 @@ from functools import cached_property
 
 from eo_audit.model.states import STATE_OF_ID, partition_for
 from tests.cluster.brokers import COORDINATOR, Log, Place, Record, Transaction, World, Write
+from tests.cluster.shape import TV2
 
 ID_OF_STATE = {name: number for number, name in STATE_OF_ID.items()}
 TOMBSTONE = b"<DELETE>"  # its value, as it is printed
@@ -124,7 +125,7 @@ class Coordinated:
     def empty(self, at: int) -> int:
         """InitProducerId with nothing open."""
         at = self.available(at)
-        version = 2 if self.is_tv2 and self.history else None
+        version = self.seen.client_version if self.seen and self.history else None  # carried over, whoever ended the last transaction
         return self.write(at, Entry("Empty", self.producer_id, self.epoch, self.timeout_ms, None, self.now(at), -1, version))
 
     def ongoing(self, at: int, transaction: Transaction, added: tuple[Place, ...]) -> int:
@@ -173,15 +174,19 @@ class Coordinated:
             tick += (min(int(left * _AT_LEAST), moves - tick - 1) // SCAN_MS + 1) * SCAN_MS
         return self.available(tick)
 
-    def end(self, at: int, transaction: Transaction, decision: str, *, raised: int) -> int:
-        """Decide a transaction, write its markers and its last entry. Returns the true time at which the client may begin anew."""
+    def end(self, at: int, transaction: Transaction, decision: str, *, raised: int, by_server: bool = False) -> int:
+        """Decide a transaction, write its markers and its last entry. Returns the true time at which the client may begin anew.
+
+        `by_server`: no client asked for it (a fence, a timeout), so its entries have the cluster's transaction.version, not the client's.
+        """
         assert self.seen is not None
         at = self.available(at)
         self.epoch += raised
         status = "PrepareCommit" if decision == "COMMIT" else "PrepareAbort"
         transaction.decision, transaction.marker_epoch = decision, self.epoch
         at = self._lost(self._unheard(at, raised), transaction)
-        entry = replace(self.seen, status=status, epoch=self.epoch, last_update_ms=self.now(at), client_version=self._version())
+        entry = replace(self.seen, status=status, epoch=self.epoch, last_update_ms=self.now(at))
+        entry = replace(entry, client_version=self._cluster_version(at) if by_server else self._version())
         if self.world.shape.has("ghosts") and self.rng.random() < 0.08:
             at = self.available(self.write(at, entry, acknowledged=False) + 2_600)
             entry = replace(entry, last_update_ms=self.now(at))
@@ -218,6 +223,7 @@ class Coordinated:
         if raised == 0 and self.timeout_ms < 20_000 and self.rng.random() < 0.6:
             at = max(at, self.expires(at))
             entry = replace(self.seen, status="PrepareAbort", epoch=self.seen.epoch + 1, last_update_ms=self.now(at))
+            entry = replace(entry, client_version=self._cluster_version(at))
         elif others:
             entry = replace(self.seen, partitions=(*(self.seen.partitions or ()), self.rng.choice(others)), last_update_ms=self.now(at))
         else:
@@ -226,6 +232,9 @@ class Coordinated:
 
     def _version(self) -> int | None:
         return 2 if self.is_tv2 else None
+
+    def _cluster_version(self, at: int) -> int | None:
+        return 2 if self.world.shape.protocol == TV2 and at not in self.world.lowered else None
 
     def _mark(self, at: int, transaction: Transaction) -> tuple[int, int | None]:
         """Markers to all partitions; a new coordinator sends them all again. Returns when all had them, and the time of the reload."""

@@ -198,15 +198,19 @@ def last_epochs(scene: Scene, rng: random.Random) -> Planted | None:
 
 
 def backfill(scene: Scene, rng: random.Random) -> Planted | None:
-    """A transaction writes records of the day before yesterday, on a topic with CreateTime."""
-    found = [(log, t) for log, t in with_data(scene) if not log.append_time]
+    """A producer without transactions writes records of the day before yesterday, on a topic with CreateTime."""
+    found = []
+    for log in scene.world.data_logs:
+        seen = [w for w in log.writes if w.producer_id >= 0 and not w.is_transactional and scene.is_seen(log.place, w)]
+        for n, write in enumerate(seen):
+            if not (log.append_time or log.compacted) and any(w.producer_id == write.producer_id for w in seen[:n]):
+                found.append((log, write))
     chosen = pick(rng, found)
     if chosen is None:
         return None
-    log, t = chosen
-    planted = [_older(log, write) for write in scene.data(log, t)]
-    truth = Truth("backfill", (), NONE, log.place, t.producer_id, tells=rules("P15"))
-    return at_writes(scene, truth, [*planted, *scene.markers(log, t)], True, f"transaction {t.number} writes old records")
+    log, write = chosen
+    truth = Truth("backfill", (), NONE, log.place, write.producer_id, tells=rules("P15"))
+    return at_writes(scene, truth, [_older(log, write)], True, f"producer {write.producer_id} writes old records")
 
 
 def _older(log: Log, write: Write) -> Write:

@@ -189,7 +189,7 @@ class Transactional(Client):
         return at + 2
 
     def _time_out(self, at: int, transaction: Transaction) -> int:
-        at = self.coordinator.end(at, transaction, "ABORT", raised=1)
+        at = self.coordinator.end(at, transaction, "ABORT", raised=1, by_server=True)
         if self.rng.random() < 0.2:
             self.dead = True
             return at
@@ -198,7 +198,7 @@ class Transactional(Client):
         return self.restart(at + self.rng.choice((20, 500, 2_000)))
 
     def _fence(self, at: int, transaction: Transaction) -> int:
-        at = self.coordinator.end(at, transaction, "ABORT", raised=1)
+        at = self.coordinator.end(at, transaction, "ABORT", raised=1, by_server=True)
         return self.restart(at)
 
 

@@ -86,7 +86,19 @@ CASES: dict[str, tuple[dict[str, str | None], int | None, Rows, Rows, dict[str, 
         NOTHING, None, [log(0)], [{"transactional_id": "a", "replica_log_id": 0, "client_transaction_version": 2}],
         {"transaction_version": 2, "epochs_are_elections": True},
     ),
-    "a release that knows ZooKeeper alone": ({"kafka_version": "2.3.1"}, None, [log(0)], [], {"epochs_are_elections": False}),
+    "a release that knows ZooKeeper alone": (
+        {"kafka_version": "2.3.1"}, None, [log(0)], [], {"epochs_are_elections": False, "remembers_by_batches": True},
+    ),
+    "the last release that remembers producers by their batches": (
+        {"kafka_version": "2.4.0"}, None, [log(0)], [], {"remembers_by_batches": True},
+    ),
+    "the first that does not": ({"kafka_version": "2.4.1"}, None, [log(0)], [], {"remembers_by_batches": False}),
+    "one of the two": ({"kafka_version": "2.4"}, None, [log(0)], [], {"remembers_by_batches": None}),
+    "a later release without its bugfix number": ({"kafka_version": "3.5"}, None, [log(0)], [], {"remembers_by_batches": False}),
+    "a release that nobody names": (NOTHING, None, [log(0)], [], {"remembers_by_batches": None}),
+    "a release that nobody names, with transaction.version 1": (
+        {"transaction_version": "1"}, None, [log(0)], [], {"remembers_by_batches": False},
+    ),
     "a release that knows both": ({"kafka_version": "3.9.1"}, None, [log(0)], [], {"epochs_are_elections": False}),
     "the metadata log beside the others: KRaft may have come behind ZooKeeper": (
         {"kafka_version": "3.9.1"}, None, [log(0), log(1, topic="__cluster_metadata")], [], {"epochs_are_elections": False},

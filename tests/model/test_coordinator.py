@@ -299,8 +299,8 @@ def test_a_missing_segment_starts_afresh() -> None:
     assert step.run == 1
 
 
-def only(text: str, *, json: bool = True) -> Instance:
-    (found,) = instances(replay(story(text, json=json), 0), scan_ms=1_000)
+def only(text: str, version: int | None = 0, *, json: bool = True) -> Instance:
+    (found,) = instances(replay(story(text, json=json), version), scan_ms=1_000)
     return found
 
 
@@ -314,6 +314,27 @@ def test_an_instance_runs_from_ongoing_to_complete() -> None:
 def test_only_the_last_of_two_decisions_counts() -> None:
     found = only("Empty 0, Ongoing 0 [A], PrepareCommit 0 [A], PrepareAbort 1 [A], CompleteAbort 1")
     assert (found.decision, found.marker_epoch, found.prepare_offset) == ("ABORT", 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "json", "protocol", "cause"),
+    [
+        # What the coordinator writes as it aborts has the cluster's version; of an old client one epoch more is never its own work.
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A] v2, CompleteAbort 1 v2", True, "tv0", "fenced_by_init definite"),
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 2 [A] v2, CompleteAbort 2 v2", True, "tv0", "fenced_by_init definite"),
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A] v2 u1500", True, "tv0", "coordinator_timeout definite"),
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 0 [A], CompleteAbort 0", True, "tv0", "client_abort definite"),
+        ("Empty 0, Ongoing 0 [A] v2, PrepareAbort 1 [A] v2, CompleteAbort 1 v2", True, "tv2", "client_abort likely"),
+        # A client may abort what it has not begun under transaction.version 2 only: there is no Ongoing to ask.
+        ("Empty 0, PrepareAbort 1 v2, CompleteAbort 1 v2", True, "tv2", "empty_client_abort definite"),
+        # The text prints no version: what ends a transaction tells as much as what begins it.
+        ("Empty 0, Ongoing 0 [A], PrepareAbort 1 [A], CompleteAbort 1", False, "tv2", "client_abort likely"),
+    ],
+)
+def test_an_abort_is_judged_by_the_protocol_of_the_client(text: str, json: bool, protocol: str, cause: str) -> None:
+    found = only(text, 2, json=json)
+    assert found.cause is not None
+    assert (found.protocol, f"{found.cause.cause} {found.cause.certainty}") == (protocol, cause)
 
 
 def test_the_start_of_the_text_form_is_the_first_ongoing() -> None:

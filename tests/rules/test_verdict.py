@@ -159,6 +159,14 @@ def test_a_clean_run_passes() -> None:
             ".snapshot of",
             "unknown",
         ),
+        (
+            a_log(TRANSACTIONAL | {"snapshot", "untold_producer"}),
+            True,
+            "S01",
+            "nothing says whether its broker may have forgotten them",
+            "kafka_version",
+            "unknown",
+        ),
         (a_log(TRANSACTIONAL | {"unjudged_batch"}), True, "P01", "nothing is judged behind a bad checksum", "another replica", "unknown"),
         (
             a_log(TRANSACTIONAL, states=("head_missing",)),

@@ -100,14 +100,15 @@ class Coordinator:
         self.append(self.next(PREPARE_ABORT, epoch=self._epoch() + 1, start_ms=self.now, last_update_ms=self.now))
 
     def fence(self) -> None:
-        raised = 2 if self.cluster.kafka_version == "4.0.0" and self.cluster.protocol == TV2 else 1
-        fenced = self.next(PREPARE_ABORT, epoch=self._epoch() + raised + self.burned, partitions=self.memory.partitions)
+        fenced = self.next(PREPARE_ABORT, epoch=self._epoch() + self.cluster.fence_raises + self.burned, partitions=self.memory.partitions)
+        fenced = replace(fenced, client_version=self.cluster.own_version)
         if not self.append(fenced) and self.cluster.protocol != TV2 and fence_may_jump(self.cluster.kafka_version):
             self.burned += 1
 
     def complete(self) -> None:
         """All markers are written; a failed append is sent again from a queue, unchanged."""
         done = self.next(END_OF[self.memory.status], epoch=self._epoch(), last_update_ms=self.now)
+        done = replace(done, client_version=self.memory.client_version)
         while not self.append(done):
             pass
 

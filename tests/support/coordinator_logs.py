@@ -13,7 +13,7 @@ END_OF = {PREPARE_COMMIT: "CompleteCommit", PREPARE_ABORT: "CompleteAbort"}
 
 @dataclass(frozen=True)
 class Cluster:
-    """How a cluster writes and its dump tool prints: `json` prints start and client version, text does not."""
+    """How a cluster writes and its dump tool prints: `json` prints start and client version, text does not; `protocol` is its clients'."""
 
     name: str
     protocol: str
@@ -23,6 +23,16 @@ class Cluster:
     scan_ms: int = 10_000
     id_expires_ms: int = EXPIRES_AFTER_MS
 
+    @property
+    def own_version(self) -> int | None:
+        """What stands in entries that the coordinator writes for no client: a fence, a timeout."""
+        return 2 if TV2 in (self.protocol, {2: TV2}.get(self.transaction_version or 0)) else None
+
+    @property
+    def fence_raises(self) -> int:
+        """By how much its own aborts raise the epoch (KAFKA-19367)."""
+        return 2 if self.kafka_version == "4.0.0" and self.own_version == 2 else 1
+
 
 CLUSTERS = [
     Cluster("old-text", "tv0", False, 0, "3.9.1"),
@@ -31,6 +41,8 @@ CLUSTERS = [
     Cluster("new-json", TV2, True, 2, "4.3.1", 1_000),
     Cluster("new-text", TV2, False, 2, "4.0.0"),
     Cluster("nameless", TV2, False, None, None),
+    Cluster("old-clients", "tv0", True, 2, "4.3.1"),
+    Cluster("old-clients-of-4.0", "tv0", True, 2, "4.0.0"),
 ]
 
 
@@ -46,6 +58,7 @@ class Id:
     timeout_ms: int = 60_000
     partitions: frozenset[tuple[str, int]] = frozenset()
     start_ms: int = -1
+    version: int | None = None
     now: int = 1_700_000_000_000
     written: list[Entry] = field(default_factory=list)
 
@@ -61,7 +74,6 @@ class Id:
         """The entry of the present state, with everything a v1 value has."""
         if self.status == TOMBSTONE:
             return Entry(0, TOMBSTONE, batch_ms=self.now)
-        version = 2 if self.cluster.protocol == TV2 and self.status != EMPTY else None
         return Entry(
             0,
             self.status,
@@ -71,7 +83,7 @@ class Id:
             partitions=self.partitions,
             last_update_ms=self.now - self.random.choice([0, 1]),
             start_ms=self.start_ms,
-            client_version=version,
+            client_version=self.version if self.status != EMPTY else None,
             batch_ms=self.now + self.random.choice([0, 3]),
         )
 
@@ -88,7 +100,8 @@ class Id:
         return self.random.choice([*choices, self.end_nothing] if self.cluster.protocol == TV2 else choices)()
 
     def born(self) -> None:
-        self.write(EMPTY, producer_id=self.random.randrange(10_000), epoch=0, partitions=frozenset(), start_ms=-1)
+        version = 2 if self.cluster.protocol == TV2 else None
+        self.write(EMPTY, producer_id=self.random.randrange(10_000), epoch=0, partitions=frozenset(), start_ms=-1, version=version)
 
     def initialise(self) -> None:
         timeout = self.random.choice([60_000, 2_500])
@@ -98,7 +111,8 @@ class Id:
         self.write(TOMBSTONE)
 
     def begin(self) -> None:
-        self.write(ONGOING, partitions=frozenset(self.random.sample(TOPICS, 1)), start_ms=self.now)
+        version = 2 if self.cluster.protocol == TV2 else None
+        self.write(ONGOING, partitions=frozenset(self.random.sample(TOPICS, 1)), start_ms=self.now, version=version)
 
     def add(self) -> None:
         more = self.partitions | frozenset(self.random.sample(TOPICS, 2))
@@ -122,10 +136,9 @@ class Id:
         self.write(PREPARE_ABORT, epoch=self.epoch + 1, partitions=frozenset(), start_ms=self.now)
 
     def fence(self) -> None:
-        raised = 2 if self.cluster.kafka_version == "4.0.0" and self.cluster.protocol == TV2 else 1
         if self.random.random() < 0.5:
             self.now = max(self.now, self.start_ms + self.timeout_ms + self.random.choice([0, 500, 20_000]))
-        self.write(PREPARE_ABORT, epoch=self.epoch + raised)
+        self.write(PREPARE_ABORT, epoch=self.epoch + self.cluster.fence_raises, version=self.cluster.own_version)
 
     def ghost(self) -> None:
         """The last append "failed": the next entry comes from the memory before it."""

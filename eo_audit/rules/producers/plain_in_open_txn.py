@@ -9,12 +9,13 @@ Legal look-alike: A plain batch after the marker (the client is used in two mode
 
 from typing import TYPE_CHECKING
 
+from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.writers import ASKS, id_of, who
+from eo_audit.rules.writers import ASKS, id_of, named
 from eo_audit.words import offsets
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
 
 RULE = Rule(
     code="P08",
@@ -28,7 +29,7 @@ RULE = Rule(
     # the hole.
     where="row_kind = 'data' AND NOT is_transactional AND in_open_transaction AND predecessor = 'observed'",
     columns="base_offset last_offset",
-    asks=ASKS,
+    asks=(*ASKS, "spans"),
     cause="nearly always a marker that is missing from the dump; else a corrupt segment, or files of two histories put together",
     remedy=(
         "Dump all segments of the partition again. If it is real, this replica can neither be replicated nor recovered: "
@@ -43,17 +44,35 @@ _HOLES = {"hole", "unexplained", "lines_missing", "segment_missing", "not_observ
 
 def explain(case: Case, context: "Context") -> Explanation | None:
     """Likely at most: one marker that was not dumped makes a legal batch look like this."""
-    row = case.row
-    if case.log is not None and _may_have_ended(case.log, row.number("base_offset")):
+    inside = [example.row for example in case.examples if not _may_have_ended(case, example.row, context)]
+    if not inside:
         return None
+    row, is_all = inside[0], len(inside) == len(case.examples)
     message = (
         f"A batch without the transactional flag stands at {offsets(row.maybe('base_offset'), row.maybe('last_offset'))} inside the open "
-        f"transaction of {who(case, context)}: no broker appends, replicates or recovers that"
+        f"transaction of {named(case, context, row.maybe('producer_epoch'))}: no broker appends, replicates or recovers that"
     )
-    return Explanation(message, named=id_of(case, context), certainty="likely", details={"batches": case.hits})
+    return Explanation(
+        message,
+        named=id_of(case, context),
+        certainty="likely",
+        producer_epoch=row.maybe("producer_epoch"),
+        details={"batches": case.hits if is_all else len(inside)},
+        # Of those in doubt nothing is said.
+        first_offset=None if is_all else row.maybe("base_offset"),
+        last_offset=None if is_all else inside[-1].maybe("last_offset"),
+        record_count=None if is_all else sum(one.number("last_offset") - one.number("base_offset") + 1 for one in inside),
+    )
 
 
-def _may_have_ended(log: "Log", offset: int) -> bool:
-    """Whether something is missing between the first batch of the log and this one: the first plain batch behind a hole is told by its
-    predecessor, and each later one has that batch before it."""
-    return any(part.text("state") in _HOLES and (log.starts_at or 0) <= part.number("first_offset", -1) < offset for part in log.breaks)
+def _may_have_ended(case: Case, row: Row, context: "Context") -> bool:
+    """Whether something is missing between the first batch of its transaction and this one: the first plain batch behind a hole is told by
+    its predecessor, and each later one has that batch before it."""
+    log, offset = case.log, row.number("base_offset")
+    if log is None:
+        return False
+    begun = [
+        first for span in context.spans.get((log.log_id, row.number("producer_id")), []) if (first := span.number("first_offset")) < offset
+    ]
+    begins = begun[-1] if begun else log.starts_at or 0
+    return any(part.text("state") in _HOLES and begins <= part.number("first_offset", -1) < offset for part in log.breaks)

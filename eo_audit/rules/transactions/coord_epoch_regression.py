@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions.coordinator_epochs import COLUMNS, regressions
 from eo_audit.rules.writers import ASKS, id_of, who
+from eo_audit.words import count
 
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context
@@ -41,16 +42,28 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """The first such marker speaks, and the highest epoch before it."""
+    """The first such marker speaks, with the highest epoch before it; the others are counted."""
     row = case.row
     message = (
         f"The {row.text('marker_type') or 'marker'} of {who(case, context)} at offset {row.maybe('base_offset')} was sent by coordinator "
         f"epoch {row.maybe('marker_coordinator_epoch')}, after epoch {row.maybe('highest_before')} had written here at offset "
-        f"{row.maybe('highest_at')}: a coordinator that was no longer in charge"
+        f"{row.maybe('highest_at')}: a coordinator that was no longer in charge{_others(case)}"
     )
     details = {
         "coordinator_epoch": row.maybe("marker_coordinator_epoch"),
+        "coordinator_epochs": [row.maybe("lowest_epoch"), row.maybe("highest_epoch")],
         "highest_before": row.maybe("highest_before"),
         "markers": case.hits,
+        "offsets": [case.first, case.last],
     }
     return Explanation(message, named=id_of(case, context), details=details)
+
+
+def _others(case: Case) -> str:
+    """How far it went on; empty where there is no other."""
+    if case.hits == 1:
+        return ""
+    lowest, highest = case.row.maybe("lowest_epoch"), case.row.maybe("highest_epoch")
+    epochs = f"epoch {lowest}" if lowest == highest else f"epochs {lowest} to {highest}"
+    were = "was" if case.hits == 2 else "were"
+    return f". So {were} {count(case.hits - 1, 'more marker')}, up to offset {case.last}: {epochs} in all"

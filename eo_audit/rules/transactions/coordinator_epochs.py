@@ -8,7 +8,7 @@ from eo_audit.rules.sources import SOURCES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-COLUMNS = "producer_id base_offset marker_type marker_coordinator_epoch highest_before highest_at"
+COLUMNS = "producer_id base_offset marker_type marker_coordinator_epoch highest_before highest_at lowest_epoch highest_epoch"
 # kafka-transactions.sh sends the coordinator epoch that the leader remembers, or 0 where it remembers none.
 _BY_HAND = (
     "marker_role = 'manual' OR (marker_type = 'ABORT' AND marker_coordinator_epoch = 0 AND producer_epoch = previous_epoch "
@@ -29,5 +29,13 @@ def regressions(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     before = "PARTITION BY replica_log_id, producer_id ORDER BY base_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     highest = f"max(IF(by_hand, NULL, struct(marker_coordinator_epoch, base_offset))) OVER ({before}) AS highest"
     found = by_coordinator.selectExpr("*", highest).where("NOT by_hand AND marker_coordinator_epoch < highest.marker_coordinator_epoch")
-    told = found.selectExpr("*", "highest.marker_coordinator_epoch AS highest_before", "highest.base_offset AS highest_at", "'T08' AS rule")
+    own = "OVER (PARTITION BY replica_log_id, producer_id)"
+    told = found.selectExpr(
+        "*",
+        "highest.marker_coordinator_epoch AS highest_before",
+        "highest.base_offset AS highest_at",
+        f"min(marker_coordinator_epoch) {own} AS lowest_epoch",
+        f"max(marker_coordinator_epoch) {own} AS highest_epoch",
+        "'T08' AS rule",
+    )
     return hits(SOURCES["producer_history"], told, key="producer_id", weight="0", columns=COLUMNS.split())
