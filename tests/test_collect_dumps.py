@@ -721,9 +721,10 @@ def test_a_segment_that_grows_meanwhile_is_listed_as_large_as_it_was(log_dir: Pa
     assert (tmp_path / "out/broker-1/listing.txt").read_bytes() == recorded(log_dir)["broker-1/listing.txt"]
 
 
-def cron_line(tmp_path: Path, config: Path) -> str:
-    """The line of docs/operate.md as cron gives it to the shell, with places of this test."""
-    line = next(line for line in (ROOT / "docs" / "operate.md").read_text().splitlines() if line.startswith("15 3 * * *"))
+def nightly(tmp_path: Path, config: Path) -> Path:
+    """The script of docs/operate.md that cron starts, with places of this test."""
+    page = (ROOT / "docs" / "operate.md").read_text()
+    (script,) = (block for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "mail -s" in block)
     places = {
         "/opt/eo-audit": str(tmp_path / "opt"),
         "/data/": f"{tmp_path}/data/",
@@ -731,9 +732,11 @@ def cron_line(tmp_path: Path, config: Path) -> str:
         "/var/log/": f"{tmp_path}/",
     }
     for written, here in places.items():
-        assert written in line
-        line = line.replace(written, here)
-    return line.removeprefix("15 3 * * *").replace("\\%", "%")
+        assert written in script
+        script = script.replace(written, here)
+    program(tmp_path / "opt/nightly.sh", script)
+    assert "15 3 * * *  /opt/eo-audit/nightly.sh\n" in page
+    return tmp_path / "opt/nightly.sh"
 
 
 def program(path: Path, text: str) -> None:
@@ -742,25 +745,67 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, 20])
-def test_the_readmes_cron_line_works_every_night_and_mails_for_every_code_but_0(
-    code: int, log_dir: Path, tool: Path, tmp_path: Path
-) -> None:
+def stand_ins(tmp_path: Path, audited: int) -> dict[str, str]:
+    """Programs that say what they were called with: the audit, which ends with a code, and mail; the environment that cron would give."""
+    program(tmp_path / "opt/.venv/bin/eo-audit", f'#!/bin/sh\necho "$@" >>{tmp_path}/audits\necho audited\nexit {audited}\n')
+    program(tmp_path / "bin/mail", f'#!/bin/sh\n{{ echo "$@"; cat; }} >>{tmp_path}/mails\n')
+    program(tmp_path / "bin/hostname", "#!/bin/sh\necho broker-a\n")
+    return {"PATH": f"{tmp_path}/bin:{tmp_path / 'bin dir'}:{os.environ['PATH']}"}
+
+
+NOTHING = ""
+PARTIAL = ", of a partial collection"
+SUBJECTS = {
+    (0, 0): NOTHING,
+    (0, 1): "FAIL",
+    (0, 2): "UNKNOWN",
+    (0, 10): "could not audit, exit code 10",
+    (0, 137): "could not audit, exit code 137",
+    (1, 0): f"PASS{PARTIAL}",
+    (1, 1): f"FAIL{PARTIAL}",
+    (1, 2): f"UNKNOWN{PARTIAL}",
+    (1, 20): f"could not audit, exit code 20{PARTIAL}",
+    (2, 0): "could not collect, exit code 2: not audited",
+    (3, 0): "could not collect, exit code 3: not audited",
+    (130, 0): "could not collect, exit code 130: not audited",
+}
+
+
+@pytest.mark.parametrize(("collected", "audited"), SUBJECTS)
+def test_the_subject_of_the_nightly_mail_says_which_step_failed_and_how(collected: int, audited: int, tmp_path: Path) -> None:
+    environment = stand_ins(tmp_path, audited)
+    script = nightly(tmp_path, tmp_path / "server.properties")
+    program(tmp_path / "opt/collect-dumps.sh", f"#!/bin/sh\necho collected\nexit {collected}\n")
+    done = subprocess.run([script], check=False, env=environment, capture_output=True, text=True)
+    assert done.stdout + done.stderr == ""  # cron mails whatever it prints
+    subject = SUBJECTS[collected, audited]
+    mail = (tmp_path / "mails").read_text().splitlines() if (tmp_path / "mails").exists() else []
+    said = ["collected", "audited"] if collected < 2 else ["collected"]
+    assert mail == ([f"-s eo-audit on broker-a: {subject} oncall@example.org", *said] if subject else [])
+    assert (tmp_path / "audits").exists() == (collected < 2)
+
+
+def test_the_nightly_script_works_every_night(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """The second of three nights has a damaged segment, and on the third the tool of the collection is gone."""
     for name in ("orders-0", "orders-1"):  # a night is the same with one partition less or more
         shutil.rmtree(log_dir / name)
     config = tmp_path / "server.properties"
     config.write_text(f"log.dirs={log_dir}\n")
+    environment = stand_ins(tmp_path, 2)
+    script = nightly(tmp_path, config)
     program(tmp_path / "opt/collect-dumps.sh", (ROOT / "collect-dumps.sh").read_text())
-    program(tmp_path / "opt/.venv/bin/eo-audit", f'#!/bin/sh\necho "$@" >>{tmp_path}/audits\nexit {code}\n')
-    program(tmp_path / "bin/mail", f'#!/bin/sh\necho "$2" >>{tmp_path}/mails; cat >>{tmp_path}/mails\n')
-    nights = ["2026-11-21", "2026-11-22"]
-    for night in nights:
+    for night in ("2026-11-21", "2026-11-22", "2026-11-23"):
         program(tmp_path / "bin/date", f'#!/bin/sh\n[ "$1" != +%F ] || {{ echo {night}; exit; }}\nexec /bin/date "$@"\n')
-        path = f"{tmp_path}/bin:{tool.parent}:{os.environ['PATH']}"
-        subprocess.run(["sh", "-c", cron_line(tmp_path, config)], check=False, env={"PATH": path}, cwd=tmp_path)
+        if night == "2026-11-22":
+            (log_dir / "orders-2/00000000000000000100.log").write_bytes(b"1" * 70)
+        if night == "2026-11-23":
+            tool.unlink()
+        subprocess.run([script], check=False, env=environment, cwd=tmp_path)
     assert (tmp_path / "audits").read_text().splitlines() == [
-        f"run {tmp_path}/data/dumps/{night} --out {tmp_path}/data/audit" for night in nights
+        f"run {tmp_path}/data/dumps/{night} --out {tmp_path}/data/audit" for night in ("2026-11-21", "2026-11-22")
     ]
-    mails = (tmp_path / "mails").read_text() if (tmp_path / "mails").exists() else ""
-    assert mails.count(f"eo-audit: exit code {code}") == (0 if code == 0 else 2)
-    assert all((tmp_path / "data/dumps" / night / "broker-1/dumped-at.txt").exists() for night in nights)
+    assert [line for line in (tmp_path / "mails").read_text().splitlines() if line.startswith("-s ")] == [
+        f"-s eo-audit on broker-a: {subject} oncall@example.org"
+        for subject in ("UNKNOWN", f"UNKNOWN{PARTIAL}", "could not collect, exit code 2: not audited")
+    ]
+    assert (tmp_path / "data/dumps/2026-11-22/broker-1/dumped-at.txt").exists()
