@@ -10,7 +10,8 @@ Usage: collect-dumps.sh --out DIR (--config server.properties | --log-dir DIR ..
 
 Writes DIR/broker-N/... for `eo-audit run DIR`. Without topics: every partition of this broker.
 With topics: those, and always __transaction_state and __consumer_offsets (they say who decided what).
-__cluster_metadata only when asked for; no internal topic is ever printed with its payloads.
+__cluster_metadata (I03, I04: producer ids given out twice) only when asked for, on one broker: all hold the same. Of its records only the
+blocks of producer ids are printed; of other internal topics no payload ever.
 Run it on every broker that holds a replica, each into the same DIR, or put the broker-N folders together in one DIR afterwards.
 Run it as a user who may read the log directories: the broker's own, or root.
 A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command goes on where it stopped.
@@ -28,9 +29,10 @@ A run that was interrupted leaves DIR/broker-N/unfinished.txt; the same command 
   --force              begin even where the text does not seem to fit
   --help               this text
 
-Exit code: 0 all dumped; 1 the tool failed on some files (named on the way; keep their .err.txt), or the cleaner was quicker than the dumps
-of some partitions (named at the end); 2 nothing done: bad arguments, a topic that this broker does not hold, no room; 3 stopped on the way,
-no room left; 129, 130, 143 interrupted. After 3 and more: unfinished.
+Exit code: 0 all dumped; 1 partial, and worth an audit: the tool failed on some files (named on the way; keep their .err.txt), the cleaner was
+quicker than the dumps of some partitions, or this broker does not hold a topic that was named (both said at the end); 2 nothing done: bad
+arguments, none of the topics named is held, no room; 3 stopped on the way: no room left, or what is said; 129, 130, 143 interrupted. After 3
+and more: unfinished.
 USAGE
 }
 
@@ -59,13 +61,17 @@ find_tool() {
   done
 }
 
-# wanted TOPIC-PARTITION: is it asked for?
+# asked_for TOPIC-PARTITION: was it named?
+asked_for() {
+  case "$asked" in *"|$1|"* | *"|${1%-*}|"*) return 0 ;; *) return 1 ;; esac
+}
+
+# wanted TOPIC-PARTITION: is it to be dumped?
 wanted() {
-  case "${1%-*}" in __transaction_state | __consumer_offsets) return 0 ;; esac
-  case "$asked" in
-    '') case "$1" in __cluster_metadata-*) return 1 ;; *) return 0 ;; esac ;;
-    *"|$1|"* | *"|${1%-*}|"*) return 0 ;;
-    *) return 1 ;;
+  case "${1%-*}" in
+    __transaction_state | __consumer_offsets) return 0 ;;
+    __cluster_metadata) asked_for "$1" ;;
+    *) [ -z "$asked" ] || asked_for "$1" ;;
   esac
 }
 
@@ -74,6 +80,7 @@ flags() {
   case "${1%-*}" in
     __transaction_state) echo "--transaction-log-decoder --deep-iteration" ;;
     __consumer_offsets) echo "--offsets-decoder --deep-iteration" ;;
+    __cluster_metadata) echo "$metadata_decoder--deep-iteration" ;;
     __*) echo "--deep-iteration" ;; # internal topics may hold credentials
     *) echo "--deep-iteration$payloads" ;;
   esac
@@ -152,19 +159,51 @@ failed_on() {
   echo "  the dump tool failed on $folder/${1##*/}: see $into/$1.err.txt" >&2
 }
 
-# call FLAGS...: one Java process for the files in $work/call (PARTITION/FILE a line), a text for each. The tool is given the files below a
-# folder whose name nobody can have known when the data was written: so no payload can forge the line at which its output is cut.
-call() {
+# lend: the files named on standard input (PARTITION/FILE a line) as the tool gets them: below a folder whose name, $nonce, nobody can have
+# known when the data was written. So no payload can forge the line at which its output is cut. The tool opens an index to read and *write*,
+# and makes one that is not there (`TransactionIndex`): it is given copies of those, so that it writes nothing to the broker's folders, and
+# may be run by somebody who could not.
+lend() {
   nonce=dump-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
   mkdir "$work/$nonce"
-  sed 's|/.*||' "$work/call" | sort -u | while IFS= read -r name; do
-    if grep -q "^$name/.*\.txnindex$" "$work/call"; then mkdir "$work/$nonce/$name"; else folder_of "$name" && ln -s "$folder" "$work/$nonce/$name"; fi
+  while IFS= read -r each; do
+    folder_of "${each%/*}"
+    lent=$work/$nonce/${each%/*}
+    case "$each" in
+      *.txnindex)
+        mkdir -p "$lent"
+        # One that cannot be read is given as it is: the tool fails on it, and says why.
+        cp "$folder/${each##*/}" "$lent/" 2>/dev/null || [ ! -e "$folder/${each##*/}" ] || ln -sf "$folder/${each##*/}" "$lent/"
+        ;;
+      *) [ -L "$lent" ] || ln -s "$folder" "$lent" ;;
+    esac
   done
-  while IFS= read -r each; do case "$each" in *.txnindex) copy_index "$each" "$work/$nonce/${each%/*}" ;; esac; done <"$work/call"
-  rm -f "$work/broken" "$work"/part.*
-  {
-    (cd "$work" && gently "$tool" "$@" --files "$(sed "s|^|$nonce/|" call | paste -s -d, -)" 2>said </dev/null) || echo failed >"$work/broken"
-  } | csplit -s -k -n 5 -f "$work/part." - "/^Dumping $nonce\//" '{*}' || stop "cannot write to $into"
+}
+
+# without_secrets FLAGS...: of the cluster's metadata (settings, hashes of passwords) only the blocks of producer ids are kept, and of other
+# records the type. What the tool could not decode may be a block: the audit takes it for text that it does not understand.
+without_secrets() {
+  case "$*" in
+    *--cluster-metadata-decoder*)
+      sed -e '/ payload: {"type":"PRODUCER_IDS_RECORD",/b' -e 's/ payload: {"type":\("[A-Z0-9_]*"\),.*/ payload: {"type":\1}/' -e t \
+        -e 's/ payload: .*/ payload: not decoded/'
+      ;;
+    *) cat ;;
+  esac
+}
+
+# told FLAGS... --files NAMES: what the tool prints of files that are lent; $work/said is what it complains about, $work/broken that it failed
+told() {
+  rm -f "$work/broken"
+  { (cd "$work" && gently "$tool" "$@" 2>said </dev/null) || echo failed >"$work/broken"; } | without_secrets "$@"
+}
+
+# call FLAGS...: one Java process for the files in $work/call (PARTITION/FILE a line), a text for each
+call() {
+  lend <"$work/call"
+  rm -f "$work"/part.*
+  told "$@" --files "$(sed "s|^|$nonce/|" "$work/call" | paste -s -d, -)" | csplit -s -k -n 5 -f "$work/part." - "/^Dumping $nonce\//" '{*}' ||
+    stop "cannot write to $into"
   last=''
   for part in "$work"/part.*; do
     IFS= read -r line <"$part" || :
@@ -195,31 +234,21 @@ call() {
   [ ! -s "$work/call" ] || call "$@"
 }
 
-# copy_index PARTITION/INDEX FOLDER: the tool opens an index to read and *write*, and makes one that is not there (`TransactionIndex`): it is
-# given a copy, so that it writes nothing to the broker's folders, and may be run by somebody who could not.
-copy_index() {
-  folder_of "${1%/*}"
-  [ -e "$folder/${1##*/}" ] || return 0
-  # One that cannot be read is given as it is: the tool fails on it, and says why.
-  cp "$folder/${1##*/}" "$2/" 2>/dev/null || [ ! -e "$folder/${1##*/}" ] || ln -sf "$folder/${1##*/}" "$2/"
-}
-
 # call_one PARTITION/FILE FLAGS...: the same for one file, whose text needs no cutting
 call_one() {
-  folder_of "${1%/*}"
-  name=$1 source=$folder/${1##*/} nonce='no such name'
+  name=$1
   shift
-  rm -f "$work/broken"
-  case "$name" in
-    *.txnindex)
-      rm -rf "$work/copy" && mkdir -p "$work/copy/${name%/*}"
-      copy_index "$name" "$work/copy/${name%/*}"
-      { gently "$tool" "$@" --files "$work/copy/$name" 2>"$work/said" </dev/null || echo failed >"$work/broken"; } |
-        awk -v named="Dumping $folder/${name##*/}" 'NR == 1 && /^Dumping / { print named; next } { print }'
-      ;;
-    *) gently "$tool" "$@" --files "$source" 2>"$work/said" </dev/null || echo failed >"$work/broken" ;;
-  esac | text_of "$texts/$name.txt" || stop "cannot write to $into"
+  lend <<NAME
+$name
+NAME
+  told "$@" --files "$nonce/$name" | {
+    IFS= read -r line || :
+    case "$line" in "Dumping $nonce/"*) line="Dumping $folder/${name##*/}" ;; esac
+    [ -z "$line" ] || printf '%s\n' "$line"
+    cat
+  } | text_of "$texts/$name.txt" || stop "cannot write to $into"
   keep_said "$name"
+  rm -rf "${work:?}/$nonce"
   [ ! -e "$work/broken" ] || failed_on "$name"
 }
 
@@ -422,6 +451,13 @@ stop() {
   exit 3
 }
 
+# not_ended: what fails on the way without a word of its own ends the shell with 1 or 2, and that is neither partial nor nothing
+not_ended() {
+  code=$?
+  [ "$code" -ge 3 ] || stop "failed, see above"
+  exit "$code"
+}
+
 # What the audit uses of the broker's settings; never a secret.
 settings() {
   [ -n "$config" ] || return 0
@@ -538,8 +574,8 @@ unset JMX_PORT KAFKA_JMX_OPTS KAFKA_LOG4J_OPTS KAFKA_GC_LOG_OPTS KAFKA_DEBUG
 idle_disk=false
 if command -v ionice >/dev/null 2>&1 && ionice -c 3 true 2>/dev/null; then idle_disk=true; fi
 
-# partitions: "<turn> <partition> <folder>" of all that this broker holds. The coordinator's log comes last, so that on a running broker it
-# tells of all that the other dumps show.
+# partitions: "<turn> <partition> <folder>" of all that this broker holds. The coordinator's log comes behind the others, so that on a running
+# broker it tells of all that they show, and the blocks of producer ids behind all that use them.
 partitions() {
   while IFS= read -r log_dir; do
     case "$log_dir" in /*) ;; *) log_dir=$PWD/$log_dir ;; esac # the tool is called from another folder
@@ -547,7 +583,7 @@ partitions() {
       name=${folder##*/}
       case "${name##*-}" in *[!0-9]*) continue ;; esac
       [ -d "$folder" ] || continue
-      case "$name" in __transaction_state-*) turn=3 ;; __consumer_offsets-*) turn=2 ;; *) turn=1 ;; esac
+      case "$name" in __cluster_metadata-*) turn=4 ;; __transaction_state-*) turn=3 ;; __consumer_offsets-*) turn=2 ;; *) turn=1 ;; esac
       echo "$turn $name $folder"
     done
   done <<DIRS
@@ -607,18 +643,32 @@ trap 'rm -rf "$work"' EXIT
 partitions >"$work/held"
 cut -d ' ' -f 2 "$work/held" >"$work/names"
 unknown=$(unknown_topics "$work/names")
-[ -z "$unknown" ] || fail "broker $broker holds no $unknown: nothing was dumped"
 while read -r turn name folder; do if wanted "$name"; then echo "$turn $name $folder"; fi; done <"$work/held" | sort -k 1,1n -s >"$work/plan.full"
 [ -s "$work/plan.full" ] || fail "broker $broker holds no partition: nothing was dumped"
+if [ -n "$unknown" ]; then
+  while read -r _ name _; do if asked_for "$name"; then echo "$name"; fi; done <"$work/plan.full" >"$work/names"
+  [ -s "$work/names" ] || fail "broker $broker holds no $unknown: nothing was dumped"
+  echo "Broker $broker holds no $unknown: the rest is dumped." >&2
+fi
+metadata_decoder=''
+if grep -q '^4 ' "$work/plan.full"; then
+  # The tool has it since 2.8.
+  if "$tool" --help 2>&1 </dev/null | grep -q -- --cluster-metadata-decoder; then metadata_decoder='--cluster-metadata-decoder '; fi
+fi
 while read -r _ name folder; do
   [ ! -d "$folder" ] || must_read "$folder"
   files_in "$folder" | awk -v name="$name" '$3 ~ /^[0-9]+\.(log|snapshot|txnindex)$/ { print name, $2, $3 }'
 done <"$work/plan.full" >"$work/files"
 awk 'NR == FNR { n[$1]++; sum[$1] += $2; next } { printf "%s %d %.0f\n", $2, n[$2], sum[$2] }' "$work/files" "$work/plan.full" >"$work/plan"
 set -- "$(sample)"
-totals=$(awk -v sampled="$1" -v rest="$([ -n "$payloads" ] && echo 3 || echo 2)" '
+# The cluster's metadata are small batches, most of them without a word (NoOpRecord): 6.3 bytes of text for each byte, packed 0.4.
+totals=$(awk -v sampled="$1" -v rest="$([ -n "$payloads" ] && echo 3 || echo 2)" -v of_metadata="$($gzip && echo 0.4 || echo 6.3)" '
   { files += $2; bytes += $3 }
-  END { split(sampled, s, " "); ratio = s[1] && s[2] ? s[2] / s[1] : rest; printf "%d %d %.0f %.0f\n", NR, files, bytes / 1024, bytes * ratio / 1024 }' "$work/plan")
+  $1 ~ /^__cluster_metadata-/ { metadata += $3 }
+  END {
+    split(sampled, s, " "); ratio = s[1] && s[2] ? s[2] / s[1] : rest
+    printf "%d %d %.0f %.0f\n", NR, files, bytes / 1024, ((bytes - metadata) * ratio + metadata * of_metadata) / 1024
+  }' "$work/plan")
 # shellcheck disable=SC2086 # four numbers
 set -- $totals
 free=$(room "$out")
@@ -629,7 +679,10 @@ fi
 if [ "$4" -ge "$free" ] && ! $force; then
   fail "that does not fit: name some topics, --gzip$([ -z "$payloads" ] || echo " or no --payloads"), another --out, or --force to begin anyway"
 fi
-if $dry_run; then exit 0; fi
+if $dry_run; then
+  [ -z "$unknown" ] || exit 1
+  exit 0
+fi
 
 mkdir -p "$into/.work/texts" 2>/dev/null || fail "cannot make $into: nothing was dumped"
 printf '%s\n' "This collection did not finish. The same command goes on where it stopped." "$command" >"$into/unfinished.txt"
@@ -637,6 +690,7 @@ mv "$work"/* "$into/.work/"
 rmdir "$work"
 trap - EXIT
 work=$(cd "$into/.work" && pwd) texts=$work/texts at=$work/at
+trap not_ended EXIT
 case "$tool" in */*) tool=$(cd "$(dirname "$tool")" && pwd)/${tool##*/} ;; esac # it is called from another folder
 for signal in HUP:129 INT:130 TERM:143; do
   # shellcheck disable=SC2064 # now
@@ -696,6 +750,7 @@ mv "$work/listing" "$into/listing.txt"
 failures=$(wc -l <"$work/failed") torn=$(paste -s -d ' ' "$work/torn")
 rm -rf "${into:?}/.work"
 rm -f "$into/unfinished.txt"
+trap - EXIT
 echo "Dumped to $into; audit it with: eo-audit run '$out'"
 if [ "$failures" -gt 0 ]; then
   echo "The dump tool failed on $failures file(s); what it printed until then is kept." >&2
@@ -703,4 +758,7 @@ fi
 if [ -n "$torn" ]; then
   echo "Not whole, as the cleaner went on: $torn. Dump them again later into another --out, by these names." >&2
 fi
-if [ "$failures" -gt 0 ] || [ -n "$torn" ]; then exit 1; fi
+if [ -n "$unknown" ]; then
+  echo "Not on broker $broker, so not dumped: $unknown." >&2
+fi
+if [ "$failures" -gt 0 ] || [ -n "$torn" ] || [ -n "$unknown" ]; then exit 1; fi

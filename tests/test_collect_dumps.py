@@ -19,6 +19,7 @@ from eo_audit.dump.files.discovery import discover
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "tests/data/corpus/dumps/hanging_txn_k39"
 EMPTY = ("__transaction_state-0", "__transaction_state-2")
+RECORD = "| offset: 86 CreateTime: 1795234710707 keySize: -1 valueSize: 24 sequence: -1 headerKeys: []"
 
 # The tool's own rules: it goes through its files until one fails, and says "Dumping" with the path it was given. A file nobody recorded
 # makes it fail as a damaged segment does, one that is gone as a missing one; an index that is gone it takes for one without entries. A hook
@@ -28,6 +29,8 @@ import os, sys
 if "--version" in sys.argv:
     print("3.9.1 (Commit:f745dfdcee2b9851)")
     raise SystemExit
+if "--help" in sys.argv:
+    raise SystemExit("--cluster-metadata-decoder  if set, log data will be parsed as cluster metadata records.")
 flags = sys.argv[1:sys.argv.index("--files")]
 names = sys.argv[sys.argv.index("--files") + 1].split(",")
 if "--max-bytes" in flags:
@@ -175,6 +178,71 @@ def test_each_topic_gets_its_flags(log_dir: Path, tool: Path, tmp_path: Path) ->
     assert not [call for call in told if "__cluster_metadata" in call]
 
 
+def with_metadata(log_dir: Path, tool: Path, tmp_path: Path) -> Path:
+    """The log directory has the cluster's metadata too, as a tool of 3.9 prints them, with the hash of a password in it; their text."""
+    shutil.copytree(log_dir / "orders-2", log_dir / "__cluster_metadata-0")
+    for index in (log_dir / "__cluster_metadata-0").glob("*.txnindex"):
+        index.unlink()
+    recorded = shutil.copytree(RECORDED / "broker-1", tmp_path / "recorded")
+    text = recorded / "__cluster_metadata-0/00000000000000000000.log.txt"
+    shutil.copytree(ROOT / "tests/data/corpus/dumps/clean_k39/broker-1/__cluster_metadata-0", text.parent)
+    for snapshot in (log_dir / "__cluster_metadata-0").glob("*.snapshot"):
+        (text.parent / f"{snapshot.name}.txt").write_text("Dumping it\n")
+    scram = '"name":"ana","mechanism":1,"salt":"c2FsdA==","storedKey":"c3RvcmVk","serverKey":"c2VydmVy","iterations":4096'
+    said = text.read_text().replace(
+        '{"type":"ZK_MIGRATION_STATE_RECORD","version":0,"data":{', f'{{"type":"SCRAM","version":0,"data":{{{scram},'
+    )
+    assert scram in said
+    text.write_text(said)
+    tool.write_text(tool.read_text().replace(str(RECORDED / "broker-1"), str(recorded)))
+    return text
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_of_the_clusters_metadata_only_blocks_of_producer_ids_are_printed(alone: bool, log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Its other records hold settings and hashes of passwords (SCRAM), which are written nowhere, of one segment or of two at once."""
+    printed = with_metadata(log_dir, tool, tmp_path)
+    if not alone:
+        shutil.copy(log_dir / "orders-2/00000000000000000000.log", log_dir / "__cluster_metadata-0/00000000000000000086.log")
+        (printed.parent / "00000000000000000086.log.txt").write_text(f"Dumping it\n{RECORD} payload: Error at 86, skipping. c3RvcmVk\n")
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "--payloads", "__cluster_metadata")
+    assert done.returncode == 0, done.stderr
+    told = calls(tmp_path)
+    assert told[-1 if alone else -2] == "--cluster-metadata-decoder --deep-iteration __cluster_metadata-0/00000000000000000000.log"
+    collected = files(tmp_path / "out/broker-1/__cluster_metadata-0")
+    assert not [name for name, text in collected.items() if b"c3RvcmVk" in text]
+    text = collected["00000000000000000000.log.txt"].decode().splitlines()
+    whole = printed.read_text().splitlines()
+    assert len(text) == len(whole) == 151
+    for line, full in zip(text[1:], whole[1:], strict=True):
+        kept, _, payload = full.partition(" payload: ")
+        if "PRODUCER_IDS_RECORD" in payload or not payload:
+            assert line == full
+        else:
+            assert line == kept + " payload: " + payload.partition(",")[0] + "}"
+    assert len([line for line in text if '"nextProducerId":1000' in line]) == 1
+    if not alone:
+        assert collected["00000000000000000086.log.txt"].decode().splitlines()[1:] == [f"{RECORD} payload: not decoded"]
+
+
+def test_a_tool_that_cannot_decode_the_clusters_metadata_prints_their_batches(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Up to 2.7 it has no decoder for them."""
+    with_metadata(log_dir, tool, tmp_path)
+    tool.write_text(tool.read_text().replace("--cluster-metadata-decoder ", ""))
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "__cluster_metadata")
+    assert done.returncode == 0, done.stderr
+    assert calls(tmp_path)[-1] == "--deep-iteration __cluster_metadata-0/00000000000000000000.log"
+
+
+def test_the_text_of_metadata_is_known_to_be_long(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    with_metadata(log_dir, tool, tmp_path)
+    (log_dir / "__cluster_metadata-0/00000000000000000000.log").write_bytes(bytes(10 << 20))
+    arguments = ["--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "--dry-run"]
+    for options, megabytes in (((), "63.0"), (("--gzip",), "4.0")):
+        said = collect(*arguments, *options, "__cluster_metadata").stdout
+        assert f": about {megabytes} MB of text; " in said, said
+
+
 def test_few_java_processes_dump_many_files(whole: Whole) -> None:
     """Snapshots before the logs, so that none lies beyond their end; indexes behind them, so that no abort is missing from them."""
     told = [call.split()[-1] for call in calls(whole.at)]
@@ -257,9 +325,8 @@ def test_gzip(log_dir: Path, tool: Path, tmp_path: Path) -> None:
         (["--out", "OUT", "--log-dir", "LOGS", "--fast"], "unknown option --fast"),
         (["--out"], "--out needs a value"),
         (["--out", "OUT", "--log-dir", "LOGS", "order"], "holds no order (near: orders): nothing was dumped"),
-        (["--out", "OUT", "--log-dir", "LOGS", "orders-0", "odrers"], "holds no odrers (near: orders): nothing was dumped"),
         (["--out", "OUT", "--log-dir", "LOGS", "orders-9"], "holds no orders-9 (it holds other partitions of orders): nothing was dumped"),
-        (["--out", "OUT", "--log-dir", "LOGS", "zebra", "orders"], "holds no zebra: nothing was dumped"),
+        (["--out", "OUT", "--log-dir", "LOGS", "zebra", "odrers"], "holds no zebra; odrers (near: orders): nothing was dumped"),
         (["--out", "OUT", "--log-dir", "LOGS", ""], "a topic without a name"),
         (["--out", "OUT", "--log-dir", "LOGS", "orders", ""], "a topic without a name"),
         (["--out", "FILE", "--log-dir", "LOGS"], "is a file: name a folder for the dumps"),
@@ -275,6 +342,34 @@ def test_bad_arguments_do_nothing(arguments: list[str], said: str, log_dir: Path
     assert done.returncode == 2
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists() and not (tmp_path / "calls").exists() and file.read_text() == "held"
+
+
+def test_what_is_there_is_dumped_where_one_name_is_wrong(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """Each broker holds some partitions; whoever mistypes a name wants the rest, and to be told at the end."""
+    arguments = ["--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool, "odrers", "orders-0", "orders-9"]
+    lacks = "odrers (near: orders); orders-9 (it holds other partitions of orders)"
+    tried = collect(*arguments, "--dry-run")
+    assert tried.returncode == 1 and f"Broker 1 holds no {lacks}: the rest is dumped." in tried.stderr
+    done = collect(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [f"Broker 1 holds no {lacks}: the rest is dumped.", f"Not on broker 1, so not dumped: {lacks}."]
+    right = collect("--out", tmp_path / "right", "--log-dir", log_dir, "--kafka-dump-log", tool, "orders-0")
+    assert right.returncode == 0 and right.stderr == ""
+    found, expected = (files(tmp_path / name) for name in ("out", "right"))
+    for name in ("broker-1/manifest.yaml", "broker-1/dumped-at.txt"):
+        assert found.pop(name) and expected.pop(name)
+    assert found == expected
+
+
+def test_what_fails_on_the_way_is_not_taken_for_partial(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """A shell that stops at a failed command ends with 1 or 2."""
+    (tmp_path / "calls.hook").write_text(
+        f"listing = pathlib.Path({str(tmp_path / 'out/broker-1/listing.txt')!r})\nif listing.is_file(): listing.unlink(); listing.mkdir()"
+    )
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("collect-dumps.sh: failed, see above: unfinished; the same command goes on")
+    assert (tmp_path / "out/broker-1/unfinished.txt").exists()
 
 
 def test_nothing_is_overwritten(whole: Whole) -> None:
@@ -626,9 +721,10 @@ def test_a_segment_that_grows_meanwhile_is_listed_as_large_as_it_was(log_dir: Pa
     assert (tmp_path / "out/broker-1/listing.txt").read_bytes() == recorded(log_dir)["broker-1/listing.txt"]
 
 
-def cron_line(tmp_path: Path, config: Path) -> str:
-    """The line of docs/operate.md as cron gives it to the shell, with places of this test."""
-    line = next(line for line in (ROOT / "docs" / "operate.md").read_text().splitlines() if line.startswith("15 3 * * *"))
+def nightly(tmp_path: Path, config: Path) -> Path:
+    """The script of docs/operate.md that cron starts, with places of this test."""
+    page = (ROOT / "docs" / "operate.md").read_text()
+    (script,) = (block for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "mail -s" in block)
     places = {
         "/opt/eo-audit": str(tmp_path / "opt"),
         "/data/": f"{tmp_path}/data/",
@@ -636,9 +732,11 @@ def cron_line(tmp_path: Path, config: Path) -> str:
         "/var/log/": f"{tmp_path}/",
     }
     for written, here in places.items():
-        assert written in line
-        line = line.replace(written, here)
-    return line.removeprefix("15 3 * * *").replace("\\%", "%")
+        assert written in script
+        script = script.replace(written, here)
+    program(tmp_path / "opt/nightly.sh", script)
+    assert "15 3 * * *  /opt/eo-audit/nightly.sh\n" in page
+    return tmp_path / "opt/nightly.sh"
 
 
 def program(path: Path, text: str) -> None:
@@ -647,25 +745,67 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, 20])
-def test_the_readmes_cron_line_works_every_night_and_mails_for_every_code_but_0(
-    code: int, log_dir: Path, tool: Path, tmp_path: Path
-) -> None:
+def stand_ins(tmp_path: Path, audited: int) -> dict[str, str]:
+    """Programs that say what they were called with: the audit, which ends with a code, and mail; the environment that cron would give."""
+    program(tmp_path / "opt/.venv/bin/eo-audit", f'#!/bin/sh\necho "$@" >>{tmp_path}/audits\necho audited\nexit {audited}\n')
+    program(tmp_path / "bin/mail", f'#!/bin/sh\n{{ echo "$@"; cat; }} >>{tmp_path}/mails\n')
+    program(tmp_path / "bin/hostname", "#!/bin/sh\necho broker-a\n")
+    return {"PATH": f"{tmp_path}/bin:{tmp_path / 'bin dir'}:{os.environ['PATH']}"}
+
+
+NOTHING = ""
+PARTIAL = ", of a partial collection"
+SUBJECTS = {
+    (0, 0): NOTHING,
+    (0, 1): "FAIL",
+    (0, 2): "UNKNOWN",
+    (0, 10): "could not audit, exit code 10",
+    (0, 137): "could not audit, exit code 137",
+    (1, 0): f"PASS{PARTIAL}",
+    (1, 1): f"FAIL{PARTIAL}",
+    (1, 2): f"UNKNOWN{PARTIAL}",
+    (1, 20): f"could not audit, exit code 20{PARTIAL}",
+    (2, 0): "could not collect, exit code 2: not audited",
+    (3, 0): "could not collect, exit code 3: not audited",
+    (130, 0): "could not collect, exit code 130: not audited",
+}
+
+
+@pytest.mark.parametrize(("collected", "audited"), SUBJECTS)
+def test_the_subject_of_the_nightly_mail_says_which_step_failed_and_how(collected: int, audited: int, tmp_path: Path) -> None:
+    environment = stand_ins(tmp_path, audited)
+    script = nightly(tmp_path, tmp_path / "server.properties")
+    program(tmp_path / "opt/collect-dumps.sh", f"#!/bin/sh\necho collected\nexit {collected}\n")
+    done = subprocess.run([script], check=False, env=environment, capture_output=True, text=True)
+    assert done.stdout + done.stderr == ""  # cron mails whatever it prints
+    subject = SUBJECTS[collected, audited]
+    mail = (tmp_path / "mails").read_text().splitlines() if (tmp_path / "mails").exists() else []
+    said = ["collected", "audited"] if collected < 2 else ["collected"]
+    assert mail == ([f"-s eo-audit on broker-a: {subject} oncall@example.org", *said] if subject else [])
+    assert (tmp_path / "audits").exists() == (collected < 2)
+
+
+def test_the_nightly_script_works_every_night(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """The second of three nights has a damaged segment, and on the third the tool of the collection is gone."""
     for name in ("orders-0", "orders-1"):  # a night is the same with one partition less or more
         shutil.rmtree(log_dir / name)
     config = tmp_path / "server.properties"
     config.write_text(f"log.dirs={log_dir}\n")
+    environment = stand_ins(tmp_path, 2)
+    script = nightly(tmp_path, config)
     program(tmp_path / "opt/collect-dumps.sh", (ROOT / "collect-dumps.sh").read_text())
-    program(tmp_path / "opt/.venv/bin/eo-audit", f'#!/bin/sh\necho "$@" >>{tmp_path}/audits\nexit {code}\n')
-    program(tmp_path / "bin/mail", f'#!/bin/sh\necho "$2" >>{tmp_path}/mails; cat >>{tmp_path}/mails\n')
-    nights = ["2026-11-21", "2026-11-22"]
-    for night in nights:
+    for night in ("2026-11-21", "2026-11-22", "2026-11-23"):
         program(tmp_path / "bin/date", f'#!/bin/sh\n[ "$1" != +%F ] || {{ echo {night}; exit; }}\nexec /bin/date "$@"\n')
-        path = f"{tmp_path}/bin:{tool.parent}:{os.environ['PATH']}"
-        subprocess.run(["sh", "-c", cron_line(tmp_path, config)], check=False, env={"PATH": path}, cwd=tmp_path)
+        if night == "2026-11-22":
+            (log_dir / "orders-2/00000000000000000100.log").write_bytes(b"1" * 70)
+        if night == "2026-11-23":
+            tool.unlink()
+        subprocess.run([script], check=False, env=environment, cwd=tmp_path)
     assert (tmp_path / "audits").read_text().splitlines() == [
-        f"run {tmp_path}/data/dumps/{night} --out {tmp_path}/data/audit" for night in nights
+        f"run {tmp_path}/data/dumps/{night} --out {tmp_path}/data/audit" for night in ("2026-11-21", "2026-11-22")
     ]
-    mails = (tmp_path / "mails").read_text() if (tmp_path / "mails").exists() else ""
-    assert mails.count(f"eo-audit: exit code {code}") == (0 if code == 0 else 2)
-    assert all((tmp_path / "data/dumps" / night / "broker-1/dumped-at.txt").exists() for night in nights)
+    assert [line for line in (tmp_path / "mails").read_text().splitlines() if line.startswith("-s ")] == [
+        f"-s eo-audit on broker-a: {subject} oncall@example.org"
+        for subject in ("UNKNOWN", f"UNKNOWN{PARTIAL}", "could not collect, exit code 2: not audited")
+    ]
+    assert (tmp_path / "data/dumps/2026-11-22/broker-1/dumped-at.txt").exists()

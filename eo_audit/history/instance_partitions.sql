@@ -85,7 +85,9 @@ logs AS (
         logs.tail_intact, logs.lacks_records, logs.is_empty, logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms,
         logs.noted_at, logs.clean_end, logs.first_leader_epoch,
         gaps.broken, gaps.last_gap, gaps.has_gaps,
-        ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at
+        ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at,
+        -- The topic is at least as old as what any of its logs holds.
+        min(ages.oldest_ms) OVER (PARTITION BY logs.cluster, logs.topic) AS topic_oldest_ms
     FROM {replica_logs} logs
     LEFT JOIN gaps ON gaps.replica_log_id = logs.replica_log_id
     LEFT JOIN ages ON ages.replica_log_id = logs.replica_log_id
@@ -183,7 +185,9 @@ headed AS (
                 -- all was lost. The clock of an older leader is not the one that the newest pairs tell of.
                 first_offset = 0 AND (
                     (oldest_ms - ahead_ms + margin_ms < decided_at_ms AND coalesce(pair_leader_epoch = oldest_leader_epoch, true))
-                    OR first_leader_epoch > 0
+                    -- Begun under a later leader: emptied, or the topic was created again, and nothing written before another leader was
+                    -- elected. Other logs of the topic tell which.
+                    OR (first_leader_epoch > 0 AND (is_internal OR topic_oldest_ms + margin_ms < decided_at_ms))
                 )
             )
             OR data_first_offset IS NOT NULL

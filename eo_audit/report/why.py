@@ -33,6 +33,7 @@ from eo_audit.report.terminal import STYLES, remedy_of, without_blanks
 from eo_audit.report.values import maybe
 from eo_audit.report.why_answers import of_id, of_producer
 from eo_audit.report.why_console import printed_of_id, printed_of_producer
+from eo_audit.rules.commands import address_for
 from eo_audit.words import Row, digits, duration, offset_range, place, some, timeout, visible
 
 _EPOCHS = ("producer_epoch", "first_epoch", "last_epoch")
@@ -48,7 +49,8 @@ def why(subject: Subject, results: Results, screen: Console) -> None:
             screen.print(Padding(block, (0 if isinstance(block, Text) else 1, 0, 0, 2)))
         if found:
             screen.print(Text(f"\nwhat to do about {found[0]['rule']}", "bold"))
-            for block in remedy_of(str(found[0]["remedy"])):
+            remedy = str(found[0]["remedy"])
+            for block in (*remedy_of(address_for([remedy]) or ""), *remedy_of(remedy)):
                 screen.print(block, soft_wrap=isinstance(block, Text))
 
 

@@ -27,11 +27,13 @@ TERMINATES = (4, 1)  # the tool's forceTerminateTransaction (KIP-939), which is 
 
 Version = tuple[int, ...] | None  # of the brokers (major, minor); None where it is not known
 
-# Before 4.1 no tool that comes with Kafka calls `Admin.fenceProducers`; a Java program of one file does.
+# Before 4.1 no tool that comes with Kafka calls `Admin.fenceProducers`; a Java program of one file does. Its arguments are those of Kafka's
+# tools as $BOOTSTRAP has them, and the id last: `HOST:PORT [--command-config FILE] ID`.
 _FENCE = (
-    "import java.util.*; import org.apache.kafka.clients.admin.*; class Fence { public static void main(String[] a) throws Exception { "
-    'try (Admin admin = Admin.create(Map.<String, Object>of("bootstrap.servers", a[0]))) '
-    "{ admin.fenceProducers(List.of(a[1])).all().get(); } } }"
+    "import java.io.*; import java.util.*; import org.apache.kafka.clients.admin.*; "
+    "class Fence { public static void main(String[] a) throws Exception { Properties config = new Properties(); "
+    'if (a.length > 2) config.load(new FileInputStream(a[2])); config.put("bootstrap.servers", a[0]); '
+    "try (Admin admin = Admin.create(config)) { admin.fenceProducers(List.of(a[a.length - 1])).all().get(); } } }"
 )
 # kafka-topics.sh is on the PATH wherever Kafka's tools are, and its libraries lie beside it.
 _LIBS = '"$(dirname "$(command -v kafka-topics.sh)")/../libs/*"'

@@ -136,7 +136,7 @@ class Broker:
         jars: folder with a folder of jars for each release.
         node: its id.
         voters: port of the controller of each node of its cluster, by node (ZooKeeper's port, where it has one).
-        settings: beside those that all brokers have.
+        settings: beside those that all brokers have, and instead of them.
         cluster: the id of its cluster, one word for every shell.
     """
 
@@ -189,12 +189,12 @@ class Broker:
         own = self._of_zookeeper() if self.release.zookeeper else self._of_kraft()
         settings = {
             **_SETTINGS,
-            **self.settings,
             **own,
             "log.dirs": str(self.logs),
             "listeners": own.get("listeners", f"PLAINTEXT://{self.bootstrap}"),
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            **self.settings,
         }
-        settings["advertised.listeners"] = f"PLAINTEXT://{self.bootstrap}"
         self.config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         if not self.release.zookeeper:
             self._format()

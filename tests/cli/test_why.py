@@ -63,6 +63,9 @@ def test_it_tells(arguments: str, all_examples: Path, capsys: pytest.CaptureFixt
         found = pattern.search(said, place)
         assert found, f"{wanted}\n{said[place:]}"
         place = found.end()
+    # What a command takes for granted is said once above it, and only where there is one.
+    assert said.count("First say where brokers can be reached: BOOTSTRAP=host:9092") == ("--bootstrap-server $BOOTSTRAP" in said)
+    assert said.find("--command-config client.properties") <= said.find("--bootstrap-server $BOOTSTRAP")
     assert not [line for line in said.splitlines() if line != line.rstrip()]
     assert not [line for line in said.splitlines() if len(line) > 100 and "kafka-transactions.sh" not in line]
 

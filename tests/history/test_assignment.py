@@ -1,5 +1,6 @@
 """Whose transaction each batch belongs to, and what each marker did: stories that look alike, and what tells them apart."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +18,7 @@ from eo_audit.history.owners import assign_instances
 from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.spans import transaction_spans
 from tests.support.rows import table
-from tests.support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows
+from tests.support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows, sibling_rows
 
 GENUINE, LATE, SUSPECTED = ("no", "registered"), ("proved", "registered"), ("suspected", "registered")
 LATER = ["instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role"]
@@ -31,6 +32,7 @@ TWO_COMMITS = """
     200 Ongoing e0 [A]
     250 PrepareCommit e0 [A]
     260 CompleteCommit e0"""
+LATER_COMMITS = re.sub(r"^(\s+)(\d+)", lambda found: f"{found[1]}{int(found[2]) + 10_000}", TWO_COMMITS, flags=re.MULTILINE)
 ABORT_THEN_COMMIT = TWO_COMMITS.replace("150 PrepareCommit", "150 PrepareAbort").replace("160 CompleteCommit", "160 CompleteAbort")
 DECIDED_AGAIN = "a coordinator that was killed sends the marker of a decision that nobody else has, and its successor decides the same"
 FAR_APART = """
@@ -248,11 +250,20 @@ STORIES = [
         own_copy=True,
     ),
     Story(
-        "a log that was emptied under a later leader",
-        TWO_COMMITS,
+        "a log that was emptied under a later leader: another partition of the topic is older than the decisions",
+        LATER_COMMITS,
         "",
         partition={1: ("covered", "missing"), 2: ("covered", "missing")},
         begun_in=2,
+        sibling_at=100,
+    ),
+    Story(
+        "emptied under a later leader, or a topic that was created again and waited for its first record: nothing tells which",
+        LATER_COMMITS,
+        "",
+        partition={1: ("below_start", "unknown"), 2: ("below_start", "unknown")},
+        begun_in=2,
+        sibling_at=9_900,
     ),
     Story(
         "a topic that was deleted and created again, and holds nothing yet",
@@ -639,7 +650,13 @@ def replica_logs(spark: SparkSession) -> DataFrame:
         for n, story in enumerate(STORIES)
         for log_id, broker in ((1_000 + n, story.coordinator_broker), *([(2_000 + n, 1)] if story.own_copy else []))
     ]
-    return table(spark, "replica_logs", [*logs, *coordinators])
+    siblings = [
+        {"replica_log_id": 3_000 + n, "cluster": story.name, "first_offset": 0, "clean_end": story.stopped, "first_leader_epoch": 0}
+        | {"topic": TOPIC, "partition": PARTITION + 7, "tail_intact": True, "uncleaned_from": 0, "broker": 1, "compacted": False}
+        for n, story in enumerate(STORIES)
+        if story.sibling_at is not None
+    ]
+    return table(spark, "replica_logs", [*logs, *coordinators, *siblings])
 
 
 @pytest.fixture(scope="module")
@@ -662,7 +679,9 @@ def instances(history: DataFrame, clusters: DataFrame) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> DataFrame:
-    found = table(spark, "producer_history", [row for n, story in enumerate(STORIES) for row in log_rows(n, story)])
+    found = table(
+        spark, "producer_history", [row for n, story in enumerate(STORIES) for row in (*log_rows(n, story), *sibling_rows(n, story))]
+    )
     return found.drop(*LATER, "truth", "returned", "returned_from_segment", "below_lso").localCheckpoint()
 
 
@@ -752,7 +771,7 @@ def test_a_marker_of_a_decision_that_was_lost_and_taken_again_is_superseded(
 
 
 def test_nothing_is_lost_or_doubled(said: dict[tuple[int, int], Row]) -> None:
-    assert len(said) == sum(len(log_rows(n, story)) for n, story in enumerate(STORIES))
+    assert len(said) == sum(len(log_rows(n, story)) + len(sibling_rows(n, story)) for n, story in enumerate(STORIES))
 
 
 def test_decisions_are_those_of_the_owner(said: dict[tuple[int, int], Row], instances: DataFrame) -> None:

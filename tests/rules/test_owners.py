@@ -1,6 +1,9 @@
-"""Whose id it looks like, from ids that the real clients make."""
+"""Whose id it looks like, from ids that the real clients make, and the commands that are printed about it."""
 
+import os
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +64,17 @@ def test_commands_fit_the_brokers() -> None:
     assert "brokers from 2.8" in describe_producers("t", 0, None)
     assert "forceTerminateTransaction --transactionalId x`" in fence("x", (4, 1)) and "Fence.java" not in fence("x", (4, 1))
     assert "Fence.java $BOOTSTRAP x`" in fence("x", (4, 0)) and "forceTerminate" not in fence("x", (4, 0))
+
+
+@pytest.mark.parametrize("options", [[], ["--command-config", "client.properties"]])
+def test_the_program_that_fences_is_told_what_kafkas_tools_are_told(options: list[str], tmp_path: Path) -> None:
+    """A shell makes words of $BOOTSTRAP: address, options, and behind them the id, whatever it holds."""
+    (tmp_path / "java").write_text('#!/bin/sh\nshift 2\nprintf "%s\\n" "$@"\n')
+    for name in ("java", "kafka-topics.sh"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o755)
+    command = fence("it's mine", (3, 9)).split("`")[1]
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOTSTRAP": " ".join(["host:9093", *options])}
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["Fence.java", "host:9093", *options, "it's mine"]
+    assert done.stderr == "" and "class Fence" in (tmp_path / "Fence.java").read_text()

@@ -26,7 +26,7 @@ class Cluster:
     @property
     def own_version(self) -> int | None:
         """What stands in entries that the coordinator writes for no client: a fence, a timeout."""
-        return 2 if TV2 in (self.protocol, {2: TV2}.get(self.transaction_version or 0)) else None
+        return 2 if self.protocol == TV2 or self.transaction_version == 2 else None
 
     @property
     def fence_raises(self) -> int:

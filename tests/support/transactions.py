@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 PRODUCER = 7
 TIMEOUT_MS = 60_000
@@ -31,6 +31,7 @@ class Story:
     `coordinator_broker`: where the coordinator's log was dumped; this one was on broker 1.
     `own_copy`: broker 1's copy of the coordinator's log was dumped as well, and ends where the other does.
     `begun_in`: the leader epoch in which the log began; without a row it is empty.
+    `sibling_at`: when a marker of another producer was written to another partition of the topic.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Story:
     coordinator_broker: int = 1
     own_copy: bool = False
     begun_in: int | None = None
+    sibling_at: int | None = None
     fate: str | None = None
 
 
@@ -121,6 +123,12 @@ def log_rows(number: int, story: Story) -> list[dict[str, object]]:
         epoch = int(found["epoch"])
         span = span if is_data else None
     return _with_outcomes(rows)
+
+
+def sibling_rows(number: int, story: Story) -> list[dict[str, object]]:
+    """The row of another partition, if the story has one; its number is that of the story and 3,000."""
+    log = "" if story.sibling_at is None else f"0 COMMIT e0 @{story.sibling_at}"
+    return [row | {"producer_id": PRODUCER + 1} for row in log_rows(3_000 + number, replace(story, log=log))]
 
 
 def _with_outcomes(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
