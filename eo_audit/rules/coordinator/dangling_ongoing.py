@@ -134,18 +134,21 @@ def _restart_owner(row: Row, context: "Context", owner: Owner, data: _Data) -> s
     return (
         f"Check first that it is still Ongoing with producer {row.maybe('producer_id')}: {asked(row, context)}. If nobody answers, "
         f"move the leader of {coordinator}: {commands.describe_topic('__transaction_state')}. "
-        f"{_raise_first(row)}{owner.first}. "
+        f"{_raise_first(row, coordinator)}{owner.first}. "
         f"Only if the owner is gone for good: {fence}. That aborts the {records} of this transaction in {partitions(row.partitions())}; "
         f"what it costs: {owner.lost}. Do not use the abort tool: the coordinator still lists the partitions."
     )
 
 
-def _raise_first(row: Row) -> str:
+def _raise_first(row: Row, coordinator: str) -> str:
     """Of a transaction of TV2, what its end may wait for: nothing where the feature was not lowered."""
     if row.text("protocol") != "tv2":
         return ""
     # Version 0 of the value has no clientTransactionVersion, so each write of such an entry fails (`TransactionLogValue.write`, 4.3.1).
+    # What was to be written stays the pending state of the id, and the coordinator ends nothing that has one (CONCURRENT_TRANSACTIONS;
+    # `TransactionStateManager.timedOutTransactions`). Only the next leader reads the log anew.
     return (
-        f"If transaction.version is 0 now ({commands.describe_features()}) it was lowered while this transaction ran: nothing can end "
-        "it before the feature is raised again. "
+        f"If transaction.version was lowered to 0 while this transaction ran ({commands.describe_features()} says what it is now), raise "
+        f"it again first, and then move the leader of {coordinator} or restart the broker that leads it: an end that was tried meanwhile "
+        "stays pending, and until then neither the timeout, nor initTransactions(), nor forceTerminateTransaction ends it. "
     )
