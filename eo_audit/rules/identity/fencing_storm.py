@@ -6,7 +6,8 @@ does not prove that delivery was wrong.
 Bad history: Seven entries Empty of one id within two seconds, each with the next epoch and without a commit between.
 
 Legal look-alike: Producers that are made for one task each, and end their transaction themselves before the next begins (info; not if none
-of them committed); one restart of many ids at a time; an Empty that was written again because nobody acknowledged it.
+of them committed); Kafka Connect, which fences the id of a task before it starts it; one restart of many ids at a time; an Empty that was
+written again because nobody acknowledged it.
 """
 
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ MANY, WITHIN_MS = 5, 300_000
 DISTURBED = 2  # of the five whose producer had not ended its transaction itself: one may be a crash
 _COLUMNS = ("entry_offset", "lasted_ms", "disturbed", "committed")
 _OF_ID = "PARTITION BY replica_log_id, transactional_id ORDER BY entry_offset"
+_IN_TURN = f"OVER ({_OF_ID})"
 
 
 def storms(histories: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -38,12 +40,22 @@ def storms(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     )
     # An abort that a fence or the timeout caused has the next epoch (`TransactionMetadata.prepareFenceProducerEpoch`), one that the client
     # asked for the epoch of its session. With TV2 both have the next one (KIP-890): what may be the client's accuses nobody.
-    own = f"(protocol = 'tv2' OR previous_epoch <=> lag(producer_epoch) OVER ({_OF_ID}))"
+    own = f"(protocol = 'tv2' OR previous_epoch <=> lag(producer_epoch) {_IN_TURN})"
     ended = f"previous_status = 'CompleteAbort' AND {own}"
-    of_five = f"OVER ({_OF_ID} ROWS BETWEEN {MANY - 1} PRECEDING AND CURRENT ROW)"
-    steps = starts.selectExpr("*", "previous_status = 'CompleteCommit' AS has_committed", f"{ended} AS has_aborted").selectExpr(
+    # Kafka Connect fences the ids of a source connector and then starts its tasks (KIP-618): Empty with the timeout of that call
+    # (`Worker.fenceZombies`), and behind it the Empty of the task. Both are one start; of a longer run of Empty each counts.
+    fenced = f"previous_status = 'Empty' AND timeout_ms <> lag(timeout_ms) {_IN_TURN} AND lag(previous_status) {_IN_TURN} <> 'Empty'"
+    told = starts.selectExpr("*", "previous_status = 'CompleteCommit' AS commits", f"{ended} AS aborts", f"{fenced} AS is_fenced")
+    single = told.selectExpr(
         "*",
-        f"batch_timestamp_ms - lag(batch_timestamp_ms, {MANY - 1}) OVER ({_OF_ID}) AS lasted_ms",
+        f"commits OR coalesce(is_fenced AND lag(commits) {_IN_TURN}, false) AS has_committed",
+        f"aborts OR coalesce(is_fenced AND lag(aborts) {_IN_TURN}, false) AS has_aborted",
+        f"coalesce(lead(is_fenced) {_IN_TURN}, false) AS is_fence",
+    ).where("NOT is_fence")
+    of_five = f"OVER ({_OF_ID} ROWS BETWEEN {MANY - 1} PRECEDING AND CURRENT ROW)"
+    steps = single.selectExpr(
+        "*",
+        f"batch_timestamp_ms - lag(batch_timestamp_ms, {MANY - 1}) {_IN_TURN} AS lasted_ms",
         f"sum(IF(has_committed OR has_aborted, 0, 1)) {of_five} AS disturbed",
         f"sum(IF(has_committed, 1, 0)) {of_five} AS committed",
     )
