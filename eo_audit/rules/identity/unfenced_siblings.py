@@ -91,13 +91,22 @@ def together(told: Sequence[Explanation]) -> Explanation:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     noun = "ids" if all(ids.values()) else "writers"
     message = (
-        f"{len(names)} {noun} look like one job ({', '.join(shared)}): {', '.join(names[:MOST_NAMED])}{more}. Each had a transaction open "
-        "on this partition at the same time as another of them, and with an id of its own none fences the others"
+        f"{len(names)} {noun} look like one job ({_of_pairs(told, shared)}): {', '.join(names[:MOST_NAMED])}{more}. Each had a transaction "
+        "open on this partition at the same time as another of them, and with an id of its own none fences the others"
     )
     details = {"transactional_ids": list(ids.values()), "producer_ids": list(ids), "signs": shared, "pairs": len(told)}
     if worst.severity != "info":
         details["strongest"] = _names(_listed(worst, "transactional_ids"), worst.producers)
     return replace(first, message=message, severity=worst.severity, details=details, producers=tuple(ids))
+
+
+def _of_pairs(told: Sequence[Explanation], signs: Sequence[str]) -> str:
+    """Pairs are one job by the ids they share: a sign of one pair, such as the stem of its ids, need not be one of the others."""
+    of_all = [sign for sign in signs if all(sign in _listed(said, "signs") for said in told)]
+    of_some = [sign for sign in signs if sign not in of_all]
+    if not of_some:
+        return ", ".join(of_all)
+    return "; ".join(f"{whose} {', '.join(some)}" for whose, some in (("all:", of_all), ("some:", of_some)) if some)
 
 
 def _listed(said: Explanation, name: str) -> list[str | None]:
