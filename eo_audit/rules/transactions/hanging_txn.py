@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.transactions.words import UNVERIFIED
+from eo_audit.rules.transactions.words import LOST, UNVERIFIED
 from eo_audit.rules.waiting import age, whose
 from eo_audit.words import count, duration, partitions
 
@@ -49,8 +49,10 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     who = whose(last.text("transactional_id") if last else None, row.maybe("producer_id"), row.maybe("last_epoch"))
     status = f"the coordinator's last entry for it is {last.word('last_status')}" if last else "no coordinator entry names it"
     listed = f" for {partitions(last.partitions())}" if last and last.partitions() else ""
-    if context.lost_commit(case.log, row.number("producer_id")):
-        listed += ", and its COMMIT is not here (T05)"
+    lost = context.lost_marker(case.log, row.number("producer_id"))
+    if lost:
+        decided = "COMMIT" if context.lost_commit(case.log, row.number("producer_id")) else "ABORT"
+        listed += f", and its {decided} is not here (T05)"
     message = (
         f"The transaction of {who} has been open since offset {row.maybe('first_offset')} with {count(case.records, 'record')}, "
         f"{duration(age_ms)} old, and nobody will end it: {status}{listed}"
@@ -66,6 +68,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         message,
         severity="critical" if age_ms is not None and age_ms > limit else "warning",
         certainty=context.how_sure(case.log, row.number("producer_id")),
+        cause=LOST if lost else None,
         remedy=remedies.abort(case.log, row.number("first_offset"), row.number("producer_id"), context),
         details=details,
         transactional_id=last.text("transactional_id") if last else None,

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Address, Case, Explanation, Rule
+from eo_audit.rules.transactions.words import LOST
 from eo_audit.rules.writers import of_transactions
 from eo_audit.words import count, some
 
@@ -38,10 +39,7 @@ RULE = Rule(
     # The first for T01 and L01 too, which ask whether the marker of what is open was lost.
     asks=("unmarked", "newest_markers"),
     caused_by=("T06", "T15", "T01", "T10"),
-    cause=(
-        "the log lost its end (unclean election, truncation), the topic was created again, or the coordinator dropped the marker "
-        "(KAFKA-10080, KAFKA-9777)"
-    ),
+    cause=LOST,
     remedy="See the finding: it depends on whether the decision was COMMIT and whether data is there.",
 )
 

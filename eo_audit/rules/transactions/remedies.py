@@ -57,6 +57,11 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
             "Not safe yet: the coordinator committed these records, and an abort loses them. Publish them again first. "
             f"{by_hand} Safe then: the coordinator has completed the transaction and will not send the lost COMMIT again."
         )
+    if context.lost_marker(log, producer_id):
+        return (
+            f"{by_hand} Safe now as far as the dumps show: that is what the coordinator decided, and it has completed the transaction and "
+            "will not send the lost ABORT again."
+        )
     return (
         f"{by_hand} Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it. "
         "Records that should have been committed are lost by the abort: publish them again first. "
