@@ -238,7 +238,10 @@ def _failed(verdict: Row, findings: Sequence[Row], waits: str, *, many: bool) ->
     what = "Delivery was not exactly once"
     if only_paper:
         what = "The coordinator's log breaks its own rules; delivery itself was not shown wrong"
-    return f"{what}{_cluster(worst, many=many)}. {str(worst['message']).rstrip('.')}. {waits}".strip()
+    # Its message speaks of "this partition" and of offsets: without the place they are of none.
+    where = f"{place(worst)}{_cluster(worst, many=many)}: " if worst.get("topic") else ""
+    of_cluster = "" if where else _cluster(worst, many=many)
+    return f"{what}{of_cluster}. {where}{str(worst['message']).rstrip('.')}. {waits}".strip()
 
 
 def _passed(verdict: Row, findings: Sequence[Row], waits: str) -> str:

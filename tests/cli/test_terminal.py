@@ -132,7 +132,7 @@ def test_consumers_that_wait_come_first() -> None:
 def test_a_place_that_is_too_long_breaks_behind_its_cluster() -> None:
     elsewhere = partition(0, cluster="us", lso=14)
     lines = printed(verdict(partitions=[elsewhere]), finding("a", "P03", cluster="cluster-with-a-long-name")).splitlines()
-    at = next(number for number, line in enumerate(lines) if "cluster-with-a-long-name:" in line)
+    at = next(number for number, line in enumerate(lines) if line.startswith(" critical") and "cluster-with-a-long-name:" in line)
     assert lines[at + 1].split()[0] == "orders-0"
 
 
@@ -209,7 +209,11 @@ UNSEEN = {
     ("told", "others", "begins"),
     [
         ({"verdict": "unknown", "rules": UNSEEN}, [], f"UNKNOWN {THE_WAIT}"),
-        ({"verdict": "fail"}, [finding("x", "P04", topic="zzz", message="Four are missing.")], "FAIL Delivery was not exactly once. Four"),
+        (
+            {"verdict": "fail"},
+            [finding("x", "P04", topic="zzz", message="Four are missing.")],
+            "FAIL Delivery was not exactly once. zzz-0: Four",
+        ),
         ({"verdict": "fail"}, [finding("x", "L01")], "FAIL orders-0: read_committed consumers are stuck"),
         ({"verdict": "fail", "held_back": {"decides": "fail", "limits": ["15 min"]}}, [], f"FAIL {THE_WAIT}"),
     ],
@@ -264,7 +268,7 @@ def test_a_failure_of_the_coordinators_log_alone_is_not_called_a_failure_of_deli
         "FAIL The coordinator's log breaks its own rules; delivery itself was not shown wrong. The coordinator log changes its partitions."
     )
     both = printed(about, paper, finding("b", "P04", severity="error"))
-    assert " ".join(both.split()).startswith("FAIL Delivery was not exactly once. Three records")
+    assert " ".join(both.split()).startswith("FAIL Delivery was not exactly once. orders-0: Three records")
 
 
 def test_a_stuck_partition_names_the_transactional_id_and_when_it_should_have_ended() -> None:
