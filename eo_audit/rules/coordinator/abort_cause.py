@@ -1,6 +1,7 @@
 """C12 abort-cause: why a transaction was aborted, where the client did not do it itself.
 
-Proves: The server side ended a transaction: its timeout passed, or a producer with the same id called initTransactions().
+Proves: The server side ended a transaction: its timeout passed, a producer with the same id called initTransactions(), or somebody fenced
+the id with Admin.fenceProducers.
 
 Bad history: PrepareAbort at start + timeout, nobody called abortTransaction().
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 # What the client did not do itself; how the causes are told apart is in `eo_audit/model/abort_cause.py`.
 SERVER_SIDE = "('fenced_by_init', 'coordinator_timeout', 'timeout_or_fence')"
 CAUSES = {
-    "fenced_by_init": "initTransactions() of a producer with the same id ended it",
+    # `FenceProducersHandler` asks the same of the coordinator as a producer does, InitProducerId.
+    "fenced_by_init": "initTransactions() of a producer with the same id ended it, or a fence (forceTerminateTransaction, Kafka Connect)",
     "coordinator_timeout": "the coordinator ended it after its timeout",
     "timeout_or_fence": "its timeout had passed, or initTransactions() of its id ended it: both look the same here",
 }
@@ -36,7 +38,8 @@ RULE = Rule(
     columns="abort_cause start_ms decided_at_ms timeout_ms abort_cause_certainty abort_cause_alternatives data_epoch",
     # A timeout or a fence is Kafka at work: the records are gone for every reader, as promised.
     informs=True,
-    cause="a producer that died, was too slow for transaction.timeout.ms, or was replaced by another with the same transactional.id",
+    cause="a producer that died, was too slow for transaction.timeout.ms, or was replaced by another with the same transactional.id, or "
+    "was fenced by an operator or by Kafka Connect",
     remedy="Nothing to repair; safe to leave: the transaction is aborted everywhere.",
 )
 
