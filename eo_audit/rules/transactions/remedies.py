@@ -10,6 +10,8 @@ from eo_audit.words import NEVER_TIMES_OUT, moment, shown
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
 
+VERIFIES_FROM = (3, 6)  # Leaders ask the coordinator before they take what begins a transaction (KIP-890, part 1).
+
 
 def wait(log: "Log", producer_id: int, context: "Context") -> str:
     """What to do about a transaction that the coordinator still holds open for this partition: never an abort by hand."""
@@ -64,9 +66,19 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
         )
     return (
         f"{by_hand} Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it. "
-        "Records that should have been committed are lost by the abort: publish them again first. "
-        "Upgrade brokers to 3.6 or later, or use transaction.version=2, to prevent the next one."
+        f"Records that should have been committed are lost by the abort: publish them again first. {_prevents(log, context)}"
     )
+
+
+def _prevents(log: "Log", context: "Context") -> str:
+    """What keeps the next late write out: a leader that asks the coordinator first (KIP-890, from 3.6), or an epoch of its own for each
+    transaction (transaction.version=2)."""
+    version = context.version(log.cluster)
+    if version is None or version < VERIFIES_FROM:
+        return "Upgrade brokers to 3.6 or later, or use transaction.version=2, to prevent the next one."
+    first = "" if version >= (4, 0) else "upgrade to 4.0 or later and "
+    more = "" if context.cluster(log.cluster).maybe("transaction_version") == 2 else f", or {first}use transaction.version=2"
+    return f"To prevent the next one see that `transaction.partition.verification.enable` is true on all brokers{more}."
 
 
 def _named(log: "Log", row_offset: int, producer_id: int, context: "Context") -> commands.Hanging:
