@@ -157,6 +157,14 @@ failed_on() {
   esac
   echo "$1" >>"$work/failed"
   echo "  the dump tool failed on $folder/${1##*/}: see $into/$1.err.txt" >&2
+  case "$1" in
+    # KAFKA-9293, up to 2.4.0: each id that expired leaves one.
+    __transaction_state-*)
+      if grep -q NullPointerException "$work/said"; then
+        echo "  It dies of transactional ids that were removed: name the tool of 2.4.1 or later with --kafka-dump-log, and another --out." >&2
+      fi
+      ;;
+  esac
 }
 
 # lend: the files named on standard input (PARTITION/FILE a line) as the tool gets them: below a folder whose name, $nonce, nobody can have

@@ -21,6 +21,7 @@ from eo_audit.config import Config, load
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.sequences import producer_rows
 from eo_audit.rebuild.step import CHUNK_BITS
+from eo_audit.store.frames import no_rows
 from eo_audit.store.schemas import schema
 from eo_audit.store.session import session
 
@@ -126,7 +127,8 @@ def measure(spark: SparkSession, total: int, folder: Path) -> Measured:
     stored, made, faults = str(folder / "batches"), str(folder / "producer_history"), Faults()
     batches_of(spark, total, faults).write.parquet(stored)
     begun = time.time()
-    ordered = in_log_order(spark.read.parquet(stored), replica_logs_of(spark, total), chunk_bits=CHUNK_BITS)
+    nothing_told = no_rows(spark, schema("clusters").spark())
+    ordered = in_log_order(spark.read.parquet(stored), replica_logs_of(spark, total), nothing_told, chunk_bits=CHUNK_BITS)
     producer_rows(ordered, chunked=True).write.parquet(made)
     seconds = time.time() - begun
     labels = spark.read.parquet(made).where("label NOT IN ('in_sequence', 'first_zero')").groupBy("label").count().collect()

@@ -511,6 +511,21 @@ def test_offsets_that_the_decoder_dies_of_are_dumped_without_it(
     ]
 
 
+@pytest.mark.parametrize(("died_of", "hints"), [("java.lang.NullPointerException", 1), ("java.lang.IllegalStateException", 0)])
+def test_whom_to_ask_when_the_tool_dies_of_an_id_that_was_removed(
+    log_dir: Path, tool: Path, tmp_path: Path, died_of: str, hints: int
+) -> None:
+    """KAFKA-9293: a tool up to 2.4.0 will die of it the next time, too."""
+    segment = "__transaction_state-0/00000000000000000000.log"
+    shutil.copytree(log_dir / "orders-0", log_dir / "__transaction_state-0", dirs_exist_ok=True)
+    (tmp_path / "calls.hook").write_text(
+        f"if name.endswith({segment!r}): raise SystemExit(print('Dumping ' + name, flush=True) or {died_of!r})"
+    )
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert done.returncode == 1
+    assert done.stderr.count("name the tool of 2.4.1 or later with --kafka-dump-log") == hints
+
+
 def test_what_retention_takes_away_meanwhile_is_neither_a_failure_nor_listed(rolled: Path, tool: Path, tmp_path: Path) -> None:
     remove = "".join(
         f"(path.parent.parent / {f'{SECOND}.{suffix}'!r}).unlink(missing_ok=True);" for suffix in ("log", "txnindex", "snapshot")

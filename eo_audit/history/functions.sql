@@ -87,10 +87,12 @@ coalesce(base_offset <= previous_last_offset OR base_offset < segment_base_offse
 -- By how many circles a base sequence is ahead of the batch before it; 0 when there is none before, null without sequences. Sequences run
 -- from 0 to 2^31 - 1 = 2147483647 and begin again (`model.sequences`); what is less than half a circle ahead has gone on, else it has come
 -- back.
-CREATE OR REPLACE TEMPORARY FUNCTION cycle_step(before_base BIGINT, before_last BIGINT, base BIGINT) RETURNS BIGINT RETURN
+CREATE OR REPLACE TEMPORARY FUNCTION cycle_step(before_base BIGINT, before_last BIGINT, base BIGINT, begins_anew BOOLEAN)
+RETURNS BIGINT RETURN
 CASE
     WHEN base IS NULL THEN NULL
     WHEN before_last IS NULL THEN 0L
+    WHEN begins_anew THEN IF(before_last < before_base, 2L, 1L)
     ELSE
         IF(before_last < before_base, 1L, 0L)
         + shiftright(
@@ -101,6 +103,20 @@ CASE
             31
         )
 END;
+
+-- Whether a producer's sequences begin anew within its epoch (`model.producer_history.begins_anew`); false where nothing is known.
+-- before, sequences: what producer_events says of a batch, as a struct
+CREATE OR REPLACE TEMPORARY FUNCTION begins_anew(
+    before STRUCT<base: BIGINT, last: BIGINT, last_offset: BIGINT, max_timestamp_ms: BIGINT, forgets_below: BIGINT>,
+    sequences STRUCT<base: BIGINT, last: BIGINT, last_offset: BIGINT, max_timestamp_ms: BIGINT, forgets_below: BIGINT>
+) RETURNS BOOLEAN RETURN
+coalesce(
+    sequences.base = 0 AND before.last_offset < sequences.forgets_below
+        AND NOT coalesce(
+            before.base = 0 AND before.last = sequences.last AND before.max_timestamp_ms = sequences.max_timestamp_ms, false
+        ),
+    false
+);
 
 -- What lies between an earlier row at an offset and this one. era: how often the broker deleted segments between two dumps before it.
 CREATE OR REPLACE TEMPORARY FUNCTION seen_since(earlier_offset BIGINT, hole_at BIGINT, cleaned_at BIGINT, era INT) RETURNS STRING RETURN

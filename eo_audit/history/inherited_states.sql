@@ -29,7 +29,7 @@ sums AS (
         min_by(marker, marker_at) AS first_marker,
         max_by(newest_start, position_in_log) AS start,
         count(sequences) AS batches,
-        min_by(sequences.base, sequenced_at) AS first_base,
+        min_by(sequences, sequenced_at) AS first_sequences,
         max_by(sequences, sequenced_at) AS last_sequences,
         -- How often the sequences went round within the chunk: the next one counts on from there.
         shiftright(max_by(first_unwrapped - sequences.base, sequenced_at), 31) AS cycles_inside,
@@ -82,7 +82,10 @@ of_epochs AS (
     )
 ),
 stepped AS (
-    SELECT *, cycle_step(sequences.base, sequences.last, first_base) AS step FROM of_epochs
+    SELECT
+        *,
+        cycle_step(sequences.base, sequences.last, first_sequences.base, begins_anew(sequences, first_sequences)) AS step
+    FROM of_epochs
 ),
 counted AS (
     SELECT

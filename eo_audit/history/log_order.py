@@ -23,17 +23,19 @@ _INHERITED = (
 )
 
 
-def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int | None = None) -> DataFrame:
+def in_log_order(batches: DataFrame, replica_logs: DataFrame, clusters: DataFrame, *, chunk_bits: int | None = None) -> DataFrame:
     """Batches of the sections that are read, placed in their replica logs.
 
     Args:
         batches: the batches table.
         replica_logs: the replica_logs table.
+        clusters: the clusters table.
         chunk_bits: None works on each log in one piece; else a log is cut where 2**chunk_bits bytes of a section's text are full.
 
     Returns:
         The columns of batches that histories ask for, and
         segment_base_offset; sequenced (the topic's batches carry producer sequences); cleaned_below (null: nowhere);
+        forgets_below (a producer whose data all lie below it the broker may have forgotten; null: none);
         era (removals before this segment), behind_removal (one lies right before it), removed_behind (one lies behind it);
         position_in_log (ascending, without ties; not consecutive), chunk (of the log; 0 in one piece);
         previous_last_offset (of the first batch of a log null, or right below what is missing before it);
@@ -42,7 +44,8 @@ def in_log_order(batches: DataFrame, replica_logs: DataFrame, *, chunk_bits: int
         crc_invalid; count_short (fewer records than offsets where nothing was compacted); judged;
         hole_at, cleaned_at (base offset of the newest batch up to this one that has a hole or removal, or a compacted one, before it).
     """
-    placed = run("placed_batches", batches=batches, replica_logs=replica_logs, chunk_bits=_ONE_PIECE if chunk_bits is None else chunk_bits)
+    bits = _ONE_PIECE if chunk_bits is None else chunk_bits
+    placed = run("placed_batches", batches=batches, replica_logs=replica_logs, clusters=clusters, chunk_bits=bits)
     nothing = frames.no_rows(placed.sparkSession, _INHERITED)
     if chunk_bits is None:
         return run("ordered_batches", placed=placed, inherited=nothing, chunk=0)

@@ -66,7 +66,7 @@ SELECT
     IF(base_unknown, least(coalesce(previous_last_offset + 1, segment_base_offset), base_offset), base_offset) AS base_offset,
     last_offset, count, base_sequence, last_sequence, producer_id, producer_epoch, partition_leader_epoch, is_transactional, is_control,
     marker_type, coordinator_epoch, control_type, timestamp_type, max_timestamp_ms, crc, crc_valid,
-    segment_base_offset, sequenced, cleaned_below, era, behind_removal, removed_behind, position_in_log, chunk,
+    segment_base_offset, sequenced, cleaned_below, forgets_below, era, behind_removal, removed_behind, position_in_log, chunk,
     previous_last_offset, gap, disorder, crc_invalid,
     -- The cleaner keeps a batch's first and last offset and takes records between them (`MemoryRecords.filterTo`); elsewhere a producer
     -- leaves no gaps.

@@ -4,10 +4,18 @@
 -- replica_logs names is read. A position is the number of the section within its log, then the byte offset within the section: 44 bits are
 -- room for 16 TiB of text.
 --
--- batches, replica_logs    the tables
+-- batches, replica_logs, clusters    the tables
 -- chunk_bits               a log is cut where 2**chunk_bits bytes of a section's text are full
 WITH
 
+known_logs AS (
+    SELECT /*+ BROADCAST(known) */
+        logs.*,
+        -- KAFKA-7190: up to 2.3 a broker forgets a producer with its last record. Where nobody says which release it is, it may be.
+        IF(coalesce(known.remembers_by_batches, true), logs.log_start, NULL) AS forgets_below
+    FROM {replica_logs} logs
+    LEFT JOIN {clusters} known ON known.cluster = logs.cluster
+),
 sections AS (
     SELECT
         -- The group coordinator gives every offset batch sequence 0, and entries of `__transaction_state` have no producer id at all.
@@ -17,9 +25,9 @@ sections AS (
         removed_before,
         -- What the cleaner did not take: segments that nobody dumped, and what is behind the end of a text that was cut.
         array_union(coalesce(missing_segments, array()), coalesce(short_ends, array())) AS missing,
-        first_offset, log_start,
+        first_offset, log_start, forgets_below,
         posexplode(segments) AS (section_number, segment)
-    FROM {replica_logs}
+    FROM known_logs
 ),
 read_sections AS (
     SELECT
@@ -34,7 +42,8 @@ read_sections AS (
         exists(removed_before, base -> base > segment.base_offset) AS removed_behind,
         -- The lowest offset that the log must show: a segment has the name of the first offset in it (`UnifiedLog.roll`), though its first
         -- lines may be missing in the text, and below the log start nobody reads.
-        IF(section_number = 0 AND size(removed_before) = 0, greatest(first_offset, log_start), NULL) AS starts_at
+        IF(section_number = 0 AND size(removed_before) = 0, greatest(first_offset, log_start), NULL) AS starts_at,
+        forgets_below
     FROM sections
 ),
 placed AS (

@@ -39,14 +39,16 @@ SELECT
     -- Sequences begin anew with each epoch: where that is not printed (0.11.0.0 and 0.11.0.1) they tell nothing.
     IF(
         row_kind = 'data' AND sequenced AND producer_epoch IS NOT NULL AND base_sequence >= 0 AND last_sequence >= 0,
-        struct(CAST(base_sequence AS BIGINT) AS base, CAST(last_sequence AS BIGINT) AS last),
+        struct(
+            CAST(base_sequence AS BIGINT) AS base, CAST(last_sequence AS BIGINT) AS last, last_offset, max_timestamp_ms, forgets_below
+        ),
         NULL
     ) AS sequences,
     -- A log in one piece inherits nothing; a chunk of one what inherited_states says.
     CAST(NULL AS STRUCT<
         previous: STRUCT<producer_epoch: INT, partition_leader_epoch: INT, max_timestamp_ms: BIGINT, base_offset: BIGINT>,
         max_epoch: INT, opened: BOOLEAN, span_start: BIGINT, next_marker: STRUCT<type: STRING>, epoch_known: BOOLEAN, entered_at: BIGINT,
-        sequences: STRUCT<base: BIGINT, last: BIGINT>, cycles: BIGINT, front: STRUCT<last: BIGINT, order: BIGINT, offset: BIGINT>,
+        sequences: STRUCT<base: BIGINT, last: BIGINT, last_offset: BIGINT, max_timestamp_ms: BIGINT, forgets_below: BIGINT>, cycles: BIGINT, front: STRUCT<last: BIGINT, order: BIGINT, offset: BIGINT>,
         batches: BIGINT, fronts: ARRAY<STRUCT<last: BIGINT, chunk: BIGINT>>
     >) AS inherited
 FROM kinds

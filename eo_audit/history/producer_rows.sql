@@ -24,8 +24,8 @@ twins AS (
 repeats AS (
     SELECT
         *,
-        coalesce(twin IS NULL AND first_unwrapped <= front.last AND is_front, false) AS is_passing,
-        coalesce(twin IS NULL AND first_unwrapped <= front.last AND NOT is_front, false) AS is_inside
+        coalesce(twin IS NULL AND first_unwrapped <= front.last AND NOT begins_anew AND is_front, false) AS is_passing,
+        coalesce(twin IS NULL AND first_unwrapped <= front.last AND NOT begins_anew AND NOT is_front, false) AS is_inside
     FROM twins
 ),
 -- The front that first reached the first sequence of a repeat. In order of sequences, downwards, fronts stand at their last sequence and
@@ -55,11 +55,11 @@ compared AS (
         IF(actor >= 0, seen_since(previous.base_offset, facts.hole_at, facts.cleaned_at, facts.era), NULL) AS predecessor,
         seen_since(IF(front IS NULL, entered_at, front.offset), facts.hole_at, facts.cleaned_at, facts.era) AS since_front,
         CASE
-            WHEN sequences IS NULL THEN NULL
+            WHEN sequences IS NULL OR begins_anew THEN NULL
             WHEN front IS NOT NULL THEN pmod(front.last + 1, 2147483648L)
             WHEN entered_at IS NOT NULL THEN 0L
         END AS expected_sequence,
-        first_unwrapped - coalesce(front.last + 1, IF(entered_at IS NULL, NULL, 0L)) AS skipped_sequences,
+        IF(begins_anew, NULL, first_unwrapped - coalesce(front.last + 1, IF(entered_at IS NULL, NULL, 0L))) AS skipped_sequences,
         CASE
             WHEN is_passing THEN front.offset
             WHEN is_inside AND reaching.first_unwrapped <= last_unwrapped THEN reaching.base_offset
@@ -84,7 +84,7 @@ SELECT
     max_epoch AS max_epoch_before,
     expected_sequence,
     skipped_sequences,
-    IF(sequences IS NULL, NULL, front.last) AS max_unwrapped_last_before,
+    IF(sequences IS NULL OR begins_anew, NULL, front.last) AS max_unwrapped_last_before,
     twin.row.base_offset AS same_identity_offset,
     CAST(batches_before - twin.batches_before - 1 AS INT) AS data_batches_since_same,
     twin.row.max_timestamp_ms AS same_identity_timestamp_ms,
@@ -99,7 +99,7 @@ SELECT
         WHEN sequences IS NULL THEN 'not_sequenced'
         WHEN twin.row.base_offset IS NOT NULL THEN 'duplicate'
         WHEN overlaps_offset IS NOT NULL THEN 'overlap'
-        WHEN first_unwrapped <= front.last THEN 'out_of_order'
+        WHEN first_unwrapped <= front.last AND NOT begins_anew THEN 'out_of_order'
         WHEN producer_epoch < max_epoch THEN 'epoch_regression'
         WHEN skipped_sequences IS NULL THEN IF(sequences.base = 0, 'first_zero', 'first_nonzero')
         WHEN skipped_sequences = 0 THEN IF(front IS NULL, 'new_epoch', 'in_sequence')

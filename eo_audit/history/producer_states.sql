@@ -59,8 +59,11 @@ of_epoch AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
 ),
+renewed AS (
+    SELECT *, begins_anew(before, sequences) AS begins_anew FROM of_epoch
+),
 stepped AS (
-    SELECT *, cycle_step(before.base, before.last, sequences.base) AS step FROM of_epoch
+    SELECT *, cycle_step(before.base, before.last, sequences.base, begins_anew) AS step FROM renewed
 ),
 counted AS (
     SELECT

@@ -7,6 +7,8 @@
    Its front is the highest unwrapped last sequence so far. A batch right behind the front is in sequence, one further on leaves a gap,
    one that starts at or below it repeats something: a batch with its own sequences (duplicate), parts of others (overlap), or nothing
    that is still in the log (out of order).
+   Up to 2.3 a broker forgets a producer with the last of its records (KAFKA-7190). Its client is told UNKNOWN_PRODUCER_ID, and numbers
+   from 0 again in the same epoch (`TransactionManager.startSequencesAtBeginning`): what is written then repeats nothing.
 4. A new epoch starts at sequence 0. A producer's first batch may start anywhere: retention may have eaten its past.
 5. What could lie in a hole is not called missing: gap and new epoch above 0 become after_hole.
 6. A transactional batch opens a span where none is open, a marker of any epoch closes it.
@@ -61,6 +63,8 @@ class EpochHistory:
     """
 
     entered_at: int | None
+    forgets_below: int | None = None
+    before: Batch | None = None
     previous_last: int | None = None
     batches: int = 0
     fronts: list[tuple[int, int, int]] = field(default_factory=list)
@@ -68,8 +72,13 @@ class EpochHistory:
 
     def add(self, batch: Batch, row: HistoryRow) -> None:
         """Compare a batch with the history, then let it enter."""
-        first, last = unwrap(batch.base_sequence, batch.last_sequence, previous_last=self.previous_last)
-        self._expect(first, row)
+        if self.before is not None and self.previous_last is not None and begins_anew(batch, self.before, self.forgets_below):
+            # On a circle of its own nothing of it looks like what was written before.
+            first = (self.previous_last // CIRCLE + 1) * CIRCLE
+            last = first + batch.last_sequence
+        else:
+            first, last = unwrap(batch.base_sequence, batch.last_sequence, previous_last=self.previous_last)
+            self._expect(first, row)
         self._find_same(first, last, row)
         if row.same_identity_offset is None and row.skipped_sequences is not None and row.skipped_sequences < 0:
             row.overlaps_offset = self._overlapped(first, last)
@@ -78,7 +87,7 @@ class EpochHistory:
         # By unwrapped sequences: after a full circle of 2^31 records the same printed numbers are another batch.
         self.newest[first, last] = (batch, self.batches)
         self.batches += 1
-        self.previous_last = last
+        self.previous_last, self.before = last, batch
 
     def _expect(self, first: int, row: HistoryRow) -> None:
         # The front, not the batch before: in a run of batches that were written twice each one follows its own predecessor, and only the
@@ -154,11 +163,13 @@ class LogHistory:
     """The rows of one replica log so far, batch by batch.
 
     `sequenced` is false for `__consumer_offsets` and `__transaction_state`, whose batches all start at sequence 0 or have none;
-    compaction explains the holes before batches that start at or below `cleaned_below` (None: nowhere).
+    compaction explains the holes before batches that start at or below `cleaned_below` (None: nowhere); a producer whose data all lie below
+    `forgets_below` the broker may have forgotten (None: none).
     """
 
     sequenced: bool = True
     cleaned_below: int | None = None
+    forgets_below: int | None = None
     rows: list[HistoryRow] = field(default_factory=list)
     judged: bool = True
     last_offset: int | None = None
@@ -193,7 +204,7 @@ class LogHistory:
         previous_offset = None if producer.previous is None else producer.previous.base_offset
         row.predecessor = self._between(previous_offset)
         producer.compare(batch, row)
-        epoch = producer.epochs.setdefault(batch.producer_epoch, EpochHistory(previous_offset))
+        epoch = producer.epochs.setdefault(batch.producer_epoch, EpochHistory(previous_offset, self.forgets_below))
         if batch.kind == "marker":
             row.label = "marker" if row.in_open_transaction else "empty_marker"
         # The group coordinator writes every offset batch with sequence 0, and appends as AppendOrigin.COORDINATOR, which checks none.
@@ -213,6 +224,21 @@ class LogHistory:
         if self.hole_at is not None and self.hole_at > offset:
             return "hole"
         return "compacted" if self.cleaned_at is not None and self.cleaned_at > offset else "observed"
+
+
+def begins_anew(batch: Batch, before: Batch, forgets_below: int | None) -> bool:
+    """Whether a producer's sequences begin anew within its epoch.
+
+    Args:
+        batch: data of the producer.
+        before: its data before that, of the same epoch.
+        forgets_below: the log start of a broker up to 2.3, which forgets a producer with the last of its records; None for later ones.
+    """
+    if forgets_below is None or batch.base_sequence != 0 or before.last_offset >= forgets_below:
+        return False
+    # A client that is not answered sends the very same batch once more.
+    same = (before.base_sequence, before.last_sequence, before.max_timestamp_ms)
+    return (batch.base_sequence, batch.last_sequence, batch.max_timestamp_ms) != same
 
 
 def label(row: HistoryRow, *, starts_at_zero: bool, interrupted: bool) -> str:
@@ -243,9 +269,11 @@ def label(row: HistoryRow, *, starts_at_zero: bool, interrupted: bool) -> str:
     return "gap" if known else "new_epoch_nonzero"
 
 
-def histories(batches: Iterable[Batch], *, sequenced: bool = True, cleaned_below: int | None = None) -> list[HistoryRow]:
+def histories(
+    batches: Iterable[Batch], *, sequenced: bool = True, cleaned_below: int | None = None, forgets_below: int | None = None
+) -> list[HistoryRow]:
     """The history rows of one replica log, from its batches in the order of the log; the parameters are `LogHistory`'s."""
-    log = LogHistory(sequenced=sequenced, cleaned_below=cleaned_below)
+    log = LogHistory(sequenced=sequenced, cleaned_below=cleaned_below, forgets_below=forgets_below)
     for batch in batches:
         log.append(batch)
     return log.rows

@@ -159,7 +159,8 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
 
 def _producers(warehouse: Warehouse, frame: Frame, *, chunked: bool) -> Producers:
     # Read by the producer rows and by the coverage: computed twice, the largest shuffle would run twice.
-    ordered = warehouse.materialise(in_log_order(warehouse.read("batches"), frame.logs, chunk_bits=CHUNK_BITS if chunked else None))
+    known = (frame.logs, frame.clusters)
+    ordered = warehouse.materialise(in_log_order(warehouse.read("batches"), *known, chunk_bits=CHUNK_BITS if chunked else None))
     rows = warehouse.materialise(producer_rows(ordered, chunked=chunked))
     covered = warehouse.overwrite("coverage", coverage(ordered, frame.sections, frame.logs, unread_spans=warehouse.read("unread_spans")))
     return Producers(rows, warehouse.overwrite("transaction_spans", transaction_spans(rows)), covered)

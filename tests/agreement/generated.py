@@ -28,6 +28,7 @@ class LogWriter:
     producers: list[Producer]
     compacted: bool = False
     cleaned_below: int | None = None
+    log_start: int | None = None
     batches: list[Batch] = field(default_factory=list)
     next_offset: int = 0
     segment: int = 0
@@ -100,6 +101,14 @@ def goes_back(log: LogWriter, producer: Producer) -> None:
         log.data(producer, base=base, records=log.random.randint(1, 9), epoch=old.producer_epoch)
 
 
+def numbers_anew(log: LogWriter, producer: Producer) -> None:
+    """From 0 again in the same epoch, as a client does that was forgotten with its last record; sometimes one that was not."""
+    for _ in range(log.random.choice([1, 1, 3])):
+        log.data(producer, base=0, records=log.random.randint(1, 2))
+        if log.random.random() < 0.3:
+            log.batches[-1] = replace(log.batches[-1], max_timestamp_ms=log.batches[-2].max_timestamp_ms if len(log.batches) > 1 else 0)
+
+
 def raises_the_epoch(log: LogWriter, producer: Producer) -> None:
     producer.epoch += log.random.choice([1, 1, 2])
     log.data(producer, base=log.random.choice([0, 0, 4]), records=log.random.randint(1, 4))
@@ -165,6 +174,7 @@ DEEDS: dict[Callable[[LogWriter, Producer], None], int] = {
     goes_round: 1,
     sends_again: 2,
     goes_back: 6,
+    numbers_anew: 3,
     raises_the_epoch: 6,
     is_a_zombie: 3,
     ends_a_transaction: 9,
@@ -191,4 +201,5 @@ def _log(chance: random.Random, number: int, deeds: int) -> LogWriter:
     log.cleaned_below = chance.choice([None, 60, 150]) if log.compacted else chance.choice([None, 0])
     for deed in chance.choices(list(DEEDS), weights=list(DEEDS.values()), k=deeds):
         deed(log, chance.choice(log.producers))
+    log.log_start = chance.randrange(10, log.next_offset) if number % 2 else None
     return log

@@ -58,7 +58,13 @@ def known_logs(written: list[LogWriter]) -> list[dict[str, object]]:
     for log_id, log in enumerate(written):
         bases = sorted({batch.segment_base_offset for batch in log.batches})
         segments = [(base, None, section_id(log_id, bases, base)) for base in bases]
-        known = {"compacted": log.compacted, "uncleaned_from": log.cleaned_below, "is_internal": log.topic.startswith("__")}
+        known = {
+            "cluster": "c",
+            "log_start": log.log_start,
+            "compacted": log.compacted,
+            "uncleaned_from": log.cleaned_below,
+            "is_internal": log.topic.startswith("__"),
+        }
         rows.append({"replica_log_id": log_id, "segments": segments, **known})
     return rows
 
@@ -69,17 +75,18 @@ def written() -> list[LogWriter]:
 
 
 @pytest.fixture(scope="module")
-def frames(spark: SparkSession, written: list[LogWriter]) -> tuple[DataFrame, DataFrame]:
-    """batches, in any order, and replica_logs."""
+def frames(spark: SparkSession, written: list[LogWriter]) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """batches, in any order, replica_logs, and clusters."""
     rows = facts(written)
     random.Random(1).shuffle(rows)
     batches = pa.Table.from_pylist(rows, schema=schema("batches").arrow())
-    return spark.createDataFrame(batches).repartition(2), table(spark, "replica_logs", known_logs(written))
+    return spark.createDataFrame(batches).repartition(2), table(spark, "replica_logs", known_logs(written)), table(spark, "clusters", [])
 
 
 def model_rows(log: LogWriter) -> list[HistoryRow]:
     below = EVERYWHERE if log.cleaned_below is None else log.cleaned_below
-    return histories(log.batches, sequenced=log.topic == "orders", cleaned_below=below if log.compacted else None)
+    cleaned_below = below if log.compacted else None
+    return histories(log.batches, sequenced=log.topic == "orders", cleaned_below=cleaned_below, forgets_below=log.log_start)
 
 
 def expected(written: list[LogWriter]) -> list[tuple[object, ...]]:
@@ -87,7 +94,7 @@ def expected(written: list[LogWriter]) -> list[tuple[object, ...]]:
     return [(log_id, *astuple(row)) for log_id, log in enumerate(written) for row in model_rows(log)]
 
 
-def computed(frames: tuple[DataFrame, DataFrame], chunk_bits: int | None) -> list[tuple[object, ...]]:
+def computed(frames: tuple[DataFrame, DataFrame, DataFrame], chunk_bits: int | None) -> list[tuple[object, ...]]:
     """What the windows say, in the order of the logs."""
     ordered = in_log_order(*frames, chunk_bits=chunk_bits)
     rows = producer_rows(ordered, chunked=chunk_bits is not None)
@@ -127,7 +134,7 @@ def spans_of(log_id: int, log: LogWriter, history: list[HistoryRow]) -> list[dic
     ]
 
 
-def test_spans_and_model_agree(written: list[LogWriter], frames: tuple[DataFrame, DataFrame]) -> None:
+def test_spans_and_model_agree(written: list[LogWriter], frames: tuple[DataFrame, DataFrame, DataFrame]) -> None:
     expected_spans = [span for log_id, log in enumerate(written) for span in spans_of(log_id, log, model_rows(log))]
     rows = producer_rows(in_log_order(*frames))
     found = transaction_spans(rows).where("judged").select(*expected_spans[0]).toArrow().to_pylist()
@@ -137,7 +144,7 @@ def test_spans_and_model_agree(written: list[LogWriter], frames: tuple[DataFrame
 
 
 @pytest.mark.parametrize("chunk_bits", [None, 10], ids=["in one piece", "in chunks of ten batches"])
-def test_windows_and_model_agree(written: list[LogWriter], frames: tuple[DataFrame, DataFrame], chunk_bits: int | None) -> None:
+def test_windows_and_model_agree(written: list[LogWriter], frames: tuple[DataFrame, DataFrame, DataFrame], chunk_bits: int | None) -> None:
     pairs = zip(expected(written), computed(frames, chunk_bits), strict=True)
     different = [dict(zip(["log", *COLUMNS], zip(*pair, strict=True), strict=True)) for pair in pairs if pair[0] != pair[1]]
     assert not different[:3]

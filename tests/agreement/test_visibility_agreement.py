@@ -274,13 +274,13 @@ def compared(spark: SparkSession) -> tuple[list[Expected], dict[str, DataFrame]]
     facts = {name: table(spark, name, rows) for name, rows in _facts(logs).items()}
     sections = section_status(facts["dump_sections"], facts["dump_files"], facts["batches"]).localCheckpoint()
     known = replica_logs(sections, facts["checkpoints"], facts["listed_files"], facts["manifest_entries"]).localCheckpoint()
-    ordered = in_log_order(facts["batches"], known).localCheckpoint()
+    empty = {name: table(spark, name, []) for name in ("clusters", "transaction_instances")}
+    ordered = in_log_order(facts["batches"], known, empty["clusters"]).localCheckpoint()
     covered = coverage(ordered, sections, known).localCheckpoint()
     columns = {name: F.lit(None).cast("string") for name in ("instance_id", "instance_source", "registration", "late", "marker_role")}
     decided = F.when(F.col("row_kind") == "data", F.expr(DECIDED))
     rows = producer_rows(ordered).withColumns(columns | {"instance_decision": decided}).localCheckpoint()
     spans = transaction_spans(rows).localCheckpoint()
-    empty = {name: table(spark, name, []) for name in ("clusters", "transaction_instances")}
     others = {"section_status": sections, "clusters": empty["clusters"], "instances": empty["transaction_instances"]}
     seen = visibility(rows, spans, facts["producer_snapshots"], replica_logs=known, coverage=covered, **others).localCheckpoint()
     marked = mark_visibility(rows, seen, facts["aborted_transactions"], section_status=sections).localCheckpoint()

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from benchmarks import sequences
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.sequences import producer_rows
+from tests.support.rows import table
 
 pytestmark = pytest.mark.spark
 BATCHES = 3000
@@ -16,7 +17,7 @@ CHUNK_BITS = 18
 
 def test_what_is_planted_is_found(spark: SparkSession) -> None:
     batches, logs = sequences.batches_of(spark, BATCHES, FAULTS), sequences.replica_logs_of(spark, BATCHES)
-    ordered = in_log_order(batches, logs, chunk_bits=CHUNK_BITS)
+    ordered = in_log_order(batches, logs, table(spark, "clusters", []), chunk_bits=CHUNK_BITS)
     labels = producer_rows(ordered, chunked=True).groupBy("label").count().toArrow().to_pylist()
     found = {row["label"]: row["count"] for row in labels}
     assert {label: found.get(label) for label in ("duplicate", "gap")} == sequences.planted(BATCHES, FAULTS) == {"duplicate": 4, "gap": 2}

@@ -236,7 +236,9 @@ def out_of_order(spark: SparkSession) -> dict[str, list[Row]]:
         known = {"segments": [(0, 15, number)], "uncleaned_from": 0, "cleanup_policy": "delete", "first_offset": 0, "tail_intact": True}
         logs.append({"replica_log_id": number, **PLACE, **known})
     told = table(spark, "replica_logs", logs)
-    rows = coverage(in_log_order(table(spark, "batches", batches), told), table(spark, "section_status", []), told).collect()
+    rows = coverage(
+        in_log_order(table(spark, "batches", batches), told, table(spark, "clusters", [])), table(spark, "section_status", []), told
+    ).collect()
     return by_log(rows, tuple(OUT_OF_ORDER))
 
 

@@ -59,7 +59,7 @@ def ordered(spark: SparkSession) -> dict[int, list[dict[str, object]]]:
         {"replica_log_id": log, "segments": [(BASES[section], None, section) for section in segments], **KNOWN.get(log, {})}
         for log, segments in LOGS.items()
     ]
-    rows = in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs)).collect()
+    rows = in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs), table(spark, "clusters", [])).collect()
     found = sorted((row.asDict() for row in rows), key=lambda row: row["position_in_log"])
     return {log: [row for row in found if row["replica_log_id"] == log] for log in LOGS}
 
@@ -128,7 +128,9 @@ def test_a_compressed_batch_of_which_only_the_last_offset_is_printed_begins_behi
     ]
     batches[3] |= {"base_offset": 8, "count": 8, "magic": 2, "codec": "gzip"}
     logs = [{"replica_log_id": 1, "segments": [(0, None, 1)]}]
-    found = in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs), chunk_bits=chunk_bits).collect()
+    found = in_log_order(
+        table(spark, "batches", batches), table(spark, "replica_logs", logs), table(spark, "clusters", []), chunk_bits=chunk_bits
+    ).collect()
     rows = [row.asDict() for row in sorted(found, key=lambda row: row.position_in_log)]
     assert column(rows, "base_offset") == [0, 3, 4, 8, 16, 19]
     assert column(rows, "gap") == [None] * 5 + ["hole"]
@@ -139,7 +141,9 @@ def test_in_chunks_only_a_log_begins_where_its_segment_does(spark: SparkSession)
     place = {"section_id": 1, "replica_log_id": 1, "length": PRINTED_BY_HAND, "crc_valid": True, "magic": 2, "count": 1}
     batches = [place | {"byte_offset": PRINTED_BY_HAND * n, "base_offset": 4 + n, "last_offset": 4 + n} for n in range(6)]
     logs = [{"replica_log_id": 1, "segments": [(0, None, 1)], "removed_before": [], "first_offset": 0, "log_start": 0}]
-    found = in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs), chunk_bits=7).collect()
+    found = in_log_order(
+        table(spark, "batches", batches), table(spark, "replica_logs", logs), table(spark, "clusters", []), chunk_bits=7
+    ).collect()
     rows = [row.asDict() for row in sorted(found, key=lambda row: row.position_in_log)]
     assert len(set(column(rows, "chunk"))) > 2
     assert column(rows, "gap") == ["hole"] + [None] * 5
@@ -153,7 +157,12 @@ def test_deep_dumps_show_where_such_a_batch_begins(spark: SparkSession) -> None:
         place | {"byte_offset": PRINTED_BY_HAND, "base_offset": 5, "last_offset": 7, "records_seen": 3},
     ]
     logs = [{"replica_log_id": 1, "segments": [(0, None, 1)]}]
-    rows = [row.asDict() for row in in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs)).collect()]
+    rows = [
+        row.asDict()
+        for row in in_log_order(
+            table(spark, "batches", batches), table(spark, "replica_logs", logs), table(spark, "clusters", [])
+        ).collect()
+    ]
     assert sorted((row["base_offset"], row["gap"]) for row in rows) == [(0, None), (5, "hole")]
 
 

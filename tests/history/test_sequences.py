@@ -18,6 +18,7 @@ from eo_audit.model.batches import Batch
 from eo_audit.model.producer_history import HistoryRow, histories
 from eo_audit.store.schemas import schema
 from tests.support.facts import CORPUS, facts_of
+from tests.support.rows import table
 
 LEGAL = {"plain", "control", "marker", "empty_marker", "in_sequence", "first_zero", "new_epoch", "not_sequenced"}
 # Input -> what of it is not LEGAL: (topic, partition, base offset, label).
@@ -80,7 +81,7 @@ def built(spark: SparkSession) -> Histories:
     status, _ = materialised(spark, section_status(frames["dump_sections"], frames["dump_files"], frames["batches"]))
     known = replica_logs(status, frames["checkpoints"], frames["listed_files"], frames["manifest_entries"])
     logs, log_rows = materialised(spark, known)
-    ordered, ordered_rows = materialised(spark, in_log_order(frames["batches"], logs))
+    ordered, ordered_rows = materialised(spark, in_log_order(frames["batches"], logs, table(spark, "clusters", [])))
     rows, history_rows = materialised(spark, producer_rows(ordered))
     edges = producer_edges(rows.selectExpr("*", "CAST(NULL AS BOOLEAN) AS returned"), frames["records"], logs)
     return Histories(
@@ -137,7 +138,8 @@ def test_the_model_says_the_same_of_real_dumps(built: Histories) -> None:
 
 def histories_of(rows: list[dict[str, object]]) -> list[HistoryRow]:
     batches = [model_batch(row) for row in rows]
-    return histories(batches, sequenced=bool(rows[0]["sequenced"]), cleaned_below=rows[0]["cleaned_below"])  # type: ignore[arg-type]
+    said = {name: rows[0][name] for name in ("cleaned_below", "forgets_below")}
+    return histories(batches, sequenced=bool(rows[0]["sequenced"]), **said)  # type: ignore[arg-type]
 
 
 def test_every_transaction_of_a_clean_cluster_is_a_span(built: Histories) -> None:

@@ -96,6 +96,34 @@ def test_labels(name: str) -> None:
     assert labels(*steps) == expected
 
 
+# From a repartition topic of Kafka Streams on 2.3.1, which deletes what it has read: the leader forgets the producer, and it numbers anew.
+FORGOTTEN: dict[str, tuple[Sequence[Batch | int], int | None, list[str]]] = {
+    "forgotten with its last record": (
+        [data(0, 2), data(2), data(0), data(1)],
+        3,
+        ["first_zero", "in_sequence", "first_zero", "in_sequence"],
+    ),
+    "forgotten twice, with one record each time": (
+        [data(0), replace(data(0), max_timestamp_ms=5), replace(data(0), max_timestamp_ms=9), data(1)],
+        2,
+        ["first_zero", "first_zero", "first_zero", "in_sequence"],
+    ),
+    "its last record is still there": ([data(0, 2), data(2), data(0), data(1)], 2, ["first_zero", "in_sequence", "overlap", "overlap"]),
+    "a broker that does not forget": ([data(0, 2), data(2), data(0)], None, ["first_zero", "in_sequence", "overlap"]),
+    "the very same batch once more": ([data(0, 2), data(0, 2), data(2)], 9, ["first_zero", "duplicate", "in_sequence"]),
+    "a repeat since then": ([data(0, 2), data(0), data(1), data(1)], 2, ["first_zero", "first_zero", "in_sequence", "duplicate"]),
+    "a gap since then": ([data(0, 2), data(0), data(3)], 2, ["first_zero", "first_zero", "gap"]),
+    "a client of old that goes on": ([data(0), data(1), data(4)], 2, ["first_zero", "in_sequence", "gap"]),
+    "of an epoch that was fenced": ([data(0), data(0, epoch=1), data(0, 2)], 2, ["first_zero", "new_epoch", "epoch_regression"]),
+}
+
+
+@pytest.mark.parametrize("name", FORGOTTEN)
+def test_labels_on_a_broker_that_forgets_producers_with_their_records(name: str) -> None:
+    steps, forgets_below, expected = FORGOTTEN[name]
+    assert [row.label for row in histories(log(*steps), forgets_below=forgets_below)] == expected
+
+
 def test_sequence_not_validated_for_group_metadata_topic() -> None:
     """Kafka's test of this name: offset commits all carry sequence 0; their epochs and markers count."""
     batches = log(data(0, transactional=True), data(0, transactional=True), marker(epoch=2), data(0, epoch=1))

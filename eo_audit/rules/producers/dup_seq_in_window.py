@@ -7,7 +7,7 @@ of a producer.
 Bad history: Producer 2 writes sequences 2 to 3 at offset 9 and again at offset 23, with two of its batches between.
 
 Legal look-alike: A sequence that comes back after a full circle of 2^31 records; batches of __consumer_offsets, which all carry sequence 0;
-a new epoch that restarts at 0.
+a new epoch that restarts at 0; on brokers up to 2.3 a producer that numbers anew because all its records were deleted (KAFKA-7190).
 """
 
 from typing import TYPE_CHECKING

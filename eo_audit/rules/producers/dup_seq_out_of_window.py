@@ -6,7 +6,8 @@ producer.id.expiration.ms.
 
 Bad history: Producer 0 writes sequences 3 to 5, is idle for longer than the expiration, and writes them again.
 
-Legal look-alike: A sequence that comes back after a full circle of 2^31 records.
+Legal look-alike: A sequence that comes back after a full circle of 2^31 records; on brokers up to 2.3 a producer that numbers anew because
+all its records were deleted (KAFKA-7190).
 """
 
 from eo_audit.rules.producers import dup_seq_in_window

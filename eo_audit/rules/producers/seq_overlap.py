@@ -4,7 +4,8 @@ Proves: Two batches of one producer and epoch share some sequence numbers but no
 
 Bad history: Sequences 0 to 4 at offset 0, then sequences 2 to 5 at offset 5.
 
-Legal look-alike: A batch that straddles the wrap: base sequence 2147483646, last sequence 1.
+Legal look-alike: A batch that straddles the wrap: base sequence 2147483646, last sequence 1; on brokers up to 2.3 a producer that
+numbers anew because all its records were deleted (KAFKA-7190).
 """
 
 from typing import TYPE_CHECKING
