@@ -101,8 +101,8 @@ REASONS: Mapping[str, Reason] = {
     "no_coordinator": Reason(
         "not every partition of __transaction_state of {places} was dumped whole and decoded",
         "Dump all partitions of __transaction_state of {places}: "
-        "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files $(ls *.log | paste -sd,)`. Up to 2.4.0 that tool dies of the "
-        "first id that was removed (KAFKA-9293): take the one of a later release, which reads the same files.",
+        "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files $(ls *.log | paste -sd,)`. Up to 2.4.0 that tool dies of "
+        "the first id that was removed (KAFKA-9293): take the one of a later release, which reads the same files.",
     ),
     "coordinator_compacted": Reason(
         "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
