@@ -1,7 +1,9 @@
 """How far the clocks of two leaders lie apart, as a marker and its transaction tell: an interval, as exact as drift allows."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
@@ -106,3 +108,19 @@ def narrowed(before: Distance, here: Distance) -> Distance:
     drift = ROUNDING_MS + DRIFT * abs(here.at_ms - before.at_ms)
     least, most = max(here.least, before.least - drift), min(here.most, before.most + drift)
     return Distance(least, most, here.at_ms) if least <= most else here
+
+
+class Stretches:
+    """Stretches of a log between two offsets. Hundreds of thousands of stories ask for one among hundreds that several producers saw: to go
+    over all of them was a third of an alignment's time."""
+
+    def __init__(self, between: Iterable[tuple[int, int]]) -> None:
+        """`between`: the first and the last offset of each."""
+        ordered = sorted(set(between))
+        self._firsts = [first for first, _ in ordered]
+        self._lasts = list(accumulate((last for _, last in ordered), max))  # the farthest end of those up to each
+
+    def reach(self, after: int, up_to: int) -> bool:
+        """Whether one of them has something between two offsets."""
+        before = bisect_left(self._firsts, up_to)
+        return before > 0 and self._lasts[before - 1] > after

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
-from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, distance_of, gap, leaders_of
+from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, Stretches, distance_of, gap, leaders_of
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
 MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
@@ -239,7 +239,7 @@ class Clock:
 
     def price(self, step: Step, before: Distance, here: Distance, leaders: Leaders) -> float:
         """What a jump between the clocks of two leaders costs, from the distance before to the one here."""
-        if any(first < step.up_to and step.after < last for first, last in self.set_at):
+        if self._set_in.reach(step.after, step.up_to):
             return 0.0
         first = bisect_right(self._offsets, step.after) - 1
         beside = self.seen[max(0, first) : bisect_left(self._offsets, step.up_to) + 1]
@@ -250,6 +250,10 @@ class Clock:
         sides = ((step.after, before), (step.up_to, here))
         told = [[seen for seen in self._around(offset, leaders) if not gap(seen, own)] for offset, own in sides]
         return 0.0 if any(gap(first, second) for first in told[0] for second in told[1]) else STEP
+
+    @cached_property
+    def _set_in(self) -> Stretches:
+        return Stretches(self.set_at)
 
     def sees_between(self, after: int, up_to: int, leaders: Leaders) -> bool:
         """Whether somebody saw the clocks of these leaders between two offsets."""
