@@ -102,6 +102,7 @@ def replica_logs_of(spark: SparkSession, total: int) -> DataFrame:
     segment = f"struct(s * {SEGMENT * RECORDS}L AS base_offset, id * 1000 + s AS section_id)"
     return spark.range(LOGS).selectExpr(
         "id AS replica_log_id",
+        "'bench' AS cluster",
         "false AS is_internal",
         "false AS compacted",
         "CAST(NULL AS BIGINT) AS uncleaned_from",

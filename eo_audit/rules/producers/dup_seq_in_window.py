@@ -12,7 +12,7 @@ a new epoch that restarts at 0; on brokers up to 2.3 a producer that numbers ane
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.producers.words import STATE_LOST, WINDOW, leader_changed, sequences
+from eo_audit.rules.producers.words import EXPIRATION, STATE_LOST, WINDOW, leader_changed, sequences
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.writers import ASKS, id_of, who
 from eo_audit.words import count, duration, offsets
@@ -39,7 +39,7 @@ RULE = Rule(
     cause=STATE_LOST,
     remedy=(
         "Nothing to repair in the log; safe to leave. Downstream, keep the copy with the lowest offset. "
-        "Set producer.id.expiration.ms above delivery.timeout.ms and above the age of the oldest record sent, "
+        f"Set {EXPIRATION} above delivery.timeout.ms and above the age of the oldest record sent, "
         "use message.timestamp.type=LogAppendTime on topics that are back-filled, and upgrade brokers older than 2.8 (KAFKA-9892)."
     ),
 )

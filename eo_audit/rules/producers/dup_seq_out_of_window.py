@@ -11,7 +11,7 @@ all its records were deleted (KAFKA-7190).
 """
 
 from eo_audit.rules.producers import dup_seq_in_window
-from eo_audit.rules.producers.words import STATE_LOST, WINDOW
+from eo_audit.rules.producers.words import EXPIRATION, STATE_LOST, WINDOW
 from eo_audit.rules.rule import Rule
 from eo_audit.rules.writers import ASKS
 
@@ -30,8 +30,8 @@ RULE = Rule(
     cause=STATE_LOST,
     remedy=(
         "Nothing to repair in the log; safe to leave. Downstream, keep the copy with the lowest offset. "
-        "Set producer.id.expiration.ms above the longest time a producer may retry (delivery.timeout.ms) and look for producers that "
-        "retry longer."
+        f"Set {EXPIRATION} above the longest time a producer may retry (delivery.timeout.ms) and look for "
+        "producers that retry longer."
     ),
 )
 

@@ -13,6 +13,7 @@ without transactions that only writes old records is not seen: no broker's clock
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from eo_audit.rules.producers.words import EXPIRATION
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
 from eo_audit.rules.writers import ASKS, id_of, named
@@ -60,8 +61,8 @@ RULE = Rule(
     informs=True,
     cause="the application sets the times of its records (a backfill, a replay, event times), or the producer pauses for long",
     remedy=(
-        "Raise producer.id.expiration.ms above the age of the records, or set message.timestamp.type=LogAppendTime for backfills. Whether "
-        "a retry was written twice P01 and P02 tell."
+        f"Raise {EXPIRATION} above the age of the records, or set message.timestamp.type=LogAppendTime for backfills. Whether a retry was "
+        "written twice P01 and P02 tell."
     ),
 )
 

@@ -2,11 +2,13 @@
 
 from eo_audit.rules.rule import Case
 
+# How long a broker remembers a producer that is silent (KIP-854 made it a setting of its own).
+EXPIRATION = "producer.id.expiration.ms (before 3.4 transactional.id.expiration.ms)"
 # Not the window: outside of it a broker refuses by the sequence (ProducerAppendInfo.inSequence), so a copy is only taken by one that
 # remembered nothing.
 STATE_LOST = (
     "the partition leader had no memory of this producer when the second copy came: a failover with a stale producer snapshot, "
-    "an unclean election, or a state that expired (producer.id.expiration.ms; records with old timestamps expire at once)"
+    f"an unclean election, or a state that expired, by {EXPIRATION}, at once where the times of records are old"
 )
 WINDOW = 5  # batches a broker remembers of a producer (KAFKA-5494; `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)
 
