@@ -107,11 +107,11 @@ END;
 -- Whether a producer's sequences begin anew within its epoch (`model.producer_history.begins_anew`); false where nothing is known.
 -- before, sequences: what producer_events says of a batch, as a struct
 CREATE OR REPLACE TEMPORARY FUNCTION begins_anew(
-    before STRUCT<base: BIGINT, last: BIGINT, last_offset: BIGINT, max_timestamp_ms: BIGINT, forgets_below: BIGINT>,
-    sequences STRUCT<base: BIGINT, last: BIGINT, last_offset: BIGINT, max_timestamp_ms: BIGINT, forgets_below: BIGINT>
+    before STRUCT<base: BIGINT, last: BIGINT, max_timestamp_ms: BIGINT, may_be_forgotten: BOOLEAN>,
+    sequences STRUCT<base: BIGINT, last: BIGINT, max_timestamp_ms: BIGINT, may_be_forgotten: BOOLEAN>
 ) RETURNS BOOLEAN RETURN
 coalesce(
-    sequences.base = 0 AND before.last_offset < sequences.forgets_below
+    sequences.base = 0 AND before.may_be_forgotten
         AND NOT coalesce(
             before.base = 0 AND before.last = sequences.last AND before.max_timestamp_ms = sequences.max_timestamp_ms, false
         ),

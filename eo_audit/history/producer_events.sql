@@ -40,7 +40,8 @@ SELECT
     IF(
         row_kind = 'data' AND sequenced AND producer_epoch IS NOT NULL AND base_sequence >= 0 AND last_sequence >= 0,
         struct(
-            CAST(base_sequence AS BIGINT) AS base, CAST(last_sequence AS BIGINT) AS last, last_offset, max_timestamp_ms, forgets_below
+            CAST(base_sequence AS BIGINT) AS base, CAST(last_sequence AS BIGINT) AS last, max_timestamp_ms,
+            coalesce(last_offset < forgets_below, false) AS may_be_forgotten
         ),
         NULL
     ) AS sequences,
@@ -48,7 +49,8 @@ SELECT
     CAST(NULL AS STRUCT<
         previous: STRUCT<producer_epoch: INT, partition_leader_epoch: INT, max_timestamp_ms: BIGINT, base_offset: BIGINT>,
         max_epoch: INT, opened: BOOLEAN, span_start: BIGINT, next_marker: STRUCT<type: STRING>, epoch_known: BOOLEAN, entered_at: BIGINT,
-        sequences: STRUCT<base: BIGINT, last: BIGINT, last_offset: BIGINT, max_timestamp_ms: BIGINT, forgets_below: BIGINT>, cycles: BIGINT, front: STRUCT<last: BIGINT, order: BIGINT, offset: BIGINT>,
+        sequences: STRUCT<base: BIGINT, last: BIGINT, max_timestamp_ms: BIGINT, may_be_forgotten: BOOLEAN>, cycles: BIGINT,
+        front: STRUCT<last: BIGINT, order: BIGINT, offset: BIGINT>,
         batches: BIGINT, fronts: ARRAY<STRUCT<last: BIGINT, chunk: BIGINT>>
     >) AS inherited
 FROM kinds
