@@ -30,13 +30,11 @@ from eo_audit.model.marker_prices import (
     is_before,
     witness,
 )
-from eo_audit.model.marker_stories import FOR_LITTLE, MARGIN, TELLING
 from eo_audit.model.marker_story import Story, Told, is_early_only_by_its_clock, unseen
-from eo_audit.model.marker_teller import Teller
+from eo_audit.model.marker_teller import FOR_LITTLE, LITTLE, MARGIN, TELLING, Teller
 
 __all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Told", "Witness", "align", "distance_of"]
 
-LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
 TIE = 0.1  # less than clocks that differ by the tolerance tell
 LITTLE_TOLD = 2  # a story that pairs so many times fewer markers than another one has told little
 

@@ -1,8 +1,5 @@
-"""How the markers of one producer in one log can be told: every way to give them transactions, with its price, the cheapest first.
-
-A dynamic program over the markers: each is nobody's, repeats the one before it, or ends one of the next transactions. Stories that agree
-on the last pair have the same clock and the same choices before them, so few of each need to be kept.
-"""
+"""How a story of the markers of one producer in one log goes on, and what each way costs: a marker is nobody's, repeats the one before it,
+or ends one of the next transactions."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -15,7 +12,7 @@ from eo_audit.model.marker_clocks import (
     of_two_clocks,
     shown_jump,
 )
-from eo_audit.model.marker_limits import CAPS, MOST_STORIES, Limit, cheapest
+from eo_audit.model.marker_limits import Limit
 from eo_audit.model.marker_pairs import Pair, Pairs
 from eo_audit.model.marker_prices import (
     AGAINST_WITNESSES,
@@ -79,44 +76,10 @@ from eo_audit.model.marker_story import (
     within_log,
 )
 
-MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
-FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than the cheapest one: one clock that was set
 MOST_MISSING = 12  # transactions passed over at once, but for those that time passes over
-MANY = 32  # pairs that no chance brings together
-TELLING = 8  # markers in whose types and distances two starts differ
 
 
-def stories_of(producer: Producer, clock: Clock, skew_ms: int) -> list[Story]:
-    """The cheapest story, and all that come near it, in the order of their prices."""
-    beside = [Pairs(marker, producer, clock) for marker in producer.markers]
-    for cap in (*CAPS, None):
-        alive = [Story(0.0, 0.0, 0)]
-        for number, pairs in enumerate(beside):
-            # Where clocks lie far apart all starts cost the same: which one is right, only the next markers tell.
-            most = None if number < TELLING else MOST_STORIES
-            by_hand = number > 0 and _is_by_hand(producer.markers[number - 1])
-            limit = Limit(cap)
-            told = [
-                limit.seen(after) for story in alive for after in _continued(story, pairs, producer, clock, skew_ms, limit, by_hand=by_hand)
-            ]
-            alive = cheapest(told, cap, most)
-        ended = sorted((_ended(story, producer, clock) for story in alive), key=lambda story: (story.cost, -story.following))
-        if cap is None or (ended and ended[0].cost + _margin(producer, ended[0]) <= cap):
-            return ended
-    return []
-
-
-def _margin(producer: Producer, story: Story) -> float:
-    """How much dearer a story may be that matters: where no end is anchored, one that tells far more. Of many pairs none can, and a shift
-    of all of them would be a step of the clock at each."""
-    pairs = 0 if producer.anchored else story.pairs()
-    told = pairs >= MANY and 2 * pairs >= min(len(producer.markers), len(producer.decided))
-    if producer.anchored and story.lost and story.pairs() == 1:
-        return STEP  # one pair says nothing of how the clock went on
-    return MARGIN if producer.anchored or told else FOR_LITTLE
-
-
-def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
+def ended(story: Story, producer: Producer, clock: Clock) -> Story:
     """The transactions behind the last marker: they lack theirs, or the dump of the log ends before them."""
     last, rest = producer.markers[-1] if producer.markers else None, producer.decided[story.following :]
     left = len(rest)
@@ -140,7 +103,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
         nothing = NOTHING if few or ended else NOTHING_OF_MANY
     if story.strained and story.last is None:
         price += FROM_BEFORE if clock.is_heard else FROM_BEFORE_BY_CLOCK
-    if last is not None and _is_by_hand(last) and rest and not may_be_older(story, last, producer, clock):
+    if last is not None and is_by_hand(last) and rest and not may_be_older(story, last, producer, clock):
         price += _by_hand_too(story, rest[0])
     if producer.open_from is not None and not any(may_own(one, producer.open_epoch) for one in rest):
         newer = producer.newer_markers and producer.open_from >= clock.told_up_to and not is_told_of(story, producer, clock)
@@ -152,7 +115,7 @@ def _ended(story: Story, producer: Producer, clock: Clock) -> Story:
     return story._replace(cost=story.cost + price + nothing + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
 
 
-def _is_by_hand(marker: Marker) -> bool:
+def is_by_hand(marker: Marker) -> bool:
     return marker.by_tool and marker.closes
 
 
@@ -162,16 +125,16 @@ def _by_hand_too(story: Story, lost: Decided) -> float:
     return BY_HAND_TOO if passed_over and lost.decision == "ABORT" else 0.0
 
 
-def _continued(
+def continued(
     story: Story, pairs: Pairs, producer: Producer, clock: Clock, skew_ms: int, limit: Limit, *, by_hand: bool
 ) -> Iterable[Story]:
     """The story with one marker more: it is nobody's, repeats the one before it, or ends one of the next transactions. `by_hand`: the
     marker before it may be an operator's."""
     marker = pairs.marker
-    yield _passed_over(story, marker, producer, clock, skew_ms)
+    yield passed_over(story, marker, producer, clock, skew_ms)
     if story.told is None and producer.older_decided and _begins_behind(marker, producer, clock, skew_ms):
         skipped = ALL_NEWER + UNSEEN
-        yield _passed_over(story._replace(cost=skipped, following=len(producer.decided)), marker, producer, clock, skew_ms)
+        yield passed_over(story._replace(cost=skipped, following=len(producer.decided)), marker, producer, clock, skew_ms)
     if marker.odd and story.following < len(producer.decided):
         yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
@@ -236,7 +199,7 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
         yield from range(max(near.stop, pointed - 1), min(pointed + 2, len(decided)))
 
 
-def _passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> Story:
+def passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> Story:
     price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
     strained, by_leaders = story.strained, 0.0
     decided = producer.decided

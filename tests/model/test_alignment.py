@@ -7,8 +7,8 @@ import pytest
 
 from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Match, Producer, Witness, align, bounds_of
 from eo_audit.model.marker_prices import FOREIGN_COORDINATOR, STEP, STEP_OF_LEADERS, UNSEEN, may_be_newer, missing
-from eo_audit.model.marker_stories import stories_of
 from eo_audit.model.marker_story import Story, lost_and_newer
+from eo_audit.model.marker_teller import stories_of
 
 PERIOD_MS = 200
 
