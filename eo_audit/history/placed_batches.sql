@@ -12,7 +12,13 @@ known_logs AS (
     SELECT /*+ BROADCAST(known) */
         logs.*,
         -- KAFKA-7190: up to 2.3 a broker forgets a producer with its last record. Where nobody says which release it is, it may be.
-        IF(coalesce(known.remembers_by_batches, true), logs.log_start, NULL) AS forgets_below
+        -- While it runs, the checkpoint of the log start is up to a minute older than the newest DeleteRecords
+        -- (`log.flush.start.offset.checkpoint.interval.ms`).
+        CASE
+            WHEN NOT coalesce(known.remembers_by_batches, true) THEN NULL
+            WHEN NOT logs.clean_end AND logs.log_start > logs.first_offset THEN logs.leo
+            ELSE logs.log_start
+        END AS forgets_below
     FROM {replica_logs} logs
     LEFT JOIN {clusters} known ON known.cluster = logs.cluster
 ),

@@ -116,6 +116,7 @@ def ended(story: Story, producer: Producer, clock: Clock) -> Story:
 
 
 def is_by_hand(marker: Marker) -> bool:
+    """Whether an operator may have ended a transaction with it."""
     return marker.by_tool and marker.closes
 
 
@@ -200,6 +201,7 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
 
 
 def passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, skew_ms: int) -> Story:
+    """The story in which a marker is nobody's: of a time that the coordinator's log does not tell of, or one that no coordinator sent."""
     price = EXTRA_BY_TOOL if marker.by_tool and marker.closes else EXTRA if marker.closes else EXTRA_EMPTY
     strained, by_leaders = story.strained, 0.0
     decided = producer.decided
