@@ -16,6 +16,7 @@ from dataclasses import replace
 from eo_audit.model.alignment import Decided, Marker, Producer, align
 
 AHEAD_MS = 30_000
+TOLD = 25  # of a coordinator's log that is compacted
 SKEW_MS = 2_000  # conf/default.yaml
 ANCHORED = {"newer_markers": False, "newer_decided": False}
 HEADLESS = {"older_markers": True, "older_decided": True}
@@ -49,9 +50,12 @@ def producer(count: int, seed: int, ends: Mapping[str, bool], lost: Sequence[int
 def logs(count: int) -> dict[str, dict[int, Producer]]:
     """By name, the producers of a log."""
     few = count // 4
+    whole = producer(count, 1, HEADLESS)
+    compacted = replace(whole, decided=whole.decided[-TOLD:])
     return {
         "peer: both ends known": {1: producer(count, 1, ANCHORED)},
         "both heads gone": {1: producer(count, 1, HEADLESS)},
+        "25 decisions told": {1: compacted},
         "8 producers, both heads gone": {seed: producer(few, seed, HEADLESS) for seed in range(8)},
         "both ends known, 3 markers lost": {1: producer(few, 1, ANCHORED, lost=(few // 4, few // 2, few // 2 + 9))},
     }
