@@ -83,6 +83,13 @@ ANEW = """90000 Ongoing e0 [A]
     90120 PrepareAbort e0 [A]
     90125 CompleteAbort e0"""
 
+ENDED_BY_ANOTHER = """
+    100000 Ongoing e0 [A]
+    100050 PrepareCommit e0 [A]
+    100060 CompleteCommit e0
+    190000 CompleteCommit e3 as another"""
+OF_THE_FIRST = "0 data e0 @99990\n1 COMMIT e0 @100055\n2 data e0 @120000\n3 COMMIT e0 @120050\n4 data e0 @130000"
+
 # An abort is proposed (T01) for what nobody will end, so that is said only where both logs are known up to one moment.
 LEFT_OPEN = "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @600"
 FATES = [
@@ -202,6 +209,22 @@ STORIES = [
         "0 data e0 @100\n1 ABORT e0 @200\n2 data e0 @99990\n3 COMMIT e0 @100055\n4 ABORT e0 @200000",
         {0: (None, *UNKNOWN), 1: "unknown", 2: (1, *GENUINE), 3: "closing", 4: "unexplained"},
         first_entry=500,
+    ),
+    Story(
+        "the id went on with another producer behind a hole in the coordinator log: what its first one did meanwhile is told nowhere",
+        f"{ENDED_BY_ANOTHER} hole",
+        OF_THE_FIRST,
+        {0: (1, *GENUINE), 1: "closing", 2: (None, *UNKNOWN), 3: "unknown", 4: (None, *UNKNOWN)},
+        first_entry=500,
+        fate="unknown",
+    ),
+    Story(
+        "the id went on with another producer, and nothing is missing between: nobody will end what its first one left open",
+        ENDED_BY_ANOTHER,
+        "0 data e0 @99990\n1 COMMIT e0 @100055\n2 data e0 @120000",
+        {0: (1, *GENUINE), 1: "closing"},
+        first_entry=500,
+        fate="nobody",
     ),
     Story(
         "the coordinator log was cut off",

@@ -9,11 +9,14 @@ from tests.support.rows import table
 LOG = 1
 
 
-def steps(spark: SparkSession, *entries: tuple[int, str, int, str]) -> dict[int, str]:
-    """Offset -> step, of entries: offset, transactional id, epoch, status."""
+Entry = tuple[int, str, int, str]
+
+
+def steps(spark: SparkSession, *entries: Entry, segments: tuple[int, ...] = (0,)) -> dict[int, str]:
+    """Offset -> step, of entries: offset, transactional id, epoch, status; `segments` are the base offsets of the log's files."""
     rows = [
         {
-            "section_id": LOG,
+            "section_id": max(base for base in segments if base <= offset),
             "byte_offset": offset * 100,
             "length": 100,
             "replica_log_id": LOG,
@@ -33,12 +36,12 @@ def steps(spark: SparkSession, *entries: tuple[int, str, int, str]) -> dict[int,
         }
         for offset, name, epoch, status in entries
     ]
-    section = {"section_id": LOG, "replica_log_id": LOG, "cluster": "c", "topic": "__transaction_state", "partition": 0, "kind": "log"}
-    section |= {"segment_base_offset": 0, "end_reason": "eof", "is_read": True}
+    place = {"replica_log_id": LOG, "cluster": "c", "topic": "__transaction_state", "partition": 0, "kind": "log", "is_read": True}
+    sections = [place | {"section_id": base, "segment_base_offset": base, "end_reason": "eof"} for base in segments]
     cluster = {"cluster": "c", "transaction_version": 0, "kafka_version": "3.6.2", "id_partitions": 1, "abort_scan_interval_ms": 10_000}
     cluster |= {"transactional_id_expiration_ms": 604_800_000}
     history = coordinator_history(
-        table(spark, "coordinator_entries", rows), table(spark, "section_status", [section]), table(spark, "clusters", [cluster])
+        table(spark, "coordinator_entries", rows), table(spark, "section_status", sections), table(spark, "clusters", [cluster])
     )
     return {row.entry_offset: row.step for row in history.collect()}
 
@@ -104,3 +107,36 @@ def test_what_the_cleaner_left_goes_on(spark: SparkSession) -> None:
 def test_one_entry_that_is_lost_is_not_the_cleaners_work(spark: SparkSession) -> None:
     found = steps(spark, (0, "twin", 4, "Empty"), (1, "twin", 4, "Ongoing"), (3, "twin", 4, "CompleteCommit"))
     assert found == {0: "first", 1: "legal", 3: "illegal"}
+
+
+# `__transaction_state-1` of a broker of 4.3.1 under load. Its first file was dumped, then the cleaner went on, then its last was dumped.
+CLEANED = [
+    (251, "copy-1", 1, "CompleteAbort"),
+    (1702, "new-1", 2, "Ongoing"),
+    (1721, "own-0", 7, "Ongoing"),
+    (1727, "aio-0", 0, "Ongoing"),
+    (1728, "mem-0", 0, "PrepareCommit"),
+]
+SINCE = [
+    (6664, "new-1", 14, "Ongoing"),
+    (6665, "mem-0", 1, "PrepareCommit"),
+    (6666, "aio-0", 2, "Ongoing"),
+    (6667, "mem-0", 1, "CompleteCommit"),
+    (6668, "mem-0", 1, "Ongoing"),
+    (6669, "aio-0", 2, "PrepareCommit"),
+]
+
+
+def test_a_log_that_was_cleaned_while_it_was_dumped_tells_no_step_between_its_files(spark: SparkSession) -> None:
+    """The cleaner would have left the entry at 6663, the newest of its id in all that it had come to."""
+    found = steps(spark, *CLEANED, *SINCE, segments=(0, 6664))
+    assert [found[offset] for offset, *_ in SINCE] == ["first", "first", "first", "legal", "legal", "legal"]
+
+
+def test_where_the_cleaner_had_come_to_the_base_of_a_segment_the_log_goes_on(spark: SparkSession) -> None:
+    """The entry right before it was left. Where the segment behind was cleaned, too, it need not be."""
+    left = [*CLEANED[:2], (6663, "own-0", 7, "PrepareCommit")]
+    assert steps(spark, *left, *SINCE[:4], (6668, "own-0", 9, "Ongoing"), segments=(0, 6664))[6668] == "illegal"
+    once = [(6700, "aio-0", 0, "PrepareCommit"), (6701, "own-0", 7, "PrepareCommit")]
+    found = steps(spark, *CLEANED, *once, segments=(0, 6664))
+    assert (found[6700], found[6701]) == ("legal", "legal")

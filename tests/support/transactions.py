@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 
 PRODUCER = 7
 TIMEOUT_MS = 60_000
+HOLE = 20  # so many entries are missing
 LISTED = {"A": ("orders", 0), "B": ("orders", 1)}
 TOPIC, PARTITION = LISTED["A"]
 
 _ENTRY = re.compile(
-    r"(?P<at>\d+) (?P<status>\w+) e(?P<epoch>\d+)(?: ple(?P<ple>\d+))?(?: \[(?P<parts>\w*)\])?(?P<v2> v2)?(?P<other> of another)?"
+    r"(?P<at>\d+) (?P<status>\w+) e(?P<epoch>\d+)(?: ple(?P<ple>\d+))?(?: \[(?P<parts>\w*)\])?(?P<v2> v2)?"
+    r"(?P<other> of another| as another)?(?P<hole> hole)?"
 )
 _ROW = re.compile(
     r"(?P<offset>\d+) (?P<what>data|COMMIT|ABORT) e(?P<epoch>\d+)(?: ce(?P<ce>\d+))? @(?P<at>-?\d+)(?P<append> append)?(?P<hole> hole)?"
@@ -22,7 +24,8 @@ class Story:
     """One story, a cluster of its own.
 
     `entries`: "time status eEPOCH [PARTITIONS]", one a line, of partitions A (this log) and B; batch times are 1 ms later; "of another"
-    behind that of another id and producer.
+    behind that of another id and producer, "as another" behind one of this id and another producer; "hole" behind one that stands behind
+    a hole.
     `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order; "hole" behind a row that stands behind a hole.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
@@ -54,23 +57,24 @@ class Story:
 
 def entry_rows(number: int, story: Story) -> list[dict[str, object]]:
     """Rows of coordinator_entries, in the JSON form (with start) for TV2, in the text form otherwise."""
-    rows, start = [], -1
+    rows, start, skipped = [], -1, 0
     for place, line in enumerate(filter(None, map(str.strip, story.entries.splitlines()))):
         found = _ENTRY.fullmatch(line)
         assert found, line
         at, status = int(found["at"]), found["status"]
         start = at if status == "Ongoing" and (not rows or rows[-1]["status"] != "Ongoing") else start
         start = -1 if status == "Empty" else start
+        skipped += HOLE if found["hole"] else 0
         rows.append(
             {
                 "section_id": number,
                 "byte_offset": place * 100,
                 "length": 100,
                 "replica_log_id": 1_000 + number,
-                "entry_offset": story.first_entry + place,
+                "entry_offset": story.first_entry + place + skipped,
                 "partition_leader_epoch": int(found["ple"] or 0),
                 "batch_timestamp_ms": at + 1,
-                "transactional_id": "another" if found["other"] else "writer",
+                "transactional_id": "another" if found["other"] == " of another" else "writer",
                 "tombstone": False,
                 "producer_id": PRODUCER + 1 if found["other"] else PRODUCER,
                 "producer_epoch": int(found["epoch"]),

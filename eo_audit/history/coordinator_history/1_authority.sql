@@ -82,9 +82,22 @@ placed AS (
     FROM {coordinator_entries} entries
     JOIN sections ON sections.section_id = entries.section_id
 ),
+-- Segments that no cleaner has come to: nothing is missing in them, and an id stands there twice.
+untouched AS (
+    SELECT section_id, sum(entries) = max(last_offset) - min(first_offset) + 1 AND max(entries) > 1 AS is_untouched
+    FROM (
+        SELECT section_id, transactional_id, count(1) AS entries, min(entry_offset) AS first_offset, max(entry_offset) AS last_offset
+        FROM {coordinator_entries}
+        GROUP BY section_id, transactional_id
+    )
+    GROUP BY section_id
+),
 together AS (
     -- One shuffle: every window from here on is partitioned by these columns, and more.
-    SELECT /*+ REPARTITION(cluster, coordinator_partition) */ * FROM placed
+    SELECT /*+ REPARTITION(cluster, coordinator_partition), BROADCAST(untouched) */
+        placed.*, coalesce(untouched.is_untouched, false) AS is_untouched
+    FROM placed
+    LEFT JOIN untouched ON untouched.section_id = placed.section_id
 ),
 
 -- Only the entries of the authority replica of each coordinator partition, with what the log as a whole tells.
@@ -132,13 +145,14 @@ behind_segments AS (
     -- was not understood they stood there. The cleaner leaves one entry of each id up to where it comes (`Cleaner.shouldRetainRecord`), so
     -- offsets missing behind an id that stands there twice are not its work in this log: the broker had been away, and copied what the
     -- cleaner of its leader had left. Of an id it may have an entry of its own from before, and then one from long after. One entry alone,
-    -- where nothing else is missing, no cleaner took.
+    -- where nothing else is missing, no cleaner took. Where the cleaner has stopped at the base of a segment, the entry right before it is
+    -- the newest of its id up to there, and stays: what is missing there was cleaned while one segment after the other was dumped.
     SELECT
         *,
         hole AND is_behind_unread AS is_lost,
         CASE
             WHEN hole AND is_behind_unread THEN entry_offset - IF(begins_section, segment_base_offset, log_previous.entry_offset + 1)
-            WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND NOT cleaned
+            WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND (is_untouched OR NOT cleaned)
                 THEN segment_base_offset - log_previous.entry_offset - 1
             WHEN some_again AND (cleaned OR entry_offset > log_previous.entry_offset + 2)
                 THEN greatest(entry_offset - log_previous.entry_offset - 1, 0)

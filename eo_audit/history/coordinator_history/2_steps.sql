@@ -11,6 +11,7 @@ in_stories AS (
             section_id, byte_offset, length
         )) OVER in_id AS entry_before,
         lead(false, 1, true) OVER in_id AS is_last,
+        lead(struct(producer_id, stretch)) OVER in_id AS entry_behind,
         -- Where the append of a tombstone failed the id is still in memory, and goes on from here.
         last(IF(NOT tombstone, struct(state, producer_id, stretch), NULL)) IGNORE NULLS OVER before AS value_before
     FROM of_authority
@@ -26,7 +27,9 @@ in_stories AS (
 beside AS (
     -- Null after a missing segment.
     SELECT
-        *,
+        * EXCEPT (tail_known),
+        -- What a producer did before a hole behind which its id goes on with another one, or is gone, is told nowhere.
+        tail_known AND NOT coalesce(entry_behind.stretch <> stretch AND NOT entry_behind.producer_id <=> producer_id, false) AS tail_known,
         IF(entry_before.stretch = stretch, entry_before, NULL) AS previous,
         IF(value_before.stretch = stretch, value_before, NULL) AS alive
     FROM in_stories
