@@ -2,7 +2,8 @@
 --
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
 -- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment that
--- a newer dump's segment covers is not read either, nor is its index: the cleaner merges segments. Of two dumps of a log that is cleaned, of
+-- a newer dump's segment covers is not read either, nor is its index: the cleaner merges segments. Nor is one in whose midst a newer dump's
+-- segment begins: the log was copied anew from another broker. Of two dumps of a log that is cleaned, of
 -- which nobody knows when they were made, the one counts that ends last: what the cleaner has left at two times is no log together. Nothing
 -- is read of a topic that was deleted and created anew since.
 -- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
@@ -169,14 +170,19 @@ candidates AS (
             -- Up to here it holds what older dumps have in segments of their own. All of a log that is cleaned, whatever is left of it.
             greatest(last_offset + 1, IF(kind = 'log' AND is_cleaned, next_base, NULL)) AS covered_up_to,
             digest,
-            section_id
+            section_id,
+            dump_set
         ) AS candidate
     FROM of_lives
 ),
 beside_segments AS (
     SELECT
         *,
-        collect_list(IF(kind = 'log', candidate, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS segments
+        collect_list(IF(kind = 'log', candidate, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS segments,
+        -- Where the segment ends that an index is of.
+        max(IF(kind = 'log', last_offset, NULL)) OVER (
+            PARTITION BY cluster, broker, replica_log_id, competes, dump_set, segment_base_offset
+        ) AS segment_last_offset
     FROM candidates
 ),
 beside_rivals AS (
@@ -202,6 +208,11 @@ judged AS (
                             (is_of_log AND is_of_earlier_life)
                             OR (kind IN ('log', 'txnindex') AND is_of_two)
                             OR (kind IN ('log', 'txnindex') AND newer.base < candidate.base AND newer.covered_up_to > candidate.base)
+                            -- A log that a broker has copied anew (its disk was lost, or it led none of it for long) begins other segments.
+                            OR (
+                                kind IN ('log', 'txnindex') AND newer.dump_set <> dump_set
+                                AND newer.base > candidate.base AND newer.base <= segment_last_offset
+                            )
                         )
                 ))
             ),

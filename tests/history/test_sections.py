@@ -128,6 +128,16 @@ CASES = {
         [section(1, base=90), section(2, base=300), section(3), section(4, base=150)],
         {},
     ),
+    "a log that was copied anew from another broker, whose log had begun later, and the index of what it held": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(3, "tue/25.txt", dumped_at_ms=TUESDAY)],
+        [section(1), section(2, kind="txnindex"), section(3, base=25)],
+        {1: (3, "newer_dump"), 2: (3, "newer_dump")},
+    ),
+    "segments of one dump that overlap, the later one dumped later": (
+        [file(1, "mon/0.txt", dumped_at_ms=MONDAY), file(2, "mon/25.txt", dumped_at_ms=TUESDAY)],
+        [section(1), section(2, base=25)],
+        {},
+    ),
     "two log directories have a checkpoint each": (
         [file(1, "d1/replication-offset-checkpoint"), file(2, "d2/replication-offset-checkpoint")],
         [section(n, kind="checkpoint", replica_log_id=None, segment_base_offset=None, dialect=None, deep=None, length=n) for n in (1, 2)],
