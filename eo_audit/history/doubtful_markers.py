@@ -23,7 +23,7 @@ _DECIDED = (
 _MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole", "opened_at")
 _ENDS = (
     *("older_markers", "older_decided", "newer_markers", "newer_decided", "both_stopped"),
-    *("cleaned_below", "known_until_ms", "known_until_epoch"),
+    *("cleaned_below", "known_until_ms", "known_until_epoch", "known_from_offset"),
 )
 _ANSWER = """replica_log_id long, producer_id long, kind int, place long, at_entry long, again boolean, doubtful boolean, legal boolean,
     lost_among int, unseen string"""
@@ -49,6 +49,7 @@ class _Row(TypedDict):
     cleaned_below: int | None
     known_until_ms: int | None
     known_until_epoch: int | None
+    known_from_offset: int | None
     marker_epoch: int | None
     decision: str | None
     decided_at_ms: int | None
@@ -170,6 +171,7 @@ def _producer(rows: list[_Row]) -> Producer:
         running=running,
         told_until_ms=ends["known_until_ms"],
         told_until_epoch=ends["known_until_epoch"],
+        told_anew_at=ends["known_from_offset"],
         of_election=not ends["epochs_are_elections"],
     )
 

@@ -142,7 +142,7 @@ told AS (
         events.kind = 0 AND events.own.decision IS NOT NULL AND events.own.decided_at_ms IS NOT NULL AS is_decided,
         logs.skew_ms, logs.epochs_are_elections,
         IF(logs.compacted, coalesce(logs.uncleaned_from, 4611686018427387904L), 0L) AS cleaned_below, -- beyond every offset
-        reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch, reach.untold_epoch,
+        reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch, reach.known_from_offset, reach.untold_epoch,
         unended.open_from, unended.open_epoch,
         reach.known_from_ms, logs.first_offset, logs.compacted, logs.may_be_anew, logs.may_begin_late,
         stopped_together(logs.clean_end, logs.broker, reach.stopped_with) AS stopped_together,
@@ -336,7 +336,7 @@ methods AS (
 
 SELECT
     replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, skew_ms, epochs_are_elections, cleaned_below,
-    coordinator_log_id, known_until_ms, known_until_epoch, open_from, open_epoch,
+    coordinator_log_id, known_until_ms, known_until_epoch, known_from_offset, open_from, open_epoch,
     older_markers, older_decided, newer_markers, newer_decided, both_stopped, of_tv2,
     method,
     CASE method WHEN 'epoch' THEN by_epoch WHEN 'place' THEN by_rank WHEN 'time' THEN nearest.one END AS partner

@@ -66,7 +66,8 @@ class Producer:
     `cleaned_below`: the cleaner may have removed markers below this offset; `open_from`: from this offset on data (of `open_epoch`) is
     open, and no transaction is running; `coordinator` names the log whose leader's clock wrote the decisions; `running`: a transaction
     that lists the partition is not decided; `told_until_ms`: all that was decided before this time is told, by the clock of the coordinator
-    leader of `told_until_epoch`; `of_election` as of its transactions.
+    leader of `told_until_epoch`; `told_anew_at`: what was decided right before this place is not told; `of_election` as of its
+    transactions.
     """
 
     markers: Sequence[Marker]
@@ -83,6 +84,7 @@ class Producer:
     running: bool = False
     told_until_ms: int | None = None
     told_until_epoch: int | None = None
+    told_anew_at: int | None = None
     of_election: bool = False
 
     @property

@@ -65,6 +65,7 @@ from eo_audit.model.marker_story import (
     evenly_told,
     given_back,
     goes_on,
+    is_behind_hole,
     is_told_of,
     led_by_others,
     lost_and_newer,
@@ -207,7 +208,8 @@ def passed_over(story: Story, marker: Marker, producer: Producer, clock: Clock, 
     decided = producer.decided
     if may_be_older(story, marker, producer, clock):
         price = UNSEEN if story.told is None else 0.0
-        strained = strained or (bool(decided) and looks_younger(marker, decided[0], clock, skew_ms))
+        first = bool(decided) and not is_behind_hole(story, producer)
+        strained = strained or (first and looks_younger(marker, decided[0], clock, skew_ms))
     elif _is_newer(story, marker, producer, clock):
         price, by_leaders = price_of_newer(story, marker, producer)
     told = (story, Match(None, again=False, doubtful=False))

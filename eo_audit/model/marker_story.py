@@ -250,8 +250,16 @@ def is_told_of(story: Story, producer: Producer, clock: Clock) -> bool:
 def may_be_older(story: Story, marker: Marker, producer: Producer, clock: Clock) -> bool:
     """Whether a marker may be one of those whose decisions are gone from the coordinator's log."""
     decided = producer.decided
+    if is_behind_hole(story, producer):
+        return producer.older_markers and not _is_younger_than_known(marker, decided[story.following], clock)
     none_yet = story.last is None and (story.following < len(decided) or not decided)
     return none_yet and producer.older_markers and not (decided and _is_younger_than_known(marker, decided[0], clock))
+
+
+def is_behind_hole(story: Story, producer: Producer) -> bool:
+    """Whether decisions are missing in the coordinator's log between the last transaction of a story and the next one."""
+    told, anew, at = producer.decided, producer.told_anew_at, story.following
+    return anew is not None and 0 < at < len(told) and told[at - 1].place < anew <= told[at].place
 
 
 def _is_younger_than_known(marker: Marker, first: Decided, clock: Clock) -> bool:

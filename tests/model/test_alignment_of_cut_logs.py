@@ -196,3 +196,24 @@ def test_a_lone_pair_that_agrees_with_the_clock_of_an_older_leader_is_as_good_as
     producer = Producer([*before, *behind], decided(("A", 18_291, 18_315)), coordinator=1, **ends)  # type: ignore[arg-type]
     told = align({1: producer}, skew_ms=2_000)[1]
     assert {marker.offset for marker, match in zip(producer.markers, told.matches, strict=True) if match.doubtful} == {43, 54}
+
+
+@pytest.mark.parametrize("hole", [True, False])
+def test_markers_beside_a_hole_of_the_coordinators_log_are_of_decisions_that_it_lost(hole: bool) -> None:
+    """A broker of 4.3.1 whose coordinator's log was dumped by hand while the cleaner worked: of one producer a COMMIT is left, and the
+    ABORT behind the hole. Without one, so many markers that nobody sent would be dearer than one of the wrong type."""
+    between = [(846, "C", 210_667), (872, "C", 213_058), (884, "C", 214_253)]
+    behind = [
+        (2298, "C", 434_756),
+        (2307, "C", 437_324),
+        (2315, "C", 438_579),
+        (2317, "C", 439_752),
+        (2320, "C", 440_516),
+        (2324, "A", 444_261),
+    ]
+    sent = markers((807, "C", 207_240), *between, *behind, epochs=(4, 5, 5, 5, 13, 13, 14, 14, 14, 14))
+    one, other = decided(("C", 161_951, 162_000), ("A", 424_250, 424_358), epochs=(4, 14), entries=(2221, 6672))
+    told = [replace(one, place=2221), replace(other, place=6664)]
+    ends = {"older_markers": True, "told_until_ms": 425_531, "told_until_epoch": 0, "told_anew_at": 6664 if hole else None}
+    found = align({2: Producer(sent, told, **ends)}, skew_ms=2_000)[2]  # type: ignore[arg-type]
+    assert ([match.decided for match in found.matches] == [0, *[None] * 8, 1]) is hole
