@@ -33,10 +33,11 @@ WITH known AS (
     WINDOW replicas AS (PARTITION BY cluster, topic, partition, topic_id)
 ), batches AS (
     -- The checksum covers all of a batch but its base offset and leader epoch (`DefaultRecordBatch`), which followers copy as they are.
+    -- What a tool before 2.2 printed has neither: while brokers are upgraded one by one, each is dumped by the tool of its own release.
     SELECT /*+ BROADCAST(logs) */ history.*, logs.* EXCEPT (replica_log_id), struct(last_offset, crc, partition_leader_epoch) AS content
     FROM {history} history
     JOIN logs ON logs.replica_log_id = history.replica_log_id AND dumped > 1 AND base_offset >= comparable_from
-    WHERE judged
+    WHERE judged AND crc IS NOT NULL
 ), versions AS (
     SELECT cluster, topic, partition, topic_id, base_offset, content, count(1) AS holders, bit_or(own_bit) AS held_by,
         min(least_hw) AS least_hw, max(log_start) AS log_start,

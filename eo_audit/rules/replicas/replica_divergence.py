@@ -6,7 +6,8 @@ Bad history: Broker 1 has one batch at offsets 2 to 4, broker 2 another one, and
 
 Legal look-alike: The end of a dead leader's log, above the high watermark, which it cuts off when it comes back, or keeps where the records
 were deleted meanwhile (it lies below the log start then); a follower that lags; replicas of a compacted topic, each cleaned alone; other
-segment boundaries; a topic that was deleted and created anew between the dumps of two brokers, where partition.metadata was dumped as well.
+segment boundaries; a topic that was deleted and created anew between the dumps of two brokers, where partition.metadata was dumped as well;
+replicas dumped by tools before and after 2.2, as while brokers are upgraded one by one: the older ones print no checksums.
 """
 
 from typing import TYPE_CHECKING
