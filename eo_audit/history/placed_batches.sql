@@ -11,14 +11,15 @@ WITH
 known_logs AS (
     SELECT /*+ BROADCAST(known) */
         logs.*,
-        -- KAFKA-7190: up to 2.3 a broker forgets a producer with its last record. Where nobody says which release it is, it may be.
-        -- While it runs, the checkpoint of the log start is up to a minute older than the newest DeleteRecords
-        -- (`log.flush.start.offset.checkpoint.interval.ms`).
-        CASE
-            WHEN NOT coalesce(known.remembers_by_batches, true) THEN NULL
-            WHEN NOT logs.clean_end AND logs.log_start > logs.first_offset THEN logs.leo
-            ELSE logs.log_start
-        END AS forgets_below
+        -- KAFKA-7190: up to 2.3 a broker forgets a producer with its last record. A log outlives the release that wrote it: below the log
+        -- start of a later one may stand what the broker forgot before it was upgraded. While a broker up to 2.3 runs, the checkpoint of
+        -- the log start is up to a minute older than the newest DeleteRecords (`log.flush.start.offset.checkpoint.interval.ms`). Where
+        -- nobody says which release it is, it may be one.
+        IF(
+            coalesce(known.remembers_by_batches, true) AND NOT logs.clean_end AND logs.log_start > logs.first_offset,
+            logs.leo,
+            logs.log_start
+        ) AS forgets_below
     FROM {replica_logs} logs
     LEFT JOIN {clusters} known ON known.cluster = logs.cluster
 ),

@@ -175,19 +175,29 @@ def test_no_cleaner_took_what_stands_behind_the_end_of_a_text_that_was_cut(order
 
 
 def test_what_a_broker_may_have_forgotten(spark: SparkSession) -> None:
-    """KAFKA-7190: up to 2.3 it forgets a producer with its last record; how far records are deleted, a running one notes each minute."""
+    """KAFKA-7190: up to 2.3 it forgets a producer with the last of its records; how far they are deleted, a running one notes each minute.
+
+    The log of a later one may be older than its release.
+    """
     logs: dict[int, tuple[str, dict[str, object], int | None]] = {
         1: ("up_to_2_3", {"log_start": 0, "clean_end": True}, 0),
         2: ("up_to_2_3", {"log_start": 40, "clean_end": True}, 40),
         3: ("up_to_2_3", {"log_start": 40, "clean_end": False}, 99),
         4: ("up_to_2_3", {"log_start": 0, "clean_end": False}, 0),
-        5: ("later", {"log_start": 40, "clean_end": False}, None),
+        5: ("later", {"log_start": 40, "clean_end": False}, 40),
         6: ("unknown", {"log_start": 40, "clean_end": False}, 99),
     }
     batches = [{"section_id": log, "byte_offset": 0, "replica_log_id": log, "base_offset": 0, "last_offset": 98} for log in logs]
-    whole = {"removed_before": [], "first_offset": 0, "leo": 99}
     known = [
-        {"replica_log_id": log, "cluster": cluster, "segments": [(0, None, log)], **whole, **ends}
+        {
+            "replica_log_id": log,
+            "cluster": cluster,
+            "segments": [(0, None, log)],
+            "removed_before": [],
+            "first_offset": 0,
+            "leo": 99,
+            **ends,
+        }
         for log, (cluster, ends, _) in logs.items()
     ]
     clusters = [{"cluster": "up_to_2_3", "remembers_by_batches": True}, {"cluster": "later", "remembers_by_batches": False}]
