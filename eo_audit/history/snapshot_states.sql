@@ -7,7 +7,7 @@
 --    offset dumped. A producer that is missing may have expired (producer.id.expiration.ms, by its own timestamps): it is missed only where
 --    its time was not over when the dump was made, by a twenty-fourth of that time, ten minutes at most. Up to 2.4.0 it is forgotten sooner
 --    (`clusters.remembers_by_batches`). Where the release is not known, it is missed only if no release forgets it so soon; if some do,
---    nobody can tell.
+--    nobody can tell. A log outlives the release that wrote it, and what an older one forgot no later one learns again.
 -- 4. Nothing is said of a snapshot whose text was understood only in part: who is missing there may stand in the rest.
 --
 -- rows                                   producer_history
@@ -17,8 +17,9 @@ WITH
 known AS (
     SELECT
         cluster, as_of_ms, remembers_by_batches,
-        -- Before 3.4 transactional.id.expiration.ms counts: of an unknown release the shorter of the two.
-        least(producer_id_expiration_ms, IF(remembers_by_batches IS NULL, transactional_id_expiration_ms, NULL)) AS expires_ms
+        -- Before 3.4 transactional.id.expiration.ms counts. Who expired then is in the log still, and in no snapshot of the release that
+        -- the broker has now: the shorter of the two.
+        least(producer_id_expiration_ms, transactional_id_expiration_ms) AS expires_ms
     FROM {clusters}
 ),
 logs AS (
@@ -157,7 +158,9 @@ judged AS (
             WHEN (data IS NOT NULL AND data.epoch IS NULL) OR (marker IS NOT NULL AND epoch IS NULL) THEN 'no_epochs'
             WHEN epoch IS NULL AND said.last_offset < first_offset THEN 'below_start'
             WHEN said IS NOT NULL THEN NULL
-            WHEN NOT is_young OR (is_forgotten_early AND remembers_by_batches) THEN 'expired'
+            -- What lies below the log start a broker up to 2.3 may have forgotten before it was upgraded (KAFKA-7190).
+            WHEN NOT is_young OR (is_forgotten_early AND remembers_by_batches) OR (data.last_offset < log_start AND NOT remembers_by_batches)
+                THEN 'expired'
             WHEN expired_before_ms IS NULL OR (is_forgotten_early AND remembers_by_batches IS NULL) THEN 'untold'
         END AS reason
     FROM differing
