@@ -100,11 +100,16 @@ told_of_fetches AS (
 known AS (
     SELECT /*+ BROADCAST(log), BROADCAST(ends) */
         told.*,
-        -- What begins behind the end of the dump, nobody sees.
+        -- What begins behind the end of the dump nobody sees, nor what the cleaner took.
         IF(
             told.ends_at_offset IS NULL,
             NULL,
-            told.begins_beside OR (told.ends_at_its_own AND told.ends_at_stable_offset >= log.leo)
+            told.begins_beside OR (
+                told.ends_at_its_own AND (
+                    told.ends_at_stable_offset >= log.leo
+                    OR (log.compacted AND told.ends_at_stable_offset < coalesce(log.uncleaned_from, 9223372036854775807L))
+                )
+            )
         ) AS ends_in_one_fetch,
         log.leo, log.unjudged_from, log.first_offset, log.holes, log.uncleaned_from,
         coalesce(log.log_start, log.first_offset) AS log_start,

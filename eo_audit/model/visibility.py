@@ -32,11 +32,15 @@ class IndexEntry:
 
 @dataclass(frozen=True)
 class IndexedLog:
-    """The batches of one replica log in offset order, its segments' base offsets, and the index entries of each segment."""
+    """The batches of one replica log in offset order, its segments' base offsets, and the index entries of each segment.
+
+    `cleaned_below`: up to here the cleaner may have taken batches.
+    """
 
     batches: Sequence[Batch]
     segments: Sequence[int]
     index: Mapping[int, Sequence[IndexEntry]]
+    cleaned_below: int = 0
 
     @property
     def end_offset(self) -> int:
@@ -99,15 +103,15 @@ def is_of_one_fetch(log: IndexedLog, missed: IndexEntry, ends_at: IndexEntry) ->
     A follower appends all that it fetched at once: what begins in any of these batches is open before the first of their markers is noted
     (`UnifiedLog.append`), and `ProducerStateManager.lastStableOffset` passes over all transactions of the producer that ends, not only over
     the one that ends. So an entry may name the beginning of another producer's next transaction, above a later one of its own producer.
-    What begins at the end of the log or behind it may be that. Before 2.8 a marker that closes nothing begins a transaction, and ends it
-    (`ProducerAppendInfo.appendEndTxnMarker`).
+    What begins at the end of the log or behind it may be that, and so may what the cleaner took. Before 2.8 a marker that closes nothing
+    begins a transaction, and ends it (`ProducerAppendInfo.appendEndTxnMarker`).
     """
     opened = replay(log.batches)
     starts = {(txn.producer_id, txn.first_offset) for txn in opened.ended} | {
         (txn.producer_id, txn.first_offset) for txn in opened.open.values()
     }
     named = {producer for producer, first in starts if first == ends_at.last_stable_offset}
-    is_unseen = ends_at.last_stable_offset >= log.end_offset
+    is_unseen = ends_at.last_stable_offset >= log.end_offset or ends_at.last_stable_offset < log.cleaned_below
     return missed.producer_id == ends_at.producer_id and (is_unseen or bool(named - {missed.producer_id}))
 
 

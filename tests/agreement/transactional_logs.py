@@ -50,7 +50,7 @@ class TransactionalLog:
     @property
     def indexed(self) -> IndexedLog:
         """The log for the model."""
-        return IndexedLog(self.batches, self.segments, self.index)
+        return IndexedLog(self.batches, self.segments, self.index, self.uncleaned_from)
 
     def end_of(self, segment: int) -> int:
         """Where a segment ends."""

@@ -104,3 +104,12 @@ def test_before_2_8_a_marker_that_closes_nothing_begins_a_transaction(beside: in
     log = IndexedLog([abort(466, 1001), abort(467, 1001), abort(468, beside)], [466], {466: [first, second, last]})
     assert look_up_ends_before(log) == {second: first}
     assert is_of_one_fetch(log, second, first) is said
+
+
+@pytest.mark.parametrize(("cleaned_below", "said"), [(10, True), (9, False), (0, False)])
+def test_the_cleaner_takes_the_beginning_that_a_follower_named(cleaned_below: int, said: bool) -> None:
+    """As a follower of 4.3.1 wrote it of a compacted topic: producer 1002 began at offset 9, and only its marker is left."""
+    first, second = IndexEntry(1, 4, 6, 9), IndexEntry(1, 7, 8, 9)
+    log = IndexedLog([abort(6, 1), abort(8, 1), commit(11, 1002)], [0], {0: [first, second]}, cleaned_below)
+    assert look_up_ends_before(log) == {second: first}
+    assert is_of_one_fetch(log, second, first) is said

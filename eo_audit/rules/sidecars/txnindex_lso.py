@@ -6,9 +6,10 @@ delivery was wrong.
 
 Bad history: The entry of the ABORT at offset 20 says lastStableOffset 90, and offsets 40 to 44 were aborted, too.
 
-Legal look-alike: A lastStableOffset above the marker: a follower that gets several batches at once counts what begins in them as open,
-but for what is of the same producer: an entry of that one may be missed by a fetch that ends just there, which is told as an info. A
-transaction open at the marker that began below the first offset dumped, or that the cleaner took.
+Legal look-alike: A lastStableOffset above the marker: a follower that gets several batches at once counts what begins in them as open, but
+for what is of the same producer: an entry of that one may be missed by a fetch that ends just there, which is told as an info. A
+transaction open at the marker that began below the first offset dumped, or that the cleaner took; one that the follower counted as open,
+and of which the cleaner took the beginning since.
 """
 
 from typing import TYPE_CHECKING
