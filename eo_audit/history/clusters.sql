@@ -42,23 +42,35 @@ told AS (
         cluster,
         -- Else it is the time of one file.
         IF(NOT dumped_at_source <=> 'dumped-at', dumped_at_ms, NULL) AS dumped_at_ms,
-        NULL AS said, NULL AS newest_broker_clock_ms, NULL AS covered, NULL AS whole, NULL AS version, NULL AS fits_counted,
-        NULL AS fits_default
+        NULL AS said, NULL AS release_said, NULL AS newest_broker_clock_ms, NULL AS covered, NULL AS whole, NULL AS version,
+        NULL AS fits_counted, NULL AS fits_default
     FROM {dump_files}
     UNION ALL
-    SELECT entries.cluster, NULL, struct(entries.name, entries.value), NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT
+        entries.cluster, NULL, struct(entries.name, entries.value),
+        IF(
+            entries.name = 'kafka_version',
+            struct(
+                coalesce(release_of(apache_version(entries.value)), -1) AS release,
+                coalesce(try_cast(regexp_extract(entries.value, '^[0-9]+[.][0-9]+[.]([0-9]+)', 1) AS INT), -1) AS bugfix,
+                apache_version(entries.value) AS version,
+                read.broker IS NOT NULL AS is_of_broker
+            ),
+            NULL
+        ),
+        NULL, NULL, NULL, NULL, NULL, NULL
     FROM {manifest_entries} entries
-    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE kind = 'manifest' AND is_read) read
+    JOIN (SELECT /*+ BROADCAST */ section_id, broker FROM {section_status} WHERE kind = 'manifest' AND is_read) read
         ON read.section_id = entries.section_id
     UNION ALL
     SELECT
-        cluster, NULL, NULL, newest_broker_clock_ms,
+        cluster, NULL, NULL, NULL, newest_broker_clock_ms,
         IF(topic = '__transaction_state' AND supported, partition, NULL),
         IF(topic = '__transaction_state' AND supported AND whole AND decoded, partition, NULL),
         NULL, NULL, NULL
     FROM {replica_logs}
     UNION ALL
-    SELECT cluster, NULL, NULL, NULL, NULL, NULL, version, fits_counted, fits_default FROM placed
+    SELECT cluster, NULL, NULL, NULL, NULL, NULL, NULL, version, fits_counted, fits_default FROM placed
 ),
 gathered AS (
     SELECT
@@ -66,6 +78,11 @@ gathered AS (
         CAST({as_of_ms} AS BIGINT) AS asked_ms,
         max(dumped_at_ms) AS dumped_at_ms,
         collect_list(said) AS manifest,
+        -- Brokers that are upgraded one by one are of two releases: what the oldest does may have happened. Before 2.2 no tool knew its own,
+        -- and the script writes an empty word; only somebody who wrote a manifest for all brokers does.
+        min(IF(release_said.version <> '', release_said, NULL)).version AS oldest_version,
+        coalesce(bool_or(release_said.version = ''), false)
+            AND NOT coalesce(bool_or(release_said.version <> '' AND NOT release_said.is_of_broker), false) AS is_oldest_unknown,
         max(newest_broker_clock_ms) AS newest_broker_clock_ms,
         array_sort(collect_set(covered)) AS covered,
         collect_set(whole) AS whole,
@@ -80,7 +97,7 @@ gathered AS (
 read AS (
     SELECT
         *,
-        apache_version(said(manifest, 'kafka_version')) AS kafka_version,
+        IF(is_oldest_unknown, NULL, oldest_version) AS kafka_version,
         try_cast(said(manifest, 'transaction_version') AS INT) AS told_version,
         try_cast(said(manifest, 'transaction_state_partitions') AS INT) AS told_partitions,
         try_cast(said(manifest, 'consumer_offsets_partitions') AS INT) AS offsets_partitions,
@@ -103,7 +120,7 @@ counted AS (
             WHEN fit_counted >= enough THEN array_max(covered) + 1
         END AS inferred,
         coalesce(told_id_expiration_ms, CAST({id_expires_ms} AS BIGINT)) AS transactional_id_expiration_ms,
-        try_cast(get(split(kafka_version, '\\.'), 0) AS INT) * 100 + try_cast(get(split(kafka_version, '\\.'), 1) AS INT) AS release,
+        release_of(kafka_version) AS release,
         -- No rule knows another now.
         coalesce(asked_ms, dumped_at_ms, newest_broker_clock_ms) AS as_of_ms
     FROM read

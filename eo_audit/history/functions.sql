@@ -64,6 +64,10 @@ CASE
     ELSE concat(CAST(left(version, 1) AS INT) - 4, '.', split_part(version, '.', 2))
 END;
 
+-- 100 * major + minor of a version; null where it is written in another way.
+CREATE OR REPLACE TEMPORARY FUNCTION release_of(version STRING) RETURNS INT RETURN
+try_cast(get(split(version, '\\.'), 0) AS INT) * 100 + try_cast(get(split(version, '\\.'), 1) AS INT);
+
 -- What is missing before a batch: null, compacted, removed, hole.
 CREATE OR REPLACE TEMPORARY FUNCTION gap_before(
     previous_last_offset BIGINT, base_offset BIGINT, segment_base_offset BIGINT, base_unknown BOOLEAN, cleaned_below BIGINT,

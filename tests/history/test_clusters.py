@@ -145,6 +145,34 @@ def test_what_is_known_of_a_cluster(known: dict[str, Row], name: str) -> None:
     assert {column: known[name][column] for column in expected} == expected
 
 
+# Broker (None: a manifest for all of them) and what its manifest says, and the release that is believed.
+RELEASES: dict[str, tuple[list[tuple[int | None, str]], str | None]] = {
+    "one broker was upgraded": ([(1, "2.8.2"), (2, "2.3.1"), (3, "2.3.1")], "2.3.1"),
+    "all but one were": ([(1, "3.9.1"), (2, "3.10.0"), (3, "3.10.0")], "3.9.1"),
+    "a bugfix": ([(1, "2.4.1"), (2, "2.4.0")], "2.4.0"),
+    "one broker was upgraded from a release whose tool does not know its own": ([(1, "2.5.1"), (2, ""), (3, "")], None),
+    "none knows it, and somebody does": ([(None, "2.0.1"), (1, ""), (2, "")], "2.0.1"),
+    "none knows it": ([(1, ""), (2, "")], None),
+}
+
+
+def test_of_brokers_that_are_upgraded_one_by_one_the_oldest_release_counts(spark: SparkSession) -> None:
+    frames = {name: table(spark, name, []) for name in ("dump_files", "replica_logs", "coordinator_entries")}
+    manifests = [
+        {"cluster": name, "section_id": 10 * case + n, "broker": broker, "name": "kafka_version", "value": value}
+        for case, (name, (said, _)) in enumerate(RELEASES.items())
+        for n, (broker, value) in enumerate(said)
+    ]
+    read = [{key: row[key] for key in ("cluster", "section_id", "broker")} | {"kind": "manifest", "is_read": True} for row in manifests]
+    entries = [{key: value for key, value in row.items() if key != "broker"} for row in manifests]
+    rows = clusters(
+        table(spark, "manifest_entries", entries), frames.pop("dump_files"), section_status=table(spark, "section_status", read), **frames
+    ).collect()
+    assert {row.cluster: row.kafka_version for row in rows} == {name: version for name, (_, version) in RELEASES.items()}
+    mixed = {row.cluster: row.remembers_by_batches for row in rows}
+    assert (mixed["one broker was upgraded"], mixed["a bugfix"], mixed["all but one were"]) == (True, True, False)
+
+
 def test_the_users_now_beats_all(spark: SparkSession) -> None:
     frames = {name: table(spark, name, []) for name in ("section_status", "replica_logs", "coordinator_entries")}
     files = table(spark, "dump_files", [{"cluster": "c", "dumped_at_ms": 5}])
