@@ -126,6 +126,15 @@ def test_records_in_a_header_key_are_not_believed(others: int, codec: str, print
 
 
 @pytest.mark.parametrize("release", FLAT_RELEASES)
+def test_values_that_printing_changed_are_told_up_to_the_end_of_the_text(release: str) -> None:
+    """A changelog of Kafka Streams: counts of eight bytes, whose last one U+FFFD stands for."""
+    batches = [Batch([Rec(b"g%d" % n, (1700 + n + at).to_bytes(8, "big")) for n in range(3)], 5, 3 * at, True) for at in range(12)]
+    result = read(dump(batches, Style(release)))
+    assert unread(result) == []
+    assert told(result, "batches", ["base_offset", "count"]) == [{"base_offset": 3 * at, "count": 3} for at in range(12)]
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
 @pytest.mark.parametrize("deep", [True, False])
 def test_an_old_dump_is_read_where_it_begins_with_the_first_line_of_its_segment(release: str, deep: bool) -> None:
     text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release, deep=deep))

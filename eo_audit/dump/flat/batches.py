@@ -134,7 +134,12 @@ def _changed(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
     if stops:
         marks = window.known(Marks)
         marks.cover(window, line.record.end, stops[-1])
-        found = list(ends_of(window, marks, line.record, rules, np.array(stops, dtype=np.int64)))
+        # Behind the last record of a file nothing need follow: header keys that held all records up to there are no reading.
+        found = [
+            ending
+            for ending in ends_of(window, marks, line.record, rules, np.array(stops, dtype=np.int64))
+            if not _OWN.search(window.text, line.record.end, line.record.end + ending.headers)
+        ]
         yield from found if len(found) == 1 else ()
 
 
