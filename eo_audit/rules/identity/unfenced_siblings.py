@@ -5,7 +5,8 @@ work.
 
 Bad history: settlement-host-a and settlement-host-b both commit the payments PAY-1005 to PAY-1008.
 
-Legal look-alike: Ids that split the work on purpose and share a partition; Kafka Streams ids, which the consumer group fences.
+Legal look-alike: Ids that split the work on purpose and share a partition; ids of Kafka Streams, whose threads the consumer group fences
+and whose tasks name their own work.
 """
 
 import re
@@ -32,7 +33,8 @@ _VARIABLE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 # From how many ids with plain numbers on they are taken for shards: an old and a new owner are two.
 FEWEST_SHARDS = 3
 _NUMBERED = re.compile(r"(?:^|[^0-9a-f])\d{1,4}$")
-_STREAMS = re.compile(r".+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+")
+# `StreamsProducer`: with exactly_once_v2 one id a thread, with exactly_once one a task.
+_STREAMS = re.compile(r".+-(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+|\d+_\d+)")
 
 RULE = Rule(
     code="I06",
@@ -146,7 +148,8 @@ def _are_numbered(context: "Context", cluster: str, transactional_id: str) -> bo
 
 
 def _are_streams(ids: list[str | None]) -> bool:
-    """Kafka Streams with exactly_once_v2: the consumer group fences these."""
+    """Kafka Streams: the consumer group fences its threads, and a task by its id the thread that it was moved from. All tasks of an
+    application write the keys that they find to one repartition topic."""
     return all(name is not None and _STREAMS.fullmatch(name) for name in ids)
 
 
