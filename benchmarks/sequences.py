@@ -108,6 +108,8 @@ def replica_logs_of(spark: SparkSession, total: int) -> DataFrame:
         "CAST(NULL AS BIGINT) AS uncleaned_from",
         "0L AS first_offset",
         "0L AS log_start",
+        "true AS clean_end",
+        "CAST(NULL AS BIGINT) AS leo",
         "CAST(array() AS ARRAY<BIGINT>) AS removed_before",
         "CAST(array() AS ARRAY<BIGINT>) AS missing_segments",
         "CAST(array() AS ARRAY<BIGINT>) AS short_ends",
