@@ -7,10 +7,10 @@ each need to be kept.
 from collections.abc import Sequence
 from functools import reduce
 
-from eo_audit.model.marker_clocks import Decided, Marker, distance_of, gap, narrowed
+from eo_audit.model.marker_clocks import Marker, distance_of, gap, narrowed
 from eo_audit.model.marker_limits import CAPS, MOST_STORIES, Limit, cheapest
 from eo_audit.model.marker_pairs import Pairs
-from eo_audit.model.marker_prices import FAR_MS, STEP, Clock, Producer
+from eo_audit.model.marker_prices import FAR_MS, STEP, Clock, Producer, price_of
 from eo_audit.model.marker_stories import continued, ended, is_by_hand, passed_over
 from eo_audit.model.marker_story import Story
 
@@ -19,6 +19,7 @@ FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than 
 LITTLE = 0.2  # loose ends and markers that were sent again: no fault of a story
 MANY = 32  # pairs that no chance brings together
 TELLING = 8  # markers in whose types and distances two starts differ
+HALF_A_RUN = 0.5  # so few of its length by chance: rather one is none
 MOST_PAIRS = 1_000_000  # of markers and transactions, so that chance is asked of them in a second
 
 
@@ -78,23 +79,23 @@ def _may_lie_far_apart(producer: Producer, older: int) -> bool:
     markers, decided = producer.markers[:older], producer.decided
     if older * len(decided) > MOST_PAIRS:
         return True
-    runs = {(at, to): distance_of(marker, one) for to, one in enumerate(decided) for at, marker in enumerate(markers) if _fits(marker, one)}
-    all_pairs, by_chance = len(runs), 0.0
-    for length in range(2, len(decided) + 1):
+    fitting = {
+        (at, to): distance_of(marker, one)
+        for to, one in enumerate(decided)
+        for at, marker in enumerate(markers)
+        if price_of(marker, one) == 0.0
+    }
+    runs, by_chance = fitting, 0.0
+    for others in range(1, len(decided)):
         runs = {
             (at, to): narrowed(distance, here)
             for (at, to), distance in runs.items()
-            if at + length <= older and to + length <= len(decided) and _fits(markers[at + length - 1], decided[to + length - 1])
-            if not gap(distance, here := distance_of(markers[at + length - 1], decided[to + length - 1]))
+            if (here := fitting.get((at + others, to + others))) is not None and not gap(distance, here)
         }
-        by_chance = by_chance or len(runs) / max(all_pairs, 1)
-        if length > 2 and runs and all_pairs * by_chance ** (length - 1) < 0.5:
+        by_chance = by_chance or len(runs) / max(len(fitting), 1)
+        if others > 1 and runs and len(fitting) * by_chance**others < HALF_A_RUN:
             return True
     return False
-
-
-def _fits(marker: Marker, one: Decided) -> bool:
-    return marker.type == one.decision and one.epoch in (None, marker.epoch)
 
 
 def _found(producer: Producer, clock: Clock, skew_ms: int, beside: Sequence[Pairs], older: int) -> list[Story]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.identity.candidates import candidates
 from eo_audit.rules.identity.resends import head, tail
 from eo_audit.rules.identity.words import edges, resent
+from eo_audit.rules.owners import owner
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import RANK, Case, Explanation, Rule
 from eo_audit.rules.writers import id_of_producer
@@ -33,8 +34,6 @@ _VARIABLE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 # From how many ids with plain numbers on they are taken for shards: an old and a new owner are two.
 FEWEST_SHARDS = 3
 _NUMBERED = re.compile(r"(?:^|[^0-9a-f])\d{1,4}$")
-# `StreamsProducer`: with exactly_once_v2 one id a thread, with exactly_once one a task.
-_STREAMS = re.compile(r".+-(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+|\d+_\d+)")
 
 RULE = Rule(
     code="I06",
@@ -150,7 +149,7 @@ def _are_numbered(context: "Context", cluster: str, transactional_id: str) -> bo
 def _are_streams(ids: list[str | None]) -> bool:
     """Kafka Streams: the consumer group fences its threads, and a task by its id the thread that it was moved from. All tasks of an
     application write the keys that they find to one repartition topic."""
-    return all(name is not None and _STREAMS.fullmatch(name) for name in ids)
+    return all(name is not None and owner(name).family == "streams" for name in ids)
 
 
 def _shared_keys(first: list[Row], second: list[Row]) -> float:
