@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 HISTORIES = (
     *("producer_history", "transaction_spans", "coordinator_history", "transaction_instances", "instance_partitions"),
     *("visibility", "coverage", "aborted_index", "producer_edges", "snapshot_states", "group_offsets", "replica_logs"),
-    *("section_status", "clusters", "marker_keys", "id_allocation", "repeated_records"),
+    *("section_status", "clusters", "marker_keys", "id_allocation", "repeated_records", "overwritten_offsets"),
 )
 _PLACE = itemgetter("cluster", "topic", "partition")
 # The other states of `coverage` are breaks: behind them a rule may have missed something.

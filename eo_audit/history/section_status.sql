@@ -12,38 +12,52 @@
 -- cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
 --
 -- dump_sections, dump_files   the tables
--- dump_sightings              the table; a file is of the newest dump in which its text was met
+-- dump_sightings              the table: dumps in which the text of a file was met again
 -- batches                     the table, for the offsets and clocks of each log section
 -- tool_messages, listed_files the tables, for what is wrong with a file as a whole
 -- unread_spans                the table, for sidecars that are not understood as a whole
 WITH
 
--- What was dumped in one go. A folder that is filled anew each night is told by its manifest. Where nothing says when, only folders tell
--- dumps of one log apart: two in one folder look like one.
-first_met AS (
+-- What was dumped in one go. A folder that is filled anew each night is told by its manifest, which has the time its collection began; of
+-- files whose own times dumped-at.txt says, the last one before. Where nothing says when, only folders tell dumps of one log apart: two in
+-- one folder look like one. A file is of the newest dump in which its text was met.
+met AS (
     SELECT
-        dump_file_id, path, digest, dumped_at_ms,
+        dump_file_id, path, digest, dumped_at_ms, input_path, dump_set, dumped_at_source, false AS is_again,
+        IF(dumped_at_source = 'manifest', dumped_at_ms, NULL) AS collected_from_ms
+    FROM {dump_files}
+    UNION ALL
+    SELECT dump_file_id, NULL, NULL, dumped_at_ms, input_path, dump_set, NULL, true, NULL FROM {dump_sightings}
+),
+of_collections AS (
+    SELECT
+        * EXCEPT (collected_from_ms),
+        max(collected_from_ms) OVER (
+            PARTITION BY input_path, dump_set ORDER BY dumped_at_ms RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS collected_from_ms
+    FROM met
+),
+in_sets AS (
+    SELECT
+        dump_file_id, path, digest, dumped_at_ms, is_again,
         IF(
             dumped_at_ms IS NULL,
             regexp_extract(IF(endswith(input_path, path), input_path, concat(input_path, '/', path)), '\\A(.*)/[^/]*\\z', 1),
-            concat_ws(' ', input_path, dump_set, IF(dumped_at_source = 'manifest', string(dumped_at_ms), NULL))
+            concat_ws(' ', input_path, dump_set, coalesce(string(collected_from_ms), IF(is_again, string(dumped_at_ms), NULL)))
         ) AS dump_set
-    FROM {dump_files}
+    FROM of_collections
 ),
 met_again AS (
-    SELECT
-        dump_file_id,
-        max_by(struct(dumped_at_ms, concat_ws(' ', input_path, dump_set, string(dumped_at_ms)) AS dump_set), dumped_at_ms) AS newest
-    FROM {dump_sightings}
-    GROUP BY dump_file_id
+    SELECT dump_file_id, max_by(struct(dumped_at_ms, dump_set), dumped_at_ms) AS newest FROM in_sets WHERE is_again GROUP BY dump_file_id
 ),
 files AS (
     SELECT /*+ BROADCAST(again) */
         file.dump_file_id, file.path, file.digest,
         IF(again.newest.dumped_at_ms > coalesce(file.dumped_at_ms, -1L), again.newest.dumped_at_ms, file.dumped_at_ms) AS dumped_at_ms,
         IF(again.newest.dumped_at_ms > coalesce(file.dumped_at_ms, -1L), again.newest.dump_set, file.dump_set) AS dump_set
-    FROM first_met file
+    FROM in_sets file
     LEFT JOIN met_again again ON again.dump_file_id = file.dump_file_id
+    WHERE NOT file.is_again
 ),
 
 -- The offsets and clocks of each log section, by its batches that are whole.

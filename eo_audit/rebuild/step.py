@@ -28,6 +28,7 @@ from eo_audit.history.instances import transaction_instances
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.marker_match import match_markers
 from eo_audit.history.open_transactions import open_transactions, unmatched
+from eo_audit.history.overwritten_offsets import overwritten_offsets
 from eo_audit.history.owners import assign_instances
 from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.repeated_records import repeated_records
@@ -108,7 +109,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         producers = _producers(warehouse, frame, chunked=not small and warehouse.text_bytes() > CHUNKED_ABOVE_BYTES)
         told()
         coordinator, instances = deciding.result()
-        pending = [beside.submit(write_marker_keys, warehouse)]
+        pending = [beside.submit(write_marker_keys, warehouse), beside.submit(_overwritten_offsets, warehouse, frame)]
         if has_transactions(warehouse):
             judged = _judged(warehouse, frame, producers, coordinator, instances)
             # The widest plan of all (112,000 characters at 1 GB): three tables are made from its rows, and none should plan it again.
@@ -155,6 +156,16 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
         as_of_ms=as_of_ms,
     )
     return Frame(sections, logs, warehouse.overwrite("clusters", known))
+
+
+def _overwritten_offsets(warehouse: Warehouse, frame: Frame) -> None:
+    sections = warehouse.arrow("section_status")
+    replaced = pc.and_(pc.equal(sections["kind"], "log"), pc.equal(sections["supersession_reason"], "newer_dump"))
+    if not pc.any(replaced).as_py():
+        write_none(warehouse, "overwritten_offsets")  # most audits
+        return
+    known = overwritten_offsets(warehouse.read("batches"), warehouse.read("checkpoints"), section_status=frame.sections)
+    warehouse.overwrite("overwritten_offsets", known)
 
 
 def _producers(warehouse: Warehouse, frame: Frame, *, chunked: bool) -> Producers:

@@ -120,6 +120,13 @@ _SOURCES = (
         about="producer_id producer_epoch",
     ),
     Source(
+        table="overwritten_offsets",
+        first="first_offset",
+        last="last_offset",
+        timestamp="dumped_at_ms",
+        addresses=(("", "first_offset"), ("then_", "last_offset")),
+    ),
+    Source(
         table="marker_keys",
         first="first_offset",
         last="last_offset",

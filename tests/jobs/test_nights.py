@@ -97,6 +97,17 @@ COORDINATORS = {f"__transaction_state-{n}": (0,) for n in range(3)}
 UNTOLD = replace(PINNED, without=COORDINATORS)
 
 
+# Between the nights a leader was elected that had offsets 0 to 5 only.
+REPLICATED = Night(MONDAY, {LOG: (0,)}, hw={LOG: 10}, is_timed=True)
+LED_ANEW = Night(WEDNESDAY, {LOG: (0,)}, led_anew_from={LOG: 6}, is_timed=True)
+FORKS = {
+    "lost-since": (REPLICATED, LED_ANEW),
+    "not-replicated": (replace(REPLICATED, hw={LOG: 6}), LED_ANEW),
+    "led-on": (REPLICATED, replace(LED_ANEW, led_anew_from={LOG: 10})),
+    "created-anew": (replace(REPLICATED, topic_id="A" * 22), replace(LED_ANEW, topic_id="B" + "A" * 21)),
+}
+
+
 def cluster_of(how: str, name: str) -> str:
     return f"{name} {how}".replace(" ", "-").replace(",", "")
 
@@ -116,7 +127,7 @@ def dumps_of_tests(folder: Path) -> Part:
     inputs = [path for case, paths in cases for path in ([paths[0].parent] if case.in_folders else paths)]
     headless = {"hidden": HIDDEN, "tiered": TIERED, "perhaps-tiered": PERHAPS_TIERED}
     at_once = [*inputs, *(make(night, folder / name, cluster=name) for name, night in headless.items())]
-    for name, nights in (("pinned", (BEGUN, PINNED)), ("pinned-untold", (BEGUN, UNTOLD))):
+    for name, nights in {"pinned": (BEGUN, PINNED), "pinned-untold": (BEGUN, UNTOLD), **FORKS}.items():
         at_once += [make(night, folder / name / f"night-{n}", cluster=name) for n, night in enumerate(nights)]
     by_night = [[path for path in night if path] for night in zip_longest(*made[BY_NIGHT])]
     return Part(at_once, later=by_night)
@@ -227,3 +238,18 @@ def test_with_tiered_storage_no_head_hides_an_open_transaction(results: Results)
     assert (log["log_start"], log["leo"], log["lso"], log["lso_source"], log["coverage"]) == (0, 11, 11, "replay", "partial")
     (found,) = [f["message"] for f in results.findings if (f["cluster"], f["rule"], f["topic"]) == ("tiered", "R07", "payments")]
     assert str(found).startswith("Older segments lie in remote storage (KIP-405), where kafka-dump-log does not look: offsets 0 to 7")
+
+
+def test_what_was_replicated_on_an_earlier_night_and_is_no_more_was_lost(results: Results) -> None:
+    """Both lines prove it: the last one of then, and the first one of another leader."""
+    (found,) = [f for f in results.findings if f["cluster"] in FORKS and f["rule"] == "R01"]
+    assert (found["cluster"], found["severity"], found["certainty"]) == ("lost-since", "critical", "definite")
+    assert (found["topic"], found["partition"], found["first_offset"], found["last_offset"]) == ("payments", 0, 6, 9)
+    assert "leader epoch 7 from offset 6 on" in str(found["message"])
+    assert len(found["evidence"]) == 2  # type: ignore[arg-type]
+
+
+def test_of_a_topic_that_was_created_anew_nothing_older_is_read(results: Results) -> None:
+    """Though its files say when each was dumped, after the time at which the collection began, which the ids have."""
+    kept = results.rows("section_status", cluster="created-anew", topic="payments", partition=0, kind="log")
+    assert sorted((row["is_read"], row["supersession_reason"]) for row in kept) == [(False, "created_anew"), (True, None)]

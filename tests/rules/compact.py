@@ -44,6 +44,7 @@ OFFSETS = {
     "section_status": ("segment_base_offset", "last_offset"),
     "marker_keys": ("first_offset", "last_offset"),
     "id_allocation": ("first_offset", "first_offset"),
+    "overwritten_offsets": ("first_offset", "last_offset"),
 }
 DEFAULTS: Mapping[str, Rows] = {
     "producer_history": {
@@ -67,6 +68,7 @@ DEFAULTS: Mapping[str, Rows] = {
     "section_status": {"is_read": True, "supported": True, "end_reason": "eof", "path": "broker-1/orders-0/some.txt"},
     "marker_keys": {},
     "id_allocation": {"row_kind": "user", "is_beyond": False, "is_proved": False, "source": "metadata"},
+    "overwritten_offsets": {},
 }
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 CLUSTER: Rows = {

@@ -10,6 +10,7 @@ CLEAN = Path(__file__).parents[2] / "examples" / "clean" / "dumps"
 _GROUP = re.compile(rb"^baseOffset: .*\n(?:\| .*\n)*", re.MULTILINE)
 _BASE = re.compile(rb"baseOffset: (\d+) lastOffset: (\d+)")
 _CLOCK = re.compile(rb"position: (\d+) CreateTime: (\d+) size: (\d+)")
+_LED = re.compile(rb"(partitionLeaderEpoch: )\d+")
 _ENTRY = re.compile(rb"^version: .* lastOffset: (\d+) .*\n", re.MULTILINE)
 
 
@@ -24,6 +25,10 @@ class Night:
         listed: there is a listing.txt.
         log_start: what the log-start-offset-checkpoint says, by partition.
         without: segments that were there and were not dumped, by partition.
+        hw: what the replication-offset-checkpoint says, by partition.
+        led_anew_from: from this offset on another leader has written the batches, by partition.
+        is_timed: dumped-at.txt says of each file when it was dumped, which was some seconds after the collection began.
+        topic_id: what the partition.metadata of all partitions says.
     """
 
     at_ms: int
@@ -32,6 +37,10 @@ class Night:
     listed: bool = False
     log_start: Mapping[str, int] | None = None
     without: Mapping[str, Sequence[int]] | None = None
+    hw: Mapping[str, int] | None = None
+    led_anew_from: Mapping[str, int] | None = None
+    is_timed: bool = False
+    topic_id: str | None = None
 
 
 def make(night: Night, folder: Path, *, cluster: str) -> Path:
@@ -43,7 +52,7 @@ def make(night: Night, folder: Path, *, cluster: str) -> Path:
     for name, line in (("dumped_at", said), ("cluster", f"cluster: {cluster}")):
         manifest = re.sub(f"^{name}: .*$", line, manifest, flags=re.MULTILINE)
     (folder / "manifest.yaml").write_text(manifest)
-    listing = []
+    listing, times = [], []
     for log in sorted(path for path in (CLEAN / "broker-1").iterdir() if path.is_dir() and path.name != "__cluster_metadata-0"):
         missing = (night.without or {}).get(log.name, ())
         for base, segment, index in _segments(log, night):
@@ -52,11 +61,17 @@ def make(night: Night, folder: Path, *, cluster: str) -> Path:
                 (broker / log.name).mkdir(exist_ok=True)
                 (broker / log.name / f"{base:020}.log.txt").write_bytes(segment)
                 (broker / log.name / f"{base:020}.txnindex.txt").write_bytes(index)
+                times += [f"{night.at_ms + 3_000} {log.name}/{base:020}.{kind}" for kind in ("log", "txnindex")]
+        if night.topic_id and (broker / log.name).is_dir():
+            (broker / log.name / "partition.metadata").write_text(f"version: 0\ntopic_id: {night.topic_id}\n")
     if night.listed:
         (broker / "listing.txt").write_text("".join(f"{line}\n" for line in listing))
-    if night.log_start is not None:
-        rows = [f"{name.rpartition('-')[0]} {name.rpartition('-')[2]} {start}" for name, start in night.log_start.items()]
-        (broker / "log-start-offset-checkpoint").write_text("\n".join(["0", str(len(rows)), *rows]) + "\n")
+    if night.is_timed:
+        (broker / "dumped-at.txt").write_text("".join(f"{line}\n" for line in times))
+    for name, told in (("log-start", night.log_start), ("replication", night.hw)):
+        if told is not None:
+            rows = [f"{log.rpartition('-')[0]} {log.rpartition('-')[2]} {offset}" for log, offset in told.items()]
+            (broker / f"{name}-offset-checkpoint").write_text("\n".join(["0", str(len(rows)), *rows]) + "\n")
     return folder
 
 
@@ -70,6 +85,8 @@ def _segments(log: Path, night: Night) -> list[tuple[int, bytes, bytes]]:
     for base, end in pairwise(bases):
         own = [group for group in groups if base <= _offsets(group)[0] < end and _written(group) <= night.at_ms]
         last = _offsets(own[-1])[1] if own else -1
+        anew = (night.led_anew_from or {}).get(log.name, 2**62)
+        own = [_LED.sub(b"\\g<1>7", group) if _offsets(group)[0] >= anew else group for group in own]
         index = b"".join(line for offset, line in entries if base <= offset <= last)
         header = f"Dumping /d/{log.name}/{base:020}."
         made.append((base, f"{header}log\nLog starting offset: {base}\n".encode() + _moved(own), f"{header}txnindex\n".encode() + index))

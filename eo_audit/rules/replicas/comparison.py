@@ -1,4 +1,4 @@
-"""Replicas beside each other (R01): batches that stand at one offset in several logs of a partition, and are not the same there."""
+"""Replicas beside each other, and dumps of one replica (R01): batches that stand at one offset, and are not the same there."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -8,7 +8,9 @@ from eo_audit.rules.sources import SOURCES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FOUND = "other_log settled outvoted"
+_BESIDE = ("other_log", "settled", "outvoted")
+_THEN = ("hw_then", "leader_epoch_then", "leader_epoch", "dumped_at_ms_then", "dumped_at_ms", "replicas")
+FOUND = " ".join((*_BESIDE, *_THEN))
 
 _DIFFERENCES = """
 WITH known AS (
@@ -85,15 +87,17 @@ def differences(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     The cleaner works on each replica alone, so only what it never touched in any is compared.
 
     Args:
-        histories: history tables by name; producer_history and visibility are read.
+        histories: history tables by name; producer_history, visibility and overwritten_offsets are read.
 
     Returns:
         Hits of R01, with other_log (the replica that counts); settled: the batch lies below the high watermark of all replicas, as their
         brokers noted it, or before a batch that it has like others, else a broker that comes back may still cut it off; outvoted: leader
-        epochs or the number of replicas tell which one counts.
+        epochs or the number of replicas tell which one counts. And the rows of overwritten_offsets: what one log had, and has no more.
     """
     from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
 
     rows = histories["producer_history"]
     found = rows.sparkSession.sql(_DIFFERENCES, history=rows, visibility=histories["visibility"])
-    return hits(SOURCES["producer_history"], found, key="other_log", weight="0", columns=FOUND.split())
+    beside = hits(SOURCES["producer_history"], found, key="other_log", weight="0", columns=_BESIDE)
+    overwritten = histories["overwritten_offsets"].selectExpr("*", "'R01' AS rule")
+    return beside.unionByName(hits(SOURCES["overwritten_offsets"], overwritten, key="'then'", weight="0", columns=_THEN))

@@ -33,6 +33,7 @@ DRAWN: Mapping[str, Callable[[Place, Row], Iterator[Line]]] = {
     "coverage": files.part,
     "section_status": files.segment,
     "id_allocation": files.allocation,
+    "overwritten_offsets": files.overwritten,
 }
 # The order of blocks and of their columns.
 TITLES = {

@@ -119,6 +119,17 @@ def segment(place: Place, row: Row) -> Iterator[Line]:
     yield Line("file", place, whole(base), None, {"file": f"{base}.{kind}", "offsets": held}, told + rest(row, known))
 
 
+def overwritten(place: Place, row: Row) -> Iterator[Line]:
+    """A row of overwritten_offsets: what an older dump of the log had, and the newer one has."""
+    known = "first_offset last_offset dumped_at_ms_then dumped_at_ms leader_epoch_then leader_epoch hw_then replicas records"
+    told = remarks(
+        f"in the dump of {clock(row['dumped_at_ms_then'])}, below the high watermark {row['hw_then']}",
+        f"leader epoch {row['leader_epoch']} in the dump of {clock(row['dumped_at_ms'])}",
+    )
+    cells = {"leader epoch": number(row["leader_epoch_then"])}
+    yield Line("log", place, whole(row["first_offset"]), whole(row["last_offset"]), cells, told + rest(row, known))
+
+
 def allocation(place: Place, row: Row) -> Iterator[Line]:
     """A row of id_allocation: a block of producer ids that was given out, or the first use of an id beside the blocks that are known."""
     known = "first_offset row_kind producer_id next_producer_id used_by_ms known_until_ms source is_beyond is_proved broker_id"
