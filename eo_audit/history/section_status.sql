@@ -2,10 +2,10 @@
 --
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
 -- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment that
--- a newer dump's segment covers is not read either, nor is its index: the cleaner merges segments. Nor is one in whose midst a newer dump's
--- segment begins: the log was copied anew from another broker. Of two dumps of a log that is cleaned, of
--- which nobody knows when they were made, the one counts that ends last: what the cleaner has left at two times is no log together. Nothing
--- is read of a topic that was deleted and created anew since.
+-- a newer dump's segment covers is not read either, nor is its index: the cleaner merges segments, and writes their indexes anew. Nor is one
+-- in whose midst a newer dump's segment begins: the log was copied anew from another broker. Of two dumps of a log that is cleaned, of which
+-- nobody knows when they were made, the one counts that ends last: what the cleaner has left at two times is no log together. Nothing is
+-- read of a topic that was deleted and created anew since.
 -- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
 -- of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray`
 -- directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not understood, or that was
@@ -185,7 +185,8 @@ candidates AS (
             greatest(last_offset + 1, IF(kind = 'log' AND is_cleaned, next_base, NULL)) AS covered_up_to,
             digest,
             section_id,
-            dump_set
+            dump_set,
+            is_cleaned
         ) AS candidate
     FROM of_lives
 ),
@@ -222,6 +223,8 @@ judged AS (
                             (is_of_log AND is_of_earlier_life)
                             OR (kind IN ('log', 'txnindex') AND is_of_two)
                             OR (kind IN ('log', 'txnindex') AND newer.base < candidate.base AND newer.covered_up_to > candidate.base)
+                            -- The cleaner writes the index of what is left anew, and none where no aborted transaction is.
+                            OR (kind = 'txnindex' AND newer.is_cleaned AND newer.base = candidate.base AND newer.dump_set <> dump_set)
                             -- A log that a broker has copied anew (its disk was lost, or it led none of it for long) begins other segments.
                             OR (
                                 kind IN ('log', 'txnindex') AND newer.dump_set <> dump_set

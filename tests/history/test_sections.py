@@ -100,6 +100,16 @@ CASES = {
         [section(1, base=50, kind="txnindex"), section(2, base=90, kind="txnindex"), section(3)],
         {1: (3, "newer_dump")},
     ),
+    "the index of a segment that the cleaner wrote anew since, without one": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(3, "tue/0.txt", dumped_at_ms=TUESDAY)],
+        [section(1, topic="__consumer_offsets"), section(2, kind="txnindex"), section(3, topic="__consumer_offsets")],
+        {1: (3, "newer_dump"), 2: (3, "newer_dump")},
+    ),
+    "the index of a segment that was dumped again without it, of a log that is not cleaned": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(3, "tue/0.txt", dumped_at_ms=TUESDAY)],
+        [section(1), section(2, kind="txnindex"), section(3)],
+        {1: (3, "newer_dump")},
+    ),
     "segments of a cleaned log of which nothing is left": (
         [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (3, 4)],
         [section(number, base=base, topic="__transaction_state") for number, base in ((1, 90), (2, 300), (3, 0), (4, 150))],
