@@ -1,4 +1,4 @@
--- Offsets of which an older dump of a log shows batches below its high watermark, and the newest one batches of a later leader epoch: for R01.
+-- Offsets of which an older dump of a log shows batches below its high watermark, and the newest one a later leader epoch: for R01.
 --
 -- Each offset belongs to one leader epoch for good once it is below the high watermark (KIP-101): followers copy the epoch of a batch, and
 -- the cleaner keeps it (`MemoryRecords.filterTo`), so cleaned logs are compared like others. What lies above may be cut off when a leader
@@ -31,21 +31,40 @@ sections AS (
     WHERE status.kind = 'log' AND status.is_read AND status.dumped_at_ms IS NOT NULL
 ),
 
--- Which offsets a leader epoch has: epochs rise with offsets, so each has one run.
-led AS (
+-- A leader notes where its epoch begins before it has written anything (`Partition.makeLeader`).
+begun AS (
+    SELECT
+        entry.replica_log_id, file.dump_set, file.dumped_at_ms, entry.leader_epoch, entry.offset AS first_offset,
+        struct(entry.offset AS base_offset, entry.section_id, entry.byte_offset, entry.length) AS line
+    FROM {checkpoints} entry
+    JOIN {section_status} file ON file.section_id = entry.section_id
+    LEFT SEMI JOIN older ON older.replica_log_id = entry.replica_log_id
+    WHERE entry.checkpoint_kind = 'leader-epoch' AND file.is_read AND file.dumped_at_ms IS NOT NULL
+),
+written AS (
     SELECT /*+ BROADCAST(section) */
-        section.replica_log_id, section.is_read, section.dump_set,
-        batch.partition_leader_epoch AS leader_epoch,
-        max(section.hw) AS hw,
-        IF(section.is_read, min(section.dumped_at_ms), max(section.dumped_at_ms)) AS dumped_at_ms,
-        min(batch.base_offset) AS first_offset,
-        max(batch.last_offset) AS last_offset,
-        min(struct(batch.base_offset, batch.section_id, batch.byte_offset, batch.length)) AS first_batch,
-        max(struct(batch.base_offset, batch.section_id, batch.byte_offset, batch.length)) AS last_batch
+        section.*, batch.partition_leader_epoch AS leader_epoch, batch.base_offset AS first_offset, batch.last_offset,
+        struct(batch.base_offset, batch.section_id, batch.byte_offset, batch.length) AS line
     FROM {batches} batch
     JOIN sections section ON section.section_id = batch.section_id
     WHERE batch.partition_leader_epoch >= 0 AND coalesce(batch.crc_valid, true) AND (section.is_read OR batch.last_offset < section.hw)
-    GROUP BY section.replica_log_id, section.is_read, section.dump_set, batch.partition_leader_epoch
+),
+-- Which offsets a leader epoch has: epochs rise with offsets, so each has one run.
+led AS (
+    SELECT
+        replica_log_id, is_read, dump_set, leader_epoch,
+        max(hw) AS hw,
+        IF(is_read, min(dumped_at_ms), max(dumped_at_ms)) AS dumped_at_ms,
+        min(first_offset) AS first_offset,
+        max(last_offset) AS last_offset,
+        min(line) AS first_line,
+        max(line) AS last_line
+    FROM (
+        SELECT replica_log_id, is_read, dump_set, leader_epoch, hw, dumped_at_ms, first_offset, last_offset, line FROM written
+        UNION ALL
+        SELECT replica_log_id, true, dump_set, leader_epoch, NULL, dumped_at_ms, first_offset, NULL, line FROM begun
+    )
+    GROUP BY replica_log_id, is_read, dump_set, leader_epoch
 ),
 told AS (
     SELECT *, max(leader_epoch) OVER (PARTITION BY replica_log_id, is_read, IF(is_read, '', dump_set)) AS newest_epoch FROM led
@@ -59,8 +78,8 @@ contradicted AS (
         now.leader_epoch,
         then.dumped_at_ms AS dumped_at_ms_then,
         now.dumped_at_ms,
-        now.first_batch AS batch,
-        then.last_batch AS batch_then
+        now.first_line AS line,
+        then.last_line AS line_then
     FROM told then
     JOIN told now ON now.replica_log_id = then.replica_log_id
     -- What one folder held at two times has one checkpoint.
@@ -103,8 +122,8 @@ of_logs AS (
         min(first_offset) AS first_offset,
         max(last_offset) AS last_offset,
         max(hw) AS hw_then,
-        min_by(struct(leader_epoch, leader_epoch_then, batch, dumped_at_ms), struct(first_offset, leader_epoch)) AS first_of,
-        max_by(struct(batch_then, dumped_at_ms_then), struct(last_offset, dumped_at_ms_then)) AS last_of
+        min_by(struct(leader_epoch, leader_epoch_then, line, dumped_at_ms), struct(first_offset, leader_epoch)) AS first_of,
+        max_by(struct(line_then, dumped_at_ms_then), struct(last_offset, dumped_at_ms_then)) AS last_of
     FROM contradicted
     LEFT SEMI JOIN of_one_life ON of_one_life.replica_log_id = contradicted.replica_log_id AND of_one_life.dump_set = contradicted.dump_set
     GROUP BY replica_log_id
@@ -124,10 +143,10 @@ of_partitions AS (
 
 SELECT
     cluster, replica_log_id, broker, topic, partition,
-    first_of.batch.section_id, first_of.batch.byte_offset, first_of.batch.length,
-    last_of.batch_then.section_id AS then_section_id,
-    last_of.batch_then.byte_offset AS then_byte_offset,
-    last_of.batch_then.length AS then_length,
+    first_of.line.section_id, first_of.line.byte_offset, first_of.line.length,
+    last_of.line_then.section_id AS then_section_id,
+    last_of.line_then.byte_offset AS then_byte_offset,
+    last_of.line_then.length AS then_length,
     first_offset, last_offset, hw_then,
     first_of.leader_epoch_then, first_of.leader_epoch,
     last_of.dumped_at_ms_then, first_of.dumped_at_ms,
