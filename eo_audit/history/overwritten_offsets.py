@@ -5,12 +5,26 @@ from pyspark.sql import DataFrame
 from eo_audit.history.text import run
 
 
-def overwritten_offsets(batches: DataFrame, checkpoints: DataFrame, *, section_status: DataFrame) -> DataFrame:
-    """The table overwritten_offsets; no rows where no older dump of a log has a high watermark.
+def contested_sections(checkpoints: DataFrame, *, section_status: DataFrame) -> DataFrame:
+    """Sections of older dumps that a later leader epoch may contradict, with those that are read of the same logs; mostly none.
 
     Args:
-        batches: the table; of the sections that are read, and of those that a newer dump replaced.
         checkpoints: the table; those of older dumps as well.
         section_status: the table, for which dump is newer.
+
+    Returns:
+        section_id, replica_log_id, dump_set, dumped_at_ms, is_read, hw (the older dump's high watermark; null of what is read).
     """
-    return run("overwritten_offsets", batches=batches, checkpoints=checkpoints, section_status=section_status)
+    return run("contested_sections", checkpoints=checkpoints, section_status=section_status)
+
+
+def overwritten_offsets(batches: DataFrame, checkpoints: DataFrame, *, contested: DataFrame, section_status: DataFrame) -> DataFrame:
+    """The table overwritten_offsets.
+
+    Args:
+        batches: the table; those of the contested sections count.
+        checkpoints: the table, for the beginnings of leader epochs.
+        contested: what `contested_sections` returns.
+        section_status: the table, for times and places.
+    """
+    return run("overwritten_offsets", batches=batches, checkpoints=checkpoints, contested=contested, section_status=section_status)

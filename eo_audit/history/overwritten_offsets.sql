@@ -4,32 +4,9 @@
 -- the cleaner keeps it (`MemoryRecords.filterTo`), so cleaned logs are compared like others. What lies above may be cut off when a leader
 -- comes back. Where the newest epoch of the newer dump lies below the older dump's the topic was created anew: epochs never fall.
 --
+-- contested                              what contested_sections returns
 -- section_status, batches, checkpoints   the tables; of checkpoints those of older dumps as well
 WITH
-
--- Dumps of which it is known that another one is newer.
-older AS (
-    SELECT section_id, replica_log_id, dump_set, dumped_at_ms
-    FROM {section_status}
-    WHERE kind = 'log' AND supersession_reason = 'newer_dump' AND dumped_at_ms IS NOT NULL
-),
-noted AS (
-    SELECT entry.replica_log_id, file.dump_set, max(entry.offset) AS hw
-    FROM {checkpoints} entry
-    JOIN {section_status} file ON file.section_id = entry.section_id
-    WHERE entry.checkpoint_kind = 'replication-offset'
-    GROUP BY entry.replica_log_id, file.dump_set
-),
-sections AS (
-    SELECT older.*, false AS is_read, noted.hw
-    FROM older
-    JOIN noted ON noted.replica_log_id = older.replica_log_id AND noted.dump_set = older.dump_set
-    UNION ALL
-    SELECT status.section_id, status.replica_log_id, status.dump_set, status.dumped_at_ms, true, NULL
-    FROM {section_status} status
-    LEFT SEMI JOIN older ON older.replica_log_id = status.replica_log_id
-    WHERE status.kind = 'log' AND status.is_read AND status.dumped_at_ms IS NOT NULL
-),
 
 -- A leader notes where its epoch begins before it has written anything (`Partition.makeLeader`).
 begun AS (
@@ -38,7 +15,7 @@ begun AS (
         struct(entry.offset AS base_offset, entry.section_id, entry.byte_offset, entry.length) AS line
     FROM {checkpoints} entry
     JOIN {section_status} file ON file.section_id = entry.section_id
-    LEFT SEMI JOIN older ON older.replica_log_id = entry.replica_log_id
+    LEFT SEMI JOIN {contested} contested ON contested.replica_log_id = entry.replica_log_id
     WHERE entry.checkpoint_kind = 'leader-epoch' AND file.is_read AND file.dumped_at_ms IS NOT NULL
 ),
 written AS (
@@ -46,7 +23,7 @@ written AS (
         section.*, batch.partition_leader_epoch AS leader_epoch, batch.base_offset AS first_offset, batch.last_offset,
         struct(batch.base_offset, batch.section_id, batch.byte_offset, batch.length) AS line
     FROM {batches} batch
-    JOIN sections section ON section.section_id = batch.section_id
+    JOIN {contested} section ON section.section_id = batch.section_id
     WHERE batch.partition_leader_epoch >= 0 AND coalesce(batch.crc_valid, true) AND (section.is_read OR batch.last_offset < section.hw)
 ),
 -- Which offsets a leader epoch has: epochs rise with offsets, so each has one run.
@@ -102,7 +79,7 @@ before_fork AS (
         ) AS content
     FROM {batches} batch
     JOIN (
-        SELECT section.section_id, section.is_read, forked.* FROM sections section
+        SELECT section.section_id, section.is_read, forked.* FROM {contested} section
         JOIN forked ON forked.replica_log_id = section.replica_log_id AND (section.is_read OR section.dump_set = forked.dump_set)
     ) section ON section.section_id = batch.section_id
     WHERE batch.last_offset < section.first_offset AND (batch.base_sequence >= 0 OR batch.crc IS NOT NULL)

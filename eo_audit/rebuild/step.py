@@ -28,7 +28,7 @@ from eo_audit.history.instances import transaction_instances
 from eo_audit.history.log_order import in_log_order
 from eo_audit.history.marker_match import match_markers
 from eo_audit.history.open_transactions import open_transactions, unmatched
-from eo_audit.history.overwritten_offsets import overwritten_offsets
+from eo_audit.history.overwritten_offsets import contested_sections, overwritten_offsets
 from eo_audit.history.owners import assign_instances
 from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.repeated_records import repeated_records
@@ -164,7 +164,16 @@ def _overwritten_offsets(warehouse: Warehouse, frame: Frame) -> None:
     if not pc.any(replaced).as_py():
         write_none(warehouse, "overwritten_offsets")  # most audits
         return
-    known = overwritten_offsets(warehouse.read("batches"), warehouse.read("checkpoints"), section_status=frame.sections)
+    checkpoints = warehouse.read("checkpoints")
+    contested = warehouse.materialise(contested_sections(checkpoints, section_status=frame.sections))
+    # As values, which Parquet can skip by.
+    logs = [row.replica_log_id for row in contested.select("replica_log_id").distinct().collect()]
+    if not logs:
+        write_none(warehouse, "overwritten_offsets")
+        return
+    batches = warehouse.read("batches")
+    batches = batches.where(batches.replica_log_id.isin(logs))
+    known = overwritten_offsets(batches, checkpoints, contested=contested, section_status=frame.sections)
     warehouse.overwrite("overwritten_offsets", known)
 
 

@@ -92,7 +92,7 @@ def _overwritten(case: Case) -> Explanation:
         f"{row.number('leader_epoch')} from offset {case.first} on{where}",
         cause=(
             "an unclean leader election (unclean.leader.election.enable, or min.insync.replicas below 2 when the last replica in sync "
-            "died): the new leader did not have these records"
+            "died): the new leader did not have these records; or brokers lost what was not flushed yet (power)"
         ),
         remedy=(
             "Keep the older dump: it may be all that is left of these records. List them (kafka-dump-log.sh --print-data-log on a copy of "
