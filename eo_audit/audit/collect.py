@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from eo_audit.audit.clocks import clocks
+from eo_audit.audit.evidence_paths import evidence_paths
 from eo_audit.audit.outages import Outage, outage
 from eo_audit.audit.unlisted_aborts import unlisted_aborts
 from eo_audit.rules.cases import cases, may_find
@@ -64,7 +65,7 @@ class Collected:
         cases: of all rules that ran.
         context: what explanations may ask.
         crashed: a sentence for each rule that could not be run, by code.
-        paths: dump file (relative to its input) of each section.
+        paths: dump file of each section (`evidence_paths`).
         not_dumped: partitions that transactions list and of which no replica was dumped: cluster, topic, partition.
         outage: in which transactions ran out of time that the coordinator then aborted, if there was one.
         transactions: every abort, and what is not finished, in the order of cluster, id and entry; then the aborts that only data shows.
@@ -94,8 +95,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         bits = subjects(histories, empty).collect()
         transactions = () if "transaction_instances" in empty else _transactions(histories["transaction_instances"])
         found, crashed = finding.result()
-    # By the Delta reader in this process: a Spark job costs a tenth of a second before its first row.
-    sections = tables.arrow("section_status").to_pylist()
+    sections = tables.arrow("section_status").to_pylist()  # a Spark job costs a tenth of a second before its first row
     logs = _logs(tables, sections, {row.replica_log_id: names_of(row.bits) for row in bits})
     of_code = {rule.code: rule for rule in rules}
     collected = tuple(_grouped(found, logs, of_code))
@@ -104,7 +104,7 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         cases=collected,
         context=_context(tables, histories, collected, logs, asked=asked),
         crashed=crashed,
-        paths={section["section_id"]: section["path"] for section in sections},
+        paths=evidence_paths(tables, sections),
         not_dumped=tuple(sorted(_PLACE(json.loads(row.not_dumped)) for row in bits if row.not_dumped)),
         transactions=(*transactions, *(() if "transaction_spans" in empty else unlisted_aborts(histories, logs))),
         outage=outage(histories, transactions),
@@ -346,5 +346,5 @@ def _transactions(instances: DataFrame) -> tuple[Row, ...]:
     # Commits are left out: of a healthy cluster they are nearly all, and verdict.json is read whole.
     unfinished = F.col("is_last") & F.col("last_status").isin("Ongoing", "PrepareCommit", "PrepareAbort")
     rows = instances.where((F.col("decision") == "ABORT") | unfinished).select(*columns, "first_entry_offset").collect()
-    ordered = sorted(rows, key=lambda row: (row["cluster"], row.transactional_id, row.first_entry_offset))
-    return tuple(Row(row.asDict()) for row in ordered)
+    rows.sort(key=lambda row: (row["cluster"], row.transactional_id, row.first_entry_offset))
+    return tuple(Row(row.asDict()) for row in rows)

@@ -32,13 +32,6 @@ def address_of(cluster: str, evidence: Row) -> Address:
     return cluster, str(evidence["dump_file"]), whole(evidence, "byte_offset")
 
 
-def dump_path(dump_file: Mapping[str, object]) -> Path:
-    """Where a row of `dump_files` lies: below its input, or the input itself."""
-    # An input may be one file; then its path is that of the file.
-    given = Path(str(dump_file["input_path"]))
-    return given if given.is_file() else given / str(dump_file["path"])
-
-
 def text_at(path: Path, *, byte_offset: int, length: int, compression: str = "none") -> bytes:
     """Bytes of the text of a dump file, at most 64 KiB of them.
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eo_audit.errors import ArgumentError, WarehouseError
-from eo_audit.report.quote import KAFKAS_OWN, Address, address_of, dump_path, is_kafkas_own, quotable, texts_at
+from eo_audit.report.dump_files import DumpFiles
+from eo_audit.report.quote import KAFKAS_OWN, Address, address_of, is_kafkas_own, quotable, texts_at
 from eo_audit.report.values import whole
 from eo_audit.store.schemas import schema, table_names
 from eo_audit.store.tables import Warehouse
@@ -209,14 +210,15 @@ class Results:
         found: dict[Address, str | None] = {}
         for (cluster, dump_file), here in groupby(places, key=lambda place: place[0][:2]):
             spans = [(address[2], length) for address, length in here]
-            texts = self._texts(self._dump_files.get((cluster, dump_file)), spans)
+            meant = next(iter(self._dump_files.named(dump_file, cluster)), None)
+            texts = self._texts(meant, spans)
             for (offset, _), text in zip(spans, texts, strict=True):
                 # Of Kafka's own topics whole lines may be shown: what their decoders print holds no payload of anybody's.
-                whole_lines = self._is_kafkas_own(self._dump_files.get((cluster, dump_file)), offset)
+                whole_lines = self._is_kafkas_own(meant, offset)
                 found[cluster, dump_file, offset] = None if text is None else "\n".join(quotable(text, whole=whole_lines))
         return found
 
-    def _is_kafkas_own(self, dump_file: Row | None, offset: int) -> bool:
+    def _is_kafkas_own(self, dump_file: Mapping[str, object] | None, offset: int) -> bool:
         spans = self._decoded.get(whole(dump_file, "dump_file_id"), ()) if dump_file is not None else ()
         return any(begin <= offset < end for begin, end in spans)
 
@@ -231,12 +233,11 @@ class Results:
                     found.setdefault(row["dump_file_id"], []).append((row["byte_offset"], row["byte_offset"] + row["length"]))
         return found
 
-    @staticmethod
-    def _texts(dump_file: Row | None, spans: list[tuple[int, int]]) -> list[bytes] | list[None]:
+    def _texts(self, dump_file: Mapping[str, object] | None, spans: list[tuple[int, int]]) -> list[bytes] | list[None]:
         if dump_file is None:
             return [None] * len(spans)
         try:
-            return texts_at(dump_path(dump_file), spans, compression=str(dump_file["compression"]))
+            return texts_at(self._dump_files.path(dump_file), spans, compression=str(dump_file["compression"]))
         except OSError:
             return [None] * len(spans)
 
@@ -270,8 +271,8 @@ class Results:
         return Picture(*(transactional_id_chart(entries, aborts) for entries, aborts in found.values()))
 
     @cached_property
-    def _dump_files(self) -> dict[tuple[str, str], Row]:
-        return {(str(row["cluster"]), str(row["path"])): row for row in self.warehouse.arrow("dump_files").to_pylist()}
+    def _dump_files(self) -> DumpFiles:
+        return DumpFiles(self.warehouse)
 
     def _scan(self, table: str, numbers: dict[str, tuple[int, int]]) -> "Iterable[pa.Table]":
         if table == "runs":  # the table that pins the versions of all the others

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from eo_audit.dump.lines.messages import NOT_KEPT
 from eo_audit.errors import ArgumentError, InputError, WarehouseError
-from eo_audit.report.quote import damage_of, dump_path, is_kafkas_own, quotable, text_at
+from eo_audit.report.dump_files import DumpFiles
+from eo_audit.report.quote import damage_of, is_kafkas_own, quotable, text_at
 from eo_audit.store.tables import Warehouse
 from eo_audit.words import Row, moment
 
@@ -69,7 +70,8 @@ def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> E
     """The element of a dump file that holds a byte.
 
     Args:
-        address: FILE@OFFSET; the file as in `evidence` (relative to its input), or where it lies now.
+        address: FILE@OFFSET; the file as in `evidence` (relative to its input), or where it lies now. Of files of one name, from several
+            nights, the one that the audit reads.
         warehouse: the tables of the run.
         cluster: whose file, where several clusters have one of that name.
 
@@ -79,9 +81,8 @@ def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> E
         WarehouseError: nothing was ingested into this warehouse.
     """
     name, offset = parse_address(address)
-    file = _dump_file(name, warehouse, cluster)
-    section, table, fact = _fact(file, offset, warehouse)
-    path = dump_path(file)
+    file, path = _dump_file(name, warehouse, cluster)
+    section, table, fact = _fact(file, offset, warehouse, path)
     begin, length = _number(fact, "byte_offset"), _number(fact, "length")
     try:
         text = text_at(path, byte_offset=begin, length=length, compression=str(file["compression"]))
@@ -101,28 +102,22 @@ def _number(row: Row, column: str) -> int:
     return value
 
 
-def _dump_file(name: str, warehouse: Warehouse, cluster: str | None) -> Row:
+def _dump_file(name: str, warehouse: Warehouse, cluster: str | None) -> tuple[Row, Path]:
+    """The row of the file that is meant, and where it lies."""
     if not warehouse.exists("dump_files"):
         raise WarehouseError(f"{warehouse.folder} holds no ingested dumps: name the folder of the run with --out")
-    here = Path(name).resolve()
-    files = [row for row in warehouse.arrow("dump_files").to_pylist() if cluster in (None, row["cluster"])]
-    found = [row for row in files if row["path"] == name] or [row for row in files if dump_path(row) == here]
+    files = DumpFiles(warehouse)
+    found = files.named(name, cluster)
     clusters = sorted({str(row["cluster"]) for row in found})
     if not found:
         of_cluster = f" of cluster {cluster}" if cluster else ""
         raise InputError(f"no dump file {name}{of_cluster} was ingested into {warehouse.folder}; name it relative to its input")
     if len(clusters) > 1:
         raise ArgumentError(f"{name} was ingested for {len(clusters)} clusters ({', '.join(clusters[:8])} ...): say which with --cluster")
-    # The same file may have been ingested twice, before and after it grew: the one that lies there now is meant.
-    return next((row for row in found if _is_as_ingested(row)), found[-1])
+    return found[0], files.path(found[0])
 
 
-def _is_as_ingested(row: Row) -> bool:
-    path = dump_path(row)
-    return path.is_file() and path.stat().st_size == row["stored_bytes"]
-
-
-def _fact(file: Row, offset: int, warehouse: Warehouse) -> tuple[Row, str, Row]:
+def _fact(file: Row, offset: int, warehouse: Warehouse, path: Path) -> tuple[Row, str, Row]:
     """The section, the table and the row that own a byte; the smallest one where a batch and its records could both."""
     file_id = _number(file, "dump_file_id")
     sections = warehouse.find("dump_sections", dump_file_id=(file_id, file_id), byte_offset=(0, offset)).to_pylist()
@@ -139,12 +134,11 @@ def _fact(file: Row, offset: int, warehouse: Warehouse) -> tuple[Row, str, Row]:
             raise InputError(f"byte {offset} of {file['path']} is in no fact")
         # The line with which the tool begins, as long as in `section_status`: coverage (R07) points there for what should follow it.
         return section, "dump_sections", {**section, "length": len(f"Dumping {section['dumped_path']}\n".encode())}
-    raise InputError(f"{file['path']} has {file['text_bytes']} bytes of text{_why_no_more(file)}: there is no byte {offset}")
+    raise InputError(f"{file['path']} has {file['text_bytes']} bytes of text{_why_no_more(file, path)}: there is no byte {offset}")
 
 
-def _why_no_more(file: Row) -> str:
+def _why_no_more(file: Row, path: Path) -> str:
     """Where a packed file is damaged its text ends, as far as it was ingested."""
-    path = dump_path(file)
     return damage_of(path) if file["compression"] == "gzip" and path.is_file() else ""
 
 

@@ -167,6 +167,21 @@ def test_one_sentence_for_what_cannot_be_shown(
         element(address, cluster)
 
 
+def test_a_text_that_was_met_again_is_read_where_it_still_lies(tmp_path: Path) -> None:
+    """The folders of earlier nights may be deleted; what has not changed since was ingested from them."""
+    out, options = tmp_path / "out", Options()
+    for night, at in (("first", 1_795_000_000_000), ("second", 1_795_086_400_000)):
+        log = tmp_path / night / LOG
+        log.parent.mkdir(parents=True)
+        (tmp_path / night / "manifest.yaml").write_text(f"cluster: c\ndumped_at: {at}\n")
+        shutil.copy(DUMPS / "hanging_txn_k39" / LOG, log)
+        found = pipeline.discover([tmp_path / night], options)
+        with pipeline.writing(out, options, spark=lambda: pytest.fail("no Spark for small inputs")) as warehouse:
+            pipeline.ingest(warehouse, found, options)
+    shutil.rmtree(tmp_path / "first")
+    assert show(f"{LOG}@{byte_of(b'baseOffset: 6 ')}", Warehouse(out)).lines[0].startswith("baseOffset: 6 lastOffset: 8")
+
+
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Warehouse, Path, int]:
     """A log that was packed and damaged before it was ingested: the warehouse, the file, and where its text ends."""

@@ -1,5 +1,6 @@
 """Several dumps of one broker in one --out: what retention deleted between them is no loss, whichever way they come in."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eo_audit.report.results import Results
+from eo_audit.report.show import show
 from tests.support.nights import Night, make
 from tests.support.together import Part, Together
 
@@ -246,7 +248,19 @@ def test_what_was_replicated_on_an_earlier_night_and_is_no_more_was_lost(results
     assert (found["cluster"], found["severity"], found["certainty"]) == ("lost-since", "critical", "definite")
     assert (found["topic"], found["partition"], found["first_offset"], found["last_offset"]) == ("payments", 0, 6, 9)
     assert "leader epoch 7 from offset 6 on" in str(found["message"])
-    assert len(found["evidence"]) == 2  # type: ignore[arg-type]
+    lines = {quoted.split(" partitionLeaderEpoch: ")[1][0]: quoted for quoted in evidence_of(results, found)}
+    assert sorted(lines) == ["0", "7"]
+    assert (lines["7"].startswith("baseOffset: 6 "), " lastOffset: 9 " in lines["0"]) == (True, True)
+
+
+def evidence_of(results: Results, finding: Mapping[str, object]) -> list[str]:
+    """The lines behind a finding, as the report quotes them and as `eo-audit show` does."""
+    quoted = []
+    for item in finding["evidence"]:  # type: ignore[attr-defined]
+        said = show(f"{item['dump_file']}@{item['byte_offset']}", results.warehouse, cluster=str(finding["cluster"]))
+        assert results.quote(str(finding["cluster"]), item) == "\n".join(said.lines)
+        quoted.append(said.lines[0])
+    return quoted
 
 
 def test_of_a_topic_that_was_created_anew_nothing_older_is_read(results: Results) -> None:
