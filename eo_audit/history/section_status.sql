@@ -7,7 +7,7 @@
 -- nobody knows when they were made, the one counts that ends last: what the cleaner has left at two times is no log together. Nothing is
 -- read of a topic that was deleted and created anew since.
 -- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
--- of its log directories. Dump times of older collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray`
+-- of its log directories. So does what brokers or consumers answered, all of one file, to a newer one at the same path. Dump times of older collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray`
 -- directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not understood, or that was
 -- cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
 --
@@ -109,7 +109,8 @@ sections AS (
         file.path, file.digest, file.dumped_at_ms, file.dump_set,
         extent.* EXCEPT (section_id),
         section.kind IN ('log', 'snapshot', 'txnindex') AS is_of_log,
-        section.kind IN ('checkpoint', 'listing', 'manifest') AS is_of_broker,
+        section.kind IN ('checkpoint', 'listing', 'manifest', 'broker_answers', 'console_records') AS is_of_broker,
+        section.kind IN ('broker_answers', 'console_records') AS is_answer,
         NOT section.dialect <=> {unsupported_dialect} AS supported
     FROM {dump_sections} section
     JOIN files file ON file.dump_file_id = section.dump_file_id
@@ -175,11 +176,12 @@ candidates AS (
                 supported, coalesce(deep, is_cleaned AND kind = 'log' AND end_reason IN ('eof', 'next'), false) AS deep,
                 newness, length, path, -byte_offset AS place
             ) AS rank,
-            IF(
-                is_of_log,
-                string(segment_base_offset),
-                IF(path RLIKE 'dumped-at[.]txt', string(section_id), regexp_extract(path, '[^/]*\\z', 0))
-            ) AS file,
+            CASE
+                WHEN is_of_log THEN string(segment_base_offset)
+                WHEN is_answer THEN path
+                WHEN path RLIKE 'dumped-at[.]txt' THEN string(section_id)
+                ELSE regexp_extract(path, '[^/]*\\z', 0)
+            END AS file,
             segment_base_offset AS base,
             -- Up to here it holds what older dumps have in segments of their own. All of a log that is cleaned, whatever is left of it.
             greatest(last_offset + 1, IF(kind = 'log' AND is_cleaned, next_base, NULL)) AS covered_up_to,
@@ -214,7 +216,7 @@ judged AS (
                     rivals,
                     rival -> rival.file = candidate.file
                         AND rival.rank > candidate.rank
-                        AND (is_of_log OR rival.rank.newness > candidate.rank.newness OR rival.digest = digest)
+                        AND (is_of_log OR rival.rank.newness > candidate.rank.newness OR (rival.digest = digest AND NOT is_answer))
                 )),
                 array_max(filter(
                     segments,

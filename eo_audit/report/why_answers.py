@@ -32,10 +32,11 @@ def _partitions(row: Row) -> list[Row]:
 
 
 def _told(is_about: Callable[[Row], bool], results: Results, cluster: str | None) -> Iterator[RenderableType]:
-    found = [row for row in in_one(results.rows("broker_answers"), cluster) if is_about(row)]
+    # What was answered on an earlier night, and again since, says nothing of now.
+    paths = {row["section_id"]: row["path"] for row in results.rows("section_status", kind="broker_answers", is_read=True)}
+    found = [row for row in in_one(results.rows("broker_answers"), cluster) if row["section_id"] in paths and is_about(row)]
     if not found:
         return
-    paths = {row["section_id"]: row["path"] for row in results.rows("section_status", kind="broker_answers")}
     found.sort(key=lambda row: (str(paths[row["section_id"]]), maybe(row, "byte_offset") or 0))
     table = table_of("brokers answered", "to", "in", "transactional id", "producer", "epoch", "answer")
     for row in found[:MOST_ROWS]:

@@ -72,15 +72,16 @@ def _lists(row: Row, name: str) -> bool:
 
 
 def _printed(rows: Iterable[Row], results: Results, cluster: str | None) -> list[tuple[str, list[Row]]]:
-    """Rows by the file that they are in, in the order of print."""
+    """Rows by the file that they are in, in the order of print; of a file that was printed anew on a later night only the newest."""
     paths, files = dict(_paths(results)), dict[str, list[Row]]()
-    for row in sorted(in_one(rows, cluster), key=lambda row: (paths[row["section_id"]], maybe(row, "byte_offset") or 0)):
+    printed = [row for row in in_one(rows, cluster) if row["section_id"] in paths]
+    for row in sorted(printed, key=lambda row: (paths[row["section_id"]], maybe(row, "byte_offset") or 0)):
         files.setdefault(paths[row["section_id"]], []).append(row)
     return list(files.items())
 
 
 def _paths(results: Results) -> Iterator[tuple[object, str]]:
-    return ((row["section_id"], str(row["path"])) for row in results.rows("section_status", kind="console_records"))
+    return ((row["section_id"], str(row["path"])) for row in results.rows("section_status", kind="console_records", is_read=True))
 
 
 def _last_state(last: Row, results: Results) -> str:

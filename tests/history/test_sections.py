@@ -158,6 +158,14 @@ CASES = {
         [section(n, kind="checkpoint", replica_log_id=None, segment_base_offset=None, dialect=None, deep=None) for n in (1, 2)],
         {1: (2, "newer_dump")},
     ),
+    "what brokers answered on two nights": (
+        [file(n, f"{of}/list.txt", dumped_at_ms=at) for n, of, at in ((1, "b", MONDAY), (2, "b", TUESDAY), (3, "c", MONDAY))],
+        [
+            section(n, dump_file_id=of, byte_offset=at, kind="broker_answers", replica_log_id=None, segment_base_offset=None, deep=None)
+            for n, of, at in ((1, 1, 0), (2, 1, 90), (3, 2, 0), (4, 2, 90), (5, 3, 0))
+        ],
+        {1: (3, "newer_dump"), 2: (3, "newer_dump")},
+    ),
     "dump times of two collections, perhaps of other topics": (
         [file(1, "broker-1/dumped-at.txt", dumped_at_ms=MONDAY), file(2, "broker-1/dumped-at.txt", dumped_at_ms=TUESDAY)],
         [section(n, kind="listing", replica_log_id=None, segment_base_offset=None, dialect=None, deep=None) for n in (1, 2)],
