@@ -17,6 +17,7 @@ def section_status(
     tool_messages: DataFrame | None = None,
     listed_files: DataFrame | None = None,
     unread_spans: DataFrame | None = None,
+    checkpoints: DataFrame | None = None,
 ) -> DataFrame:
     """One row per dump section: is it read, and if not, which section is read instead of it.
 
@@ -27,6 +28,7 @@ def section_status(
         dump_sightings: the table; a file is of the newest dump in which its text was met. Without it, each was met once.
         tool_messages, listed_files: the tables, for what is wrong with a file as a whole. Without them, nothing is.
         unread_spans: the table, for snapshots and indexes that are not understood as a whole. Without it, all are.
+        checkpoints: the table, for the logs that a broker has. Without it, each has all that it ever had.
     """
     session = dump_sections.sparkSession
     return run(
@@ -37,6 +39,7 @@ def section_status(
         tool_messages=no_rows(session, "tool_messages") if tool_messages is None else tool_messages,
         listed_files=no_rows(session, "listed_files") if listed_files is None else listed_files,
         unread_spans=no_rows(session, "unread_spans") if unread_spans is None else unread_spans,
+        checkpoints=no_rows(session, "checkpoints") if checkpoints is None else checkpoints,
         batches=batches,
         unsupported_dialect=UNSUPPORTED_DIALECT,
     )

@@ -140,7 +140,7 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
 
 def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     read = warehouse.read
-    beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files", "unread_spans")}
+    beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files", "unread_spans", "checkpoints")}
     status = section_status(read("dump_sections"), read("dump_files"), read("batches"), **beside)
     # Each is written and read back before the next is planned: a plan over plans would be analysed again by every step that reads it, and
     # planning takes 42 % of the CPU time of a small rebuild.

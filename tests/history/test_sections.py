@@ -266,3 +266,52 @@ def test_a_snapshot_that_was_cut_is_not_read_and_one_that_is_damaged_is(spark: S
         2: (True, False, "snapshot_corrupt"),
         3: (False, True, None),
     }
+
+
+def listed(section_id: int, path: str, log: int | None = None) -> dict[str, object]:
+    folder, _, name = path.rpartition("/")
+    return {"section_id": section_id, "cluster": "c", "replica_log_id": log, "folder": folder, "file_name": name, "file_bytes": 1}
+
+
+def of_broker(number: int, kind: str, **more: object) -> dict[str, object]:
+    return section(number, kind=kind, replica_log_id=None, segment_base_offset=None, dialect=None, deep=None) | more
+
+
+def checkpointed(section_id: int, log: int) -> dict[str, object]:
+    return {"section_id": section_id, "cluster": "c", "broker": 1, "replica_log_id": log, "checkpoint_kind": "replication-offset"}
+
+
+META = "meta.properties"
+# Log 1 was dumped on Monday (file 1), log 2 on both days (2 and 5); listings are 3 and 6, checkpoints 4 and 7.
+ON_MONDAY = [listed(3, META), listed(3, "a-0/0.log", 1), listed(3, "b-0/0.log", 2)]
+REMOVALS = {
+    "the newest listing shows no such log": ([listed(6, META), listed(6, "b-0/0.log", 2)], [checkpointed(7, 2)], True),
+    "the newest listing shows it": ([listed(6, META), listed(6, "a-0/0.log", 1)], [checkpointed(7, 2)], False),
+    "the collection did not come to it": ([listed(6, META), listed(6, "b-0/0.log", 2)], [checkpointed(7, 1), checkpointed(7, 2)], False),
+    "a listing of another directory": ([listed(6, META)], [], False),
+    "a listing of one directory, where there were two": ([listed(3, META), listed(6, META)], [checkpointed(7, 2)], False),
+    "no listing of the whole directory": ([listed(6, "b-0/0.log", 2)], [checkpointed(7, 2)], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REMOVALS)
+def test_of_a_log_that_its_broker_no_longer_has_nothing_is_read(spark: SparkSession, name: str) -> None:
+    """Its topic was deleted, or the partition moved away; listing and checkpoint of one collection say so."""
+    on_tuesday, named, is_removed = REMOVALS[name]
+    paths = ("a-0/0.log.txt", "b-0/0.log.txt", "listing.txt", "replication-offset-checkpoint")
+    files = [file(n, f"mon/{path}", dumped_at_ms=MONDAY) for n, path in enumerate(paths, 1)]
+    files += [file(n, f"tue/{path}", dumped_at_ms=TUESDAY) for n, path in enumerate(paths[1:], 5)]
+    files = [row | {"dump_set": str(row["path"])[:3], "dumped_at_source": "manifest"} for row in files]
+    sections = [section(1), section(2, replica_log_id=2), of_broker(3, "listing"), of_broker(4, "checkpoint")]
+    sections += [section(5, replica_log_id=2), of_broker(6, "listing"), of_broker(7, "checkpoint")]
+    status = section_status(
+        table(spark, "dump_sections", [row | {"broker": 1} for row in sections]),
+        table(spark, "dump_files", files),
+        table(spark, "batches", []),
+        listed_files=table(spark, "listed_files", [*ON_MONDAY, *on_tuesday]),
+        checkpoints=table(spark, "checkpoints", [checkpointed(4, 1), checkpointed(4, 2), *named]),
+    )
+    rows = {row.section_id: (row.is_read, row.superseded_by, row.supersession_reason) for row in status.collect()}
+    assert rows[1] == ((False, 6, "removed") if is_removed else (True, None, None))
+    assert rows[2] == (False, 5, "newer_dump")
+    assert rows[5] == (True, None, None)

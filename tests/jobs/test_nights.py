@@ -108,6 +108,12 @@ FORKS = {
     "led-on": (REPLICATED, replace(LED_ANEW, led_anew_from={LOG: 10})),
     "created-anew": (replace(REPLICATED, topic_id="A" * 22), replace(LED_ANEW, topic_id="B" + "A" * 21)),
 }
+# On the second night the broker has no such log, and says so in its listing and its checkpoint; or says nothing.
+THERE = Night(MONDAY, {}, listed=True, hw={LOG: 10, "orders-0": 4})
+REMOVALS = {
+    "removed": (THERE, replace(THERE, at_ms=WEDNESDAY, hw={"orders-0": 4}, removed=(LOG,))),
+    "left-out": (THERE, replace(THERE, at_ms=WEDNESDAY, hw={"orders-0": 4}, removed=(LOG,), listed=False)),
+}
 
 
 def cluster_of(how: str, name: str) -> str:
@@ -129,7 +135,7 @@ def dumps_of_tests(folder: Path) -> Part:
     inputs = [path for case, paths in cases for path in ([paths[0].parent] if case.in_folders else paths)]
     headless = {"hidden": HIDDEN, "tiered": TIERED, "perhaps-tiered": PERHAPS_TIERED}
     at_once = [*inputs, *(make(night, folder / name, cluster=name) for name, night in headless.items())]
-    for name, nights in {"pinned": (BEGUN, PINNED), "pinned-untold": (BEGUN, UNTOLD), **FORKS}.items():
+    for name, nights in {"pinned": (BEGUN, PINNED), "pinned-untold": (BEGUN, UNTOLD), **FORKS, **REMOVALS}.items():
         at_once += [make(night, folder / name / f"night-{n}", cluster=name) for n, night in enumerate(nights)]
     by_night = [[path for path in night if path] for night in zip_longest(*made[BY_NIGHT])]
     return Part(at_once, later=by_night)
@@ -267,3 +273,18 @@ def test_of_a_topic_that_was_created_anew_nothing_older_is_read(results: Results
     """Though its files say when each was dumped, after the time at which the collection began, which the ids have."""
     kept = results.rows("section_status", cluster="created-anew", topic="payments", partition=0, kind="log")
     assert sorted((row["is_read"], row["supersession_reason"]) for row in kept) == [(False, "created_anew"), (True, None)]
+
+
+def test_of_a_log_that_its_broker_no_longer_has_nothing_is_told(results: Results) -> None:
+    """Its topic was deleted while a transaction was open there: nobody waits for it any more, and `prune` may take its facts."""
+    (still,) = results.rows("visibility", cluster="left-out", topic="payments", partition=0)
+    assert (still["lso"], still["leo"]) == (6, 10)
+    assert results.rows("open_transactions", replica_log_id=still["replica_log_id"])
+    for table in ("visibility", "coverage"):
+        assert not results.rows(table, cluster="removed", topic="payments", partition=0)
+    assert not [f for f in results.findings if f["cluster"] == "removed" and f["topic"] == "payments"]
+    (status,) = results.rows("section_status", cluster="removed", topic="payments", partition=0, kind="log")
+    for table in ("open_transactions", "transaction_spans"):
+        assert not results.rows(table, replica_log_id=status["replica_log_id"])
+    (listing,) = results.rows("section_status", section_id=status["superseded_by"])
+    assert (status["supersession_reason"], listing["kind"], listing["is_read"]) == ("removed", "listing", True)

@@ -29,6 +29,7 @@ class Night:
         led_anew_from: from this offset on another leader has written the batches, by partition.
         is_timed: dumped-at.txt says of each file when it was dumped, which was some seconds after the collection began.
         topic_id: what the partition.metadata of all partitions says.
+        removed: logs that the broker had no longer, by partition.
     """
 
     at_ms: int
@@ -41,6 +42,7 @@ class Night:
     led_anew_from: Mapping[str, int] | None = None
     is_timed: bool = False
     topic_id: str | None = None
+    removed: Sequence[str] = ()
 
 
 def make(night: Night, folder: Path, *, cluster: str) -> Path:
@@ -52,8 +54,10 @@ def make(night: Night, folder: Path, *, cluster: str) -> Path:
     for name, line in (("dumped_at", said), ("cluster", f"cluster: {cluster}")):
         manifest = re.sub(f"^{name}: .*$", line, manifest, flags=re.MULTILINE)
     (folder / "manifest.yaml").write_text(manifest)
-    listing, times = [], []
-    for log in sorted(path for path in (CLEAN / "broker-1").iterdir() if path.is_dir() and path.name != "__cluster_metadata-0"):
+    listing, times = ["90 /d/meta.properties"], []
+    for log in sorted(path for path in (CLEAN / "broker-1").iterdir() if path.is_dir()):
+        if log.name in ("__cluster_metadata-0", *night.removed):
+            continue
         missing = (night.without or {}).get(log.name, ())
         for base, segment, index in _segments(log, night):
             listing += [f"{size} /d/{log.name}/{base:020}.{kind}" for kind, size in (("log", 100), ("txnindex", 3 * 34))]

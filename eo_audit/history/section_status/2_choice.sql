@@ -1,64 +1,4 @@
--- Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped.
---
--- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
--- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment that
--- a newer dump's segment covers is not read either, nor is its index: the cleaner merges segments, and writes their indexes anew. Nor is one
--- in whose midst a newer dump's segment begins: the log was copied anew from another broker. Of two dumps of a log that is cleaned, of which
--- nobody knows when they were made, the one counts that ends last: what the cleaner has left at two times is no log together. Nothing is
--- read of a topic that was deleted and created anew since.
--- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
--- of its log directories. So does what brokers or consumers answered, all of one file, to a newer one at the same path. Dump times of older collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray`
--- directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not understood, or that was
--- cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
---
--- dump_sections, dump_files   the tables
--- dump_sightings              the table: dumps in which the text of a file was met again
--- batches                     the table, for the offsets and clocks of each log section
--- tool_messages, listed_files the tables, for what is wrong with a file as a whole
--- unread_spans                the table, for sidecars that are not understood as a whole
-WITH
-
--- What was dumped in one go. A folder that is filled anew each night is told by its manifest, which has the time its collection began; of
--- files whose own times dumped-at.txt says, the last one before. Where nothing says when, only folders tell dumps of one log apart: two in
--- one folder look like one. A file is of the newest dump in which its text was met.
-met AS (
-    SELECT
-        dump_file_id, path, digest, dumped_at_ms, input_path, dump_set, dumped_at_source, false AS is_again,
-        IF(dumped_at_source = 'manifest', dumped_at_ms, NULL) AS collected_from_ms
-    FROM {dump_files}
-    UNION ALL
-    SELECT dump_file_id, NULL, NULL, dumped_at_ms, input_path, dump_set, NULL, true, NULL FROM {dump_sightings}
-),
-of_collections AS (
-    SELECT
-        * EXCEPT (collected_from_ms),
-        max(collected_from_ms) OVER (
-            PARTITION BY input_path, dump_set ORDER BY dumped_at_ms RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS collected_from_ms
-    FROM met
-),
-in_sets AS (
-    SELECT
-        dump_file_id, path, digest, dumped_at_ms, is_again,
-        IF(
-            dumped_at_ms IS NULL,
-            regexp_extract(IF(endswith(input_path, path), input_path, concat(input_path, '/', path)), '\\A(.*)/[^/]*\\z', 1),
-            concat_ws(' ', input_path, dump_set, coalesce(string(collected_from_ms), IF(is_again, string(dumped_at_ms), NULL)))
-        ) AS dump_set
-    FROM of_collections
-),
-met_again AS (
-    SELECT dump_file_id, max_by(struct(dumped_at_ms, dump_set), dumped_at_ms) AS newest FROM in_sets WHERE is_again GROUP BY dump_file_id
-),
-files AS (
-    SELECT /*+ BROADCAST(again) */
-        file.dump_file_id, file.path, file.digest,
-        IF(again.newest.dumped_at_ms > coalesce(file.dumped_at_ms, -1L), again.newest.dumped_at_ms, file.dumped_at_ms) AS dumped_at_ms,
-        IF(again.newest.dumped_at_ms > coalesce(file.dumped_at_ms, -1L), again.newest.dump_set, file.dump_set) AS dump_set
-    FROM in_sets file
-    LEFT JOIN met_again again ON again.dump_file_id = file.dump_file_id
-    WHERE NOT file.is_again
-),
+-- Which of two sections of one file on the broker is read, and what is wrong with those that are.
 
 -- The offsets and clocks of each log section, by its batches that are whole.
 batches AS (
@@ -104,16 +44,16 @@ extents AS (
 ),
 
 sections AS (
-    SELECT /*+ BROADCAST(file) */
+    SELECT /*+ BROADCAST(removed) */
         section.*,
-        file.path, file.digest, file.dumped_at_ms, file.dump_set,
+        removed.listing_id AS removed_by,
         extent.* EXCEPT (section_id),
         section.kind IN ('log', 'snapshot', 'txnindex') AS is_of_log,
         section.kind IN ('checkpoint', 'listing', 'manifest', 'broker_answers', 'console_records') AS is_of_broker,
         section.kind IN ('broker_answers', 'console_records') AS is_answer,
         NOT section.dialect <=> {unsupported_dialect} AS supported
-    FROM {dump_sections} section
-    JOIN files file ON file.dump_file_id = section.dump_file_id
+    FROM in_files section
+    LEFT JOIN removed ON removed.section_id = section.section_id
     LEFT JOIN extents extent ON extent.section_id = section.section_id
 ),
 -- The segments of a log that one dump holds: where they end, what comes next, and whether the cleaner was there.
@@ -286,7 +226,7 @@ with_faults AS (
         END AS fault,
         said.message AS message,
         odd.line AS line,
-        supported AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_chosen
+        supported AND removed_by IS NULL AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_chosen
     FROM judged
     LEFT JOIN not_understood unread ON unread.section_id = judged.section_id
     LEFT JOIN said ON said.of_section = judged.section_id
@@ -300,8 +240,9 @@ SELECT
     path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder,
     lacks_records, end_reason, supported,
     newest_topic_id AS topic_id,
-    better.section_id AS superseded_by,
+    coalesce(removed_by, better.section_id) AS superseded_by,
     CASE
+        WHEN removed_by IS NOT NULL THEN 'removed'
         WHEN better IS NULL THEN NULL
         WHEN better.digest = digest THEN 'same_text'
         WHEN is_of_earlier_life THEN 'created_anew'
