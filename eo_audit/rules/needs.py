@@ -290,7 +290,16 @@ LISTING = "listing.txt"  # where the table coverage asks for one
 _BY_OWNERS = frozenset({"assigned", "matched", "unbroken"})  # needs of rules that say whose a record or a marker is
 # The reasons of the table `unmatched`, the gravest first: markers that can be told in more than one way, then the others.
 _IN_DOUBT = ("clocks_apart", "head_in_doubt")
-_WHY_UNTOLD = (*_IN_DOUBT, "other_coordinator", "dumped_apart", "no_coordinator", "live_tail", "leader_not_dumped", "coordinator_compacted")
+_WHY_UNTOLD = (
+    *_IN_DOUBT,
+    "other_coordinator",
+    "dumped_apart",
+    "producer_forgotten",
+    "no_coordinator",
+    "live_tail",
+    "leader_not_dumped",
+    "coordinator_compacted",
+)
 # Rules name what they need (`Rule.needs`); each is asked of one log, and the first that is not met is the reason.
 _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "supported": _supported,

@@ -104,6 +104,11 @@ REASONS: Mapping[str, Reason] = {
         "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files $(ls *.log | paste -sd,)`. Up to 2.4.0 that tool dies of "
         "the first id that was removed (KAFKA-9293): take the one of a later release, which reads the same files.",
     ),
+    "producer_forgotten": Reason(
+        "a transaction is open on {places} whose producer the coordinator log no longer names (it is compacted; the id may have expired)",
+        "Ask a broker: `kafka-transactions.sh --bootstrap-server $BOOTSTRAP list`, and describe-producers of {places}. What is open "
+        "there, of a ProducerId that the list does not have, hangs: nobody will end it but `kafka-transactions.sh abort`.",
+    ),
     "coordinator_compacted": Reason(
         "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
         "Only an older dump of __transaction_state would show them.",

@@ -252,6 +252,7 @@ def test_nothing_that_is_open_lies_in_remote_storage(reason: str, said: str) -> 
         ("clocks_apart", "clocks lie so far apart", "unknown"),
         ("head_in_doubt", "no longer holds its older entries", "unknown"),
         ("dumped_apart", "dumped at different times", "unknown"),
+        ("producer_forgotten", "the coordinator log no longer names", "unknown"),
         ("other_coordinator", "never knew", "unknown"),
         ("live_tail", "younger than the dump of __transaction_state", "pass"),
     ],
@@ -271,7 +272,7 @@ def test_markers_that_can_be_told_in_two_ways_leave_every_rule_about_markers_unk
     assert unknown == {"T01", "T02", "T05", "T06", "T07", "T12", "T13", "T15", "L02"}
 
 
-@pytest.mark.parametrize(("why", "run"), [("clocks_apart", "unknown"), ("dumped_apart", "unknown"), ("live_tail", "pass")])
+@pytest.mark.parametrize(("why", "run"), [("clocks_apart", "unknown"), ("producer_forgotten", "unknown"), ("live_tail", "pass")])
 def test_what_is_open_and_nobody_can_tell_is_unknown(why: str, run: str) -> None:
     from_what = collected(a_log(TRANSACTIONAL))
     fates = {(1, 4): Row({"fate": "unknown", "why_unknown": why})}

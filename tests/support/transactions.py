@@ -29,7 +29,7 @@ class Story:
     `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order; "hole" behind a row that stands behind a hole.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
-    `fate`: what becomes of the data that is open at the end of the log (the table open_transactions).
+    `fate`, `why`: what becomes of the data that is open at the end of the log, or why nobody knows (the table open_transactions).
     `stopped`: the brokers had been stopped before both logs were dumped.
     `coordinator_broker`: where the coordinator's log was dumped; this one was on broker 1.
     `own_copy`: broker 1's copy of the coordinator's log was dumped as well, and ends where the other does.
@@ -53,6 +53,7 @@ class Story:
     begun_in: int | None = None
     sibling_at: int | None = None
     fate: str | None = None
+    why: str | None = None
 
 
 def entry_rows(number: int, story: Story) -> list[dict[str, object]]:

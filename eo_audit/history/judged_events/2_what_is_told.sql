@@ -133,8 +133,11 @@ explained AS (
             WHEN known THEN NULL
             WHEN would_reach_head AND NOT reaches_head AND to_the_end AND span IS NOT NULL AND closer IS NULL THEN 'leader_not_dumped'
             WHEN coalesce(has_story, false) AND NOT has_begun AND NOT begins THEN 'coordinator_compacted'
-            WHEN NOT coalesce(has_story, false) AND NOT whole
-                THEN IF(only_cleaned AND coalesce(marker, closer) IS NOT NULL, 'coordinator_compacted', 'no_coordinator')
+            -- The cleaner leaves the newest entry of each id: of a producer without one the id expired, or goes on with another producer. Of
+            -- dumps without a listing the entry may have been left out, and its transaction may run.
+            WHEN NOT coalesce(has_story, false) AND NOT whole AND only_cleaned
+                THEN IF(marker IS NULL AND closer IS NULL, 'producer_forgotten', 'coordinator_compacted')
+            WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
             WHEN NOT coalesce(has_story, false) AND other_coordinator THEN 'other_coordinator'
             WHEN is_young THEN 'live_tail'
             ELSE 'dumped_apart'

@@ -42,6 +42,7 @@ UNTOLD = {
     "clocks_apart": "the clocks tell its markers in two ways",
     "head_in_doubt": "what is left of the coordinator's log tells its markers in two ways",
     "dumped_apart": "the dump of the coordinator's log does not tell of it",
+    "producer_forgotten": "the coordinator's log no longer names its producer",
 }
 # What is drawn by where it stands, follows from other columns, or is said by `_of_batch`.
 _BATCH = (
