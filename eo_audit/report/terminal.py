@@ -190,11 +190,12 @@ def _held_back_rows(content: Content, *, many: bool) -> Iterator[Cells]:
             rows.setdefault((log["cluster"], log["topic"], log["partition"], lso, hw), []).append(log)
     copies = copies_of(content.partitions)
     for (*_, lso, hw), logs in list(rows.items())[:MOST_ROWS]:
-        # The first replica speaks for all that say the same.
+        # One speaks for all that say the same: one that knows behind whom. A follower whose leader epoch is not the newest names nobody.
+        told = next((log for log in logs if log.get("blocker")), logs[0])
         numbers = [log["broker"] for log in logs if log["broker"] is not None]
         is_of_some = numbers and len(logs) < len(copies[logs[0]["cluster"], place(logs[0])])
         where = "\n".join([_cell(logs[0], many=many), *([brokers(numbers)] if is_of_some else [])])
-        yield "held back", where, f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {visible(held_back(logs[0]))}"
+        yield "held back", where, f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {visible(held_back(told))}"
     if len(rows) > MOST_ROWS:
         yield "", "", "", f"and {len(rows) - MOST_ROWS} more partitions: verdict.json, partitions"
 

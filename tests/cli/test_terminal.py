@@ -100,6 +100,14 @@ def test_of_copies_dumped_one_after_another_the_furthest_counts() -> None:
     assert [line[0] for line in lines if line[0].startswith("broker")] == ["brokers 2, 4", "broker 3"]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_copies_that_say_the_same_one_tells_behind_whom(turned: bool) -> None:
+    """A follower that has got nothing yet of a new leader epoch names nobody, and is in sync all the same."""
+    copies = [partition(0, broker=1, blocker=None), partition(0, broker=2)]
+    words = " ".join(printed(verdict(partitions=copies[::-1] if turned else copies)).split())
+    assert "held back orders-0 6-13 LSO 6, HW 14: 3 committed records wait behind producer 1" in words
+
+
 def test_the_broker_is_named_where_others_do_not_show_it() -> None:
     logs = [partition(0, broker=1), partition(0, broker=2), partition(0, broker=None, topic="__transaction_state"), partition(3)]
     logs.append(partition(0, broker=2, topic="__transaction_state"))
