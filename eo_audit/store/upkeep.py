@@ -94,9 +94,12 @@ def superseded(warehouse: Warehouse, *, keep_ms: int) -> list[Superseded]:
         keep_ms: files dumped at most so long before the newest dump stay; so do files of which nobody knows when they were dumped.
     """
     is_read: dict[int, bool] = defaultdict(bool)
-    for row in warehouse.arrow("section_status").select(["dump_file_id", "superseded_by"]).to_pylist():
-        # A file of many segments stays as long as one of them has no newer dump.
-        is_read[row["dump_file_id"]] |= row["superseded_by"] is None
+    sections = warehouse.arrow("section_status").select(["dump_file_id", "superseded_by", "kind", "dump_set"]).to_pylist()
+    read_sets = {row["dump_set"] for row in sections if row["kind"] == "log" and row["superseded_by"] is None}
+    for row in sections:
+        # A file of many segments stays as long as one of them has no newer dump. So does a listing as long as a segment of its dump has
+        # none: of one that retention took away since it alone tells whether there was an aborted index.
+        is_read[row["dump_file_id"]] |= row["superseded_by"] is None or (row["kind"] == "listing" and row["dump_set"] in read_sets)
     # The newest moment at which the text of a file was met: a log that rests is dumped each night, and stored once.
     times: dict[int, int] = {}
     for table in ("dump_files", "dump_sightings"):

@@ -9,6 +9,7 @@ import pytest
 
 from eo_audit.report.results import Results
 from eo_audit.report.show import show
+from eo_audit.store.upkeep import superseded
 from tests.support.nights import Night, make
 from tests.support.together import Part, Together
 
@@ -288,3 +289,12 @@ def test_of_a_log_that_its_broker_no_longer_has_nothing_is_told(results: Results
         assert not results.rows(table, replica_log_id=status["replica_log_id"])
     (listing,) = results.rows("section_status", section_id=status["superseded_by"])
     assert (status["supersession_reason"], listing["kind"], listing["is_read"]) == ("removed", "listing", True)
+
+
+def test_prune_keeps_a_listing_as_long_as_a_segment_of_its_dump_is_read(results: Results) -> None:
+    """It alone tells that a segment which retention took away since had no aborted index. That of a dump that is all replaced goes."""
+    gone = {file.dump_file_id for file in superseded(results.warehouse, keep_ms=0)}
+    older = {row["cluster"]: row for row in results.rows("section_status", kind="listing") if row["superseded_by"] is not None}
+    assert older["removed"]["dump_file_id"] in gone
+    for how in (AT_ONCE, BY_NIGHT):
+        assert older[cluster_of(how, "the same, with listings")]["dump_file_id"] not in gone
