@@ -1,6 +1,7 @@
 """`eo-audit show FILE@OFFSET`: the dump line behind a piece of evidence, with its fields named. No Spark: two tables and one dump file."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,8 +82,7 @@ def show(address: str, warehouse: Warehouse, *, cluster: str | None = None) -> E
         WarehouseError: nothing was ingested into this warehouse.
     """
     name, offset = parse_address(address)
-    file, path = _dump_file(name, warehouse, cluster)
-    section, table, fact = _fact(file, offset, warehouse, path)
+    file, path, section, table, fact = _meant(_dump_files(name, warehouse, cluster), offset, warehouse)
     begin, length = _number(fact, "byte_offset"), _number(fact, "length")
     try:
         text = text_at(path, byte_offset=begin, length=length, compression=str(file["compression"]))
@@ -102,8 +102,23 @@ def _number(row: Row, column: str) -> int:
     return value
 
 
-def _dump_file(name: str, warehouse: Warehouse, cluster: str | None) -> tuple[Row, Path]:
-    """The row of the file that is meant, and where it lies."""
+def _meant(files: Sequence[tuple[Row, Path]], offset: int, warehouse: Warehouse) -> tuple[Row, Path, Row, str, Row]:
+    """Of the files of one name the first; but where nothing begins at that byte the one in which something does, as evidence says."""
+    likeliest = files[0][1]
+    for file, path in files if len(files) > 1 else ():
+        with suppress(InputError):
+            section, table, fact = _fact(file, offset, warehouse, path)
+            if fact["byte_offset"] == offset:
+                if (file, path) != files[0] and path == likeliest:
+                    break
+                return file, path, section, table, fact
+    else:
+        return *files[0], *_fact(files[0][0], offset, warehouse, likeliest)
+    raise InputError(f"{likeliest} is another dump now: the one that has something at byte {offset} lay there before")
+
+
+def _dump_files(name: str, warehouse: Warehouse, cluster: str | None) -> list[tuple[Row, Path]]:
+    """The rows of the files that may be meant, and where they lie; the likeliest first."""
     if not warehouse.exists("dump_files"):
         raise WarehouseError(f"{warehouse.folder} holds no ingested dumps: name the folder of the run with --out")
     files = DumpFiles(warehouse)
@@ -114,7 +129,7 @@ def _dump_file(name: str, warehouse: Warehouse, cluster: str | None) -> tuple[Ro
         raise InputError(f"no dump file {name}{of_cluster} was ingested into {warehouse.folder}; name it relative to its input")
     if len(clusters) > 1:
         raise ArgumentError(f"{name} was ingested for {len(clusters)} clusters ({', '.join(clusters[:8])} ...): say which with --cluster")
-    return found[0], files.path(found[0])
+    return [(row, files.path(row)) for row in found]
 
 
 def _fact(file: Row, offset: int, warehouse: Warehouse, path: Path) -> tuple[Row, str, Row]:

@@ -264,3 +264,19 @@ def test_what_may_be_quoted(text: bytes, shown: str) -> None:
 
 def test_nothing_behind_a_record_is_quoted() -> None:
     assert len(quotable(b"| offset: 1 headerKeys: [] payload: {\nbaseOffset: 2 lastOffset: 2 payload\n}")) == 1
+
+
+def test_a_dump_in_whose_place_another_one_lies_is_not_shown(tmp_path: Path) -> None:
+    """A folder that is filled anew each night, by a broker whose logs lie elsewhere since: no line is where it was."""
+    text, log = (DUMPS / "hanging_txn_k39" / LOG).read_bytes(), tmp_path / "now" / LOG
+    log.parent.mkdir(parents=True)
+    for at, told in ((1_795_000_000_000, text), (1_795_086_400_000, text.replace(b"Dumping /", b"Dumping /elsewhere/", 1))):
+        log.write_bytes(told)
+        (tmp_path / "now/manifest.yaml").write_text(f"cluster: c\ndumped_at: {at}\n")
+        found = pipeline.discover([tmp_path / "now"], Options())
+        with pipeline.writing(tmp_path / "out", Options(), spark=lambda: pytest.fail("no Spark for small inputs")) as warehouse:
+            pipeline.ingest(warehouse, found, Options())
+    warehouse = Warehouse(tmp_path / "out")
+    assert show(f"{LOG}@{told.index(b'baseOffset: 6 ')}", warehouse).lines[0].startswith("baseOffset: 6 ")
+    with pytest.raises(InputError, match="is another dump now"):
+        show(f"{LOG}@{text.index(b'baseOffset: 6 ')}", warehouse)
