@@ -242,8 +242,7 @@ class Results:
         except OSError:
             return [None] * len(spans)
         # Evidence begins with a line. Where none begins another dump lies there now: a folder that is filled anew each night.
-        whole_lines = zip(texts, spans, strict=True)
-        return [text[offset > 0 :] if offset == 0 or text[:1] == b"\n" else None for text, (offset, _) in whole_lines]
+        return [text if offset == 0 else text[1:] if text[:1] == b"\n" else None for text, (offset, _) in zip(texts, spans, strict=True)]
 
     def partition_picture(self, topic: str, partition: int, *, cluster: str | None = None, broker: int | None = None) -> Picture:
         """Offsets, producers, transactions and markers of one partition.

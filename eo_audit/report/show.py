@@ -103,18 +103,23 @@ def _number(row: Row, column: str) -> int:
 
 
 def _meant(files: Sequence[tuple[Row, Path]], offset: int, warehouse: Warehouse) -> tuple[Row, Path, Row, str, Row]:
-    """Of the files of one name the first; but where nothing begins at that byte the one in which something does, as evidence says."""
+    """Of several files of one name that in which an element begins at that byte, as evidence has it; else the first."""
     likeliest = files[0][1]
-    for file, path in files if len(files) > 1 else ():
-        with suppress(InputError):
-            section, table, fact = _fact(file, offset, warehouse, path)
-            if fact["byte_offset"] == offset:
-                if (file, path) != files[0] and path == likeliest:
-                    break
-                return file, path, section, table, fact
-    else:
-        return *files[0], *_fact(files[0][0], offset, warehouse, likeliest)
-    raise InputError(f"{likeliest} is another dump now: the one that has something at byte {offset} lay there before")
+    for place, (file, path) in enumerate(files if len(files) > 1 else ()):
+        found = _begins(file, offset, warehouse, path)
+        if found is not None and place and path == likeliest:
+            raise InputError(f"{likeliest} is another dump now: the one that has something at byte {offset} lay there before")
+        if found is not None:
+            return file, path, *found
+    return *files[0], *_fact(files[0][0], offset, warehouse, likeliest)
+
+
+def _begins(file: Row, offset: int, warehouse: Warehouse, path: Path) -> tuple[Row, str, Row] | None:
+    """What begins there, if anything does."""
+    with suppress(InputError):
+        section, table, fact = _fact(file, offset, warehouse, path)
+        return (section, table, fact) if fact["byte_offset"] == offset else None
+    return None
 
 
 def _dump_files(name: str, warehouse: Warehouse, cluster: str | None) -> list[tuple[Row, Path]]:
