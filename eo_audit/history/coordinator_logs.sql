@@ -35,6 +35,7 @@ SELECT
     IF(clean_end, stopped_here, NULL) AS stopped_with,
     coalesce(tail_intact, true) AS tail_intact,
     newest_broker_clock_ms IS NULL AS is_empty,
+    listed AND whole AS is_as_listed,
     partition,
     leo AS end_offset,
     greatest(newest_broker_clock_ms, dumped_ms) AS told_until_ms,

@@ -55,7 +55,8 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
 
     Returns:
         cluster, whole, whole_until_ms, whole_stopped_with (brokers that stopped when all coordinator logs had ended as they were dumped),
-        only_cleaned (nothing is missing but what the cleaner took: it leaves the newest entry of each id).
+        only_cleaned (nothing is missing but what the cleaner took: it leaves the newest entry of each id), as_listed (all segments that
+        listings show were dumped).
     """
     logs = coordinator_logs(replica_logs, clusters)
     return run("whole_logs", coordinator_history=coordinator_history, coordinator_logs=logs, clusters=clusters, cut_logs=cut_logs)

@@ -19,6 +19,7 @@ SELECT
     count(span) AS spans,
     min(coalesce(span.span_id, place)) AS first_offset
 FROM unexplained
--- What is open has no marker to tell of: where its fate is known, nothing about it is left untold.
-WHERE NOT (is_open AND fate <> 'unknown')
+-- What is open has no marker to tell of: where its fate is known, nothing about it is left untold, but whether its producer was ever
+-- registered for it.
+WHERE NOT (is_open AND fate <> 'unknown' AND why_unknown <> 'producer_forgotten')
 GROUP BY cluster, replica_log_id, why_unknown

@@ -33,6 +33,10 @@ of_brokers AS (
 until AS (
     SELECT cluster, min(until_ms) AS whole_until_ms FROM of_brokers GROUP BY cluster
 ),
+-- Segments that were left out look like what the cleaner took, but in a listing.
+listed AS (
+    SELECT cluster, bool_and(is_as_listed) AS as_listed FROM {coordinator_logs} GROUP BY cluster
+),
 
 -- Brokers that stopped when all coordinator logs had ended as they were dumped.
 longest AS (
@@ -56,8 +60,10 @@ SELECT
     until.whole_until_ms,
     aggregate(stopped.stopped, get(stopped.stopped, 0), (one, other) -> array_intersect(one, other)) AS whole_stopped_with,
     -- Nothing is missing but what the cleaner took: it leaves the newest entry of each id.
-    clusters.coordinator_complete AND NOT coalesce(told.contiguous, true) AND told.to_the_end AND NOT told.lost AS only_cleaned
+    clusters.coordinator_complete AND NOT coalesce(told.contiguous, true) AND told.to_the_end AND NOT told.lost AS only_cleaned,
+    coalesce(listed.as_listed, false) AS as_listed
 FROM {clusters} clusters
 LEFT JOIN told ON told.cluster = clusters.cluster
 LEFT JOIN until ON until.cluster = clusters.cluster
 LEFT JOIN stopped ON stopped.cluster = clusters.cluster
+LEFT JOIN listed ON listed.cluster = clusters.cluster

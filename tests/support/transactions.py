@@ -34,6 +34,7 @@ class Story:
     `coordinator_broker`: where the coordinator's log was dumped; this one was on broker 1.
     `own_copy`: broker 1's copy of the coordinator's log was dumped as well, and ends where the other does.
     `begun_in`: the leader epoch in which the log began; without a row it is empty.
+    `listed`: a listing shows that no segment of the coordinator's log was left out.
     `sibling_at`: when a marker of another producer was written to another partition of the topic.
     """
 
@@ -54,6 +55,7 @@ class Story:
     sibling_at: int | None = None
     fate: str | None = None
     why: str | None = None
+    listed: bool = False
 
 
 def entry_rows(number: int, story: Story) -> list[dict[str, object]]:

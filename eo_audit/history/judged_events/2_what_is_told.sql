@@ -1,22 +1,28 @@
 -- What the coordinator's log can tell of each marker and span: whether it reaches that far back and that far on, and why not.
 
--- Clusters in which a coordinator wrote markers of producers that the coordinator's log does not know.
-strangers AS (
-    SELECT sent.cluster, true AS has_strangers
-    FROM {matched} sent
-    LEFT ANTI JOIN {reach} reach ON reach.cluster = sent.cluster AND reach.producer_id = sent.producer_id
-    WHERE sent.kind = 2
+-- Clusters in which a coordinator wrote markers of producers that the coordinator's log does not know, and of some that it knows.
+sent AS (
+    SELECT
+        sent.cluster,
         -- An ABORT with the epoch of the data may be a hand's (`kafka-transactions.sh abort`).
-        AND (
+        bool_or(reach.producer_id IS NULL AND (
             sent.marker.type = 'COMMIT'
             OR coalesce(sent.marker.closes AND sent.marker.epoch - sent.marker.data_epoch BETWEEN 1 AND 2, false)
-        )
+        )) AS has_strangers,
+        bool_or(reach.producer_id IS NOT NULL) AS has_acquaintances
+    FROM {matched} sent
+    LEFT JOIN (SELECT DISTINCT cluster, producer_id FROM {reach}) reach
+        ON reach.cluster = sent.cluster AND reach.producer_id = sent.producer_id
+    WHERE sent.kind = 2
     GROUP BY sent.cluster
 ),
 coordinators AS (
-    SELECT whole_logs.*, strangers.has_strangers, coalesce(strangers.has_strangers, false) OR knows_nobody AS other_coordinator
+    SELECT
+        whole_logs.*,
+        coalesce(sent.has_strangers, false) OR knows_nobody AS other_coordinator,
+        only_cleaned AND as_listed AND coalesce(sent.has_acquaintances, false) AS has_newest_entries
     FROM {whole_logs} whole_logs
-    LEFT JOIN strangers ON strangers.cluster = whole_logs.cluster
+    LEFT JOIN sent ON sent.cluster = whole_logs.cluster
 ),
 asked AS (
     SELECT /*+ BROADCAST(coordinators) */ events.*, coordinators.* EXCEPT (cluster)
@@ -84,8 +90,7 @@ bounded AS (
         coalesce(may_lag AND dumped_at_ms - ahead_ms - unsure_ms >= known_from_ms, false) AS would_reach_head,
         -- A coordinator that knows nothing of a producer whose markers only a coordinator can have written is not the one that did, and its
         -- log, made anew, tells of no producer before.
-        whole AND NOT other_coordinator
-            AND (stopped_with_all OR coalesce(sealed_at_ms + dated_within_ms <= whole_until_ms, false)) AS in_whole,
+        stopped_with_all OR coalesce(sealed_at_ms + dated_within_ms <= whole_until_ms, false) AS before_end_of_all,
         -- No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log.
         -- Nothing was going on where the broker had been stopped.
         NOT clean_end
@@ -119,7 +124,11 @@ told AS (
     SELECT
         *,
         NOT is_ambiguous
-            AND IF(coalesce(has_story, false), (has_begun OR begins) AND to_the_end, coalesce(in_whole, false)) AS known
+            AND IF(
+                coalesce(has_story, false),
+                (has_begun OR begins) AND to_the_end,
+                coalesce(whole AND NOT other_coordinator AND before_end_of_all, false)
+            ) AS known
     FROM reached
 ),
 explained AS (
@@ -144,7 +153,13 @@ explained AS (
         END AS why_unknown,
         -- An older transaction, of which the coordinator's log tells no more, would have ended what is open here.
         NOT is_ambiguous
-            AND IF(coalesce(has_story, false), to_the_end AND (has_begun OR begins OR reaches_head), known) AS known_to_the_end,
+            AND IF(
+                coalesce(has_story, false),
+                to_the_end AND (has_begun OR begins OR reaches_head),
+                -- An id is forgotten only when it has no open transaction (`TransactionStateManager.removeExpiredTransactionalIds`), and takes
+                -- another producer only then: nobody will end this one.
+                known OR (marker IS NULL AND closer IS NULL AND coalesce(has_newest_entries AND before_end_of_all, false))
+            ) AS known_to_the_end,
         -- What a marker ended that nobody can place is nobody's whom we know.
         span IS NOT NULL AND closer IS NOT NULL AND match IS NULL AND NOT known AS is_untold,
         -- Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is
