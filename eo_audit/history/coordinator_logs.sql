@@ -36,6 +36,7 @@ SELECT
     coalesce(tail_intact, true) AS tail_intact,
     newest_broker_clock_ms IS NULL AS is_empty,
     listed AND whole AS is_as_listed,
+    newest_broker_clock_ms AS newest_ms,
     partition,
     leo AS end_offset,
     greatest(newest_broker_clock_ms, dumped_ms) AS told_until_ms,

@@ -56,7 +56,8 @@ def whole_logs(coordinator_history: DataFrame, replica_logs: DataFrame, clusters
     Returns:
         cluster, whole, whole_until_ms, whole_stopped_with (brokers that stopped when all coordinator logs had ended as they were dumped),
         only_cleaned (nothing is missing but what the cleaner took: it leaves the newest entry of each id), as_listed (all segments that
-        listings show were dumped).
+        listings show were dumped), copies (of each broker with a copy of every one of these logs that is as long as any, when the first of
+        them was dumped).
     """
     logs = coordinator_logs(replica_logs, clusters)
     return run("whole_logs", coordinator_history=coordinator_history, coordinator_logs=logs, clusters=clusters, cut_logs=cut_logs)

@@ -38,6 +38,34 @@ listed AS (
     SELECT cluster, bool_and(is_as_listed) AS as_listed FROM {coordinator_logs} GROUP BY cluster
 ),
 
+-- Brokers that have a copy of each coordinator's log, none of which is shorter than any other's: what they had written of a log before the
+-- first of these was dumped, all the coordinators' logs tell of.
+ends AS (
+    SELECT cluster, partition, max(end_offset) AS end_offset, count(1) OVER (PARTITION BY cluster) AS partitions
+    FROM {coordinator_logs}
+    GROUP BY cluster, partition
+),
+copies AS (
+    SELECT
+        logs.cluster,
+        logs.coordinator_broker AS broker,
+        IF(
+            count(logs.coordinator_noted_at) = count(1)
+                AND min(logs.coordinator_noted_at).section_id = max(logs.coordinator_noted_at).section_id,
+            min(logs.coordinator_noted_at),
+            NULL
+        ) AS noted_at,
+        IF(count(logs.coordinator_dumped_at_ms) = count(1), min(logs.coordinator_dumped_at_ms), NULL) AS dumped_at_ms,
+        max(logs.newest_ms) AS newest_ms
+    FROM {coordinator_logs} logs
+    JOIN ends ON ends.cluster = logs.cluster AND ends.partition = logs.partition AND ends.end_offset = logs.end_offset
+    GROUP BY logs.cluster, logs.coordinator_broker
+    HAVING count(DISTINCT logs.partition) = max(ends.partitions)
+),
+all_copies AS (
+    SELECT cluster, collect_list(struct(broker, noted_at, dumped_at_ms, newest_ms)) AS copies FROM copies GROUP BY cluster
+),
+
 -- Brokers that stopped when all coordinator logs had ended as they were dumped.
 longest AS (
     SELECT cluster, max_by(struct(stopped_with AS brokers, is_empty), end_offset) AS longest
@@ -61,9 +89,11 @@ SELECT
     aggregate(stopped.stopped, get(stopped.stopped, 0), (one, other) -> array_intersect(one, other)) AS whole_stopped_with,
     -- Nothing is missing but what the cleaner took: it leaves the newest entry of each id.
     clusters.coordinator_complete AND NOT coalesce(told.contiguous, true) AND told.to_the_end AND NOT told.lost AS only_cleaned,
-    coalesce(listed.as_listed, false) AS as_listed
+    coalesce(listed.as_listed, false) AS as_listed,
+    all_copies.copies
 FROM {clusters} clusters
 LEFT JOIN told ON told.cluster = clusters.cluster
 LEFT JOIN until ON until.cluster = clusters.cluster
 LEFT JOIN stopped ON stopped.cluster = clusters.cluster
 LEFT JOIN listed ON listed.cluster = clusters.cluster
+LEFT JOIN all_copies ON all_copies.cluster = clusters.cluster

@@ -257,6 +257,18 @@ STORIES = [
         listed=True,
     ),
     Story(
+        "the same, and nothing dates it, but this log was dumped before the coordinator's",
+        "100000 Empty e0 of another",
+        "0 data e0 @200000",
+        {0: (None, *UNKNOWN)},
+        first_entry=500,
+        fate="nobody",
+        listed=True,
+        sibling_at=100_001,
+        stopped=False,
+        dumped_before=True,
+    ),
+    Story(
         "the same, written when the coordinator's log had been dumped",
         "100000 Empty e0 of another",
         "0 data e0 @200000",
@@ -691,6 +703,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
     logs = [
         {"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, "clean_end": story.stopped}
         | {"is_empty": not story.log, "first_leader_epoch": story.begun_in, **places}
+        | ({"noted_at": (n, 1)} if story.dumped_before else {})
         | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": False}
         | {
             "newest_broker_clock_ms": max(
@@ -710,6 +723,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
             "leo": 1_000,
             "listed": story.listed,
             "whole": True,
+            **({"noted_at": (n, 2)} if story.dumped_before else {}),
             "clean_end": story.stopped,
             "newest_broker_clock_ms": max((row["batch_timestamp_ms"] for row in entry_rows(n, story)), default=None),
         }

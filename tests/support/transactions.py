@@ -35,6 +35,7 @@ class Story:
     `own_copy`: broker 1's copy of the coordinator's log was dumped as well, and ends where the other does.
     `begun_in`: the leader epoch in which the log began; without a row it is empty.
     `listed`: a listing shows that no segment of the coordinator's log was left out.
+    `dumped_before`: dumped-at.txt has this log before the coordinator's.
     `sibling_at`: when a marker of another producer was written to another partition of the topic.
     """
 
@@ -56,6 +57,7 @@ class Story:
     fate: str | None = None
     why: str | None = None
     listed: bool = False
+    dumped_before: bool = False
 
 
 def entry_rows(number: int, story: Story) -> list[dict[str, object]]:

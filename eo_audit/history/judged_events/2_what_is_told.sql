@@ -18,16 +18,25 @@ sent AS (
 ),
 coordinators AS (
     SELECT
-        whole_logs.*,
+        whole_logs.* EXCEPT (copies),
         coalesce(sent.has_strangers, false) OR knows_nobody AS other_coordinator,
         only_cleaned AND as_listed AND coalesce(sent.has_acquaintances, false) AS has_newest_entries
     FROM {whole_logs} whole_logs
     LEFT JOIN sent ON sent.cluster = whole_logs.cluster
 ),
+copies AS (
+    SELECT cluster, copy.* FROM {whole_logs} LATERAL VIEW explode(copies) AS copy
+),
 asked AS (
-    SELECT /*+ BROADCAST(coordinators) */ events.*, coordinators.* EXCEPT (cluster)
+    SELECT /*+ BROADCAST(coordinators), BROADCAST(copies) */
+        events.*, coordinators.* EXCEPT (cluster),
+        dumped_first(
+            events.noted_at, copies.noted_at, events.broker, copies.broker, events.dumped_at_ms, copies.dumped_at_ms,
+            events.newest_broker_clock_ms, copies.newest_ms
+        ) = 'log' AS dumped_before_all
     FROM with_candidates events
     LEFT JOIN coordinators ON coordinators.cluster = events.cluster
+    LEFT JOIN copies ON copies.cluster = events.cluster AND copies.broker <=> events.broker
     WHERE events.kind > 0
 ),
 
@@ -90,7 +99,7 @@ bounded AS (
         coalesce(may_lag AND dumped_at_ms - ahead_ms - unsure_ms >= known_from_ms, false) AS would_reach_head,
         -- A coordinator that knows nothing of a producer whose markers only a coordinator can have written is not the one that did, and its
         -- log, made anew, tells of no producer before.
-        stopped_with_all OR coalesce(sealed_at_ms + dated_within_ms <= whole_until_ms, false) AS before_end_of_all,
+        stopped_with_all OR dumped_before_all OR coalesce(sealed_at_ms + dated_within_ms <= whole_until_ms, false) AS before_end_of_all,
         -- No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log.
         -- Nothing was going on where the broker had been stopped.
         NOT clean_end
