@@ -131,7 +131,8 @@ def _order(finding: Row, muted: Collection[object], held: Collection[object], wh
 
 
 def _stuck(partitions: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
-    """Partitions whose LSO is known and held back by a finding above information, in the order of the incidents they belong to."""
+    """Partitions, one replica of each, whose LSO is known and held back by a finding above information, in the order of the incidents
+    they belong to."""
     # Findings are in order already: a partition comes where its incident does.
     first: dict[object, int] = {}
     for finding in findings:
@@ -139,8 +140,13 @@ def _stuck(partitions: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
     held: dict[tuple[object, str], int] = {}
     for finding in filter(_holds_back, findings):
         held.setdefault((finding.get("cluster"), place(finding)), first[finding["incident_id"]])
-    known = [p for p in partitions if (p.get("cluster"), place(p)) in held and isinstance(p.get("lso"), int)]
-    return sorted(known, key=lambda p: held[p.get("cluster"), place(p)])
+    # One replica of each, that knows behind whom: of copies that all wait one partition is stuck.
+    found: dict[tuple[object, str], Row] = {}
+    for row in partitions:
+        key = (row.get("cluster"), place(row))
+        if key in held and isinstance(row.get("lso"), int) and (key not in found or (row.get("blocker") and not found[key].get("blocker"))):
+            found[key] = row
+    return [found[key] for key in sorted(found, key=lambda key: held[key])]
 
 
 def head_first(incident_id: str, rows: Sequence[Row]) -> list[Row]:

@@ -140,7 +140,9 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
 
 def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     read = warehouse.read
-    beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files", "unread_spans", "checkpoints")}
+    beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files", "unread_spans")}
+    if _is_of_nights(warehouse):
+        beside["checkpoints"] = read("checkpoints")
     status = section_status(read("dump_sections"), read("dump_files"), read("batches"), **beside)
     # Each is written and read back before the next is planned: a plan over plans would be analysed again by every step that reads it, and
     # planning takes 42 % of the CPU time of a small rebuild.
@@ -156,6 +158,13 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
         as_of_ms=as_of_ms,
     )
     return Frame(sections, logs, warehouse.overwrite("clusters", known))
+
+
+def _is_of_nights(warehouse: Warehouse) -> bool:
+    """Whether a broker, or a cluster, was collected more than once: only then may one of its logs have gone since (9 jobs)."""
+    sections = warehouse.arrow("dump_sections").select(["cluster", "broker", "kind"])
+    collections = sections.filter(pc.equal(sections["kind"], "manifest")).group_by(["cluster", "broker"]).aggregate([([], "count_all")])
+    return bool(pc.any(pc.greater(collections["count_all"], 1)).as_py())
 
 
 def _overwritten_offsets(warehouse: Warehouse, frame: Frame) -> None:

@@ -137,6 +137,15 @@ def test_consumers_that_wait_come_first() -> None:
     assert words.index("T01 eu:orders-7, offset 6-8 Safe now.") < words.index("P03 us:orders-0, offset 6-8 Safe now.")
 
 
+def test_of_the_replicas_of_a_stuck_partition_one_speaks() -> None:
+    """One that knows behind whom: a follower whose leader epoch is not the newest names nobody."""
+    replicas = [partition(0, broker=1, blocker=None), partition(0, broker=2), partition(0, broker=3), partition(4), partition(4, broker=3)]
+    text = printed(verdict(partitions=replicas), finding("a", "L01"), finding("b", "L01", partition=4))
+    words = " ".join(text.split())
+    assert words.startswith("FAIL orders-0: read_committed consumers are stuck at offset 6 behind producer 1")
+    assert "One more partition is stuck." in words
+
+
 def test_a_place_that_is_too_long_breaks_behind_its_cluster() -> None:
     elsewhere = partition(0, cluster="us", lso=14)
     lines = printed(verdict(partitions=[elsewhere]), finding("a", "P03", cluster="cluster-with-a-long-name")).splitlines()

@@ -11,8 +11,7 @@ sent AS (
         )) AS has_strangers,
         bool_or(reach.producer_id IS NOT NULL) AS has_acquaintances
     FROM {matched} sent
-    LEFT JOIN (SELECT DISTINCT cluster, producer_id FROM {reach}) reach
-        ON reach.cluster = sent.cluster AND reach.producer_id = sent.producer_id
+    LEFT JOIN {reach} reach ON reach.cluster = sent.cluster AND reach.producer_id = sent.producer_id
     WHERE sent.kind = 2
     GROUP BY sent.cluster
 ),
