@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
+from eo_audit.store.folders import dump_path
 from eo_audit.words import Row
 
 if TYPE_CHECKING:
@@ -26,16 +27,13 @@ def evidence_paths(tables: Tables, sections: Iterable[Row]) -> dict[int, str]:
         sections: rows of section_status.
     """
     rows = list(sections)
-    inputs = dict[object, str]()
+    inputs = dict[object, object]()
     if any(row["superseded_by"] is not None for row in rows):
-        inputs = {row["dump_file_id"]: str(row["input_path"]) for row in tables.arrow("dump_files").to_pylist()}
+        files = tables.arrow("dump_files").select(["dump_file_id", "input_path"])
+        inputs = {row["dump_file_id"]: row["input_path"] for row in files.to_pylist()}
     return {cast(int, row["section_id"]): _name(row, inputs) for row in rows}
 
 
-def _name(section: Row, inputs: Mapping[object, str]) -> str:
+def _name(section: Row, inputs: Mapping[object, object]) -> str:
     path = str(section["path"])
-    if section["superseded_by"] is None:
-        return path
-    given = inputs[section["dump_file_id"]]
-    # An input may be one file; then its path is that of the file.
-    return given if given.endswith(f"/{path}") else f"{given}/{path}"
+    return path if section["superseded_by"] is None else str(dump_path(inputs[section["dump_file_id"]], path))

@@ -8,19 +8,9 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from eo_audit.store.folders import dump_path
 from eo_audit.store.tables import Warehouse
 from eo_audit.words import Row
-
-
-def dump_path(dump_file: Mapping[str, object]) -> Path:
-    """Where a row of `dump_files` lay when it was ingested: below its input, or the input itself."""
-    return _below(str(dump_file["input_path"]), dump_file)
-
-
-def _below(input_path: str, dump_file: Mapping[str, object]) -> Path:
-    # An input may be one file; then its path is that of the file.
-    given = Path(input_path)
-    return given if given.is_file() else given / str(dump_file["path"])
 
 
 @dataclass(frozen=True)
@@ -40,13 +30,13 @@ class DumpFiles:
         file may have been ingested before and after it grew.
         """
         full = Path(name).resolve()
-        found = self._by_name.get(name) or [row for rows in self._by_name.values() for row in rows if dump_path(row) == full]
+        found = self._by_name.get(name) or [row for rows in self._by_name.values() for row in rows if _own_path(row) == full]
         return sorted((row for row in found if cluster in (None, row["cluster"])), key=self._rank)
 
     def path(self, dump_file: Row) -> Path:
         """Where its text lies now: as it was ingested, or in the newest folder in which it was met again."""
-        own = dump_path(dump_file)
-        others = (_below(folder, dump_file) for folder in self._met_again.get(str(dump_file["dump_file_id"]), ()))
+        own = _own_path(dump_file)
+        others = (dump_path(folder, dump_file["path"]) for folder in self._met_again.get(dump_file["dump_file_id"], ()))
         return own if own.is_file() else next((path for path in others if path.is_file()), own)
 
     @cached_property
@@ -57,7 +47,7 @@ class DumpFiles:
         return found
 
     def _rank(self, dump_file: Row) -> tuple[bool, bool]:
-        path = dump_path(dump_file)
+        path = _own_path(dump_file)
         as_ingested = path.is_file() and path.stat().st_size == dump_file["stored_bytes"]
         return dump_file["dump_file_id"] not in self._read, not as_ingested
 
@@ -70,11 +60,16 @@ class DumpFiles:
         return frozenset(sections.filter(pc.field("is_read"))["dump_file_id"].to_pylist())
 
     @cached_property
-    def _met_again(self) -> Mapping[str, list[str]]:
+    def _met_again(self) -> Mapping[object, list[str]]:
         """The inputs in which the text of a file was met again, the newest first."""
         if not self.warehouse.exists("dump_sightings"):
             return {}
-        found: dict[str, list[str]] = defaultdict(list)
+        found: dict[object, list[str]] = defaultdict(list)
         for row in self.warehouse.arrow("dump_sightings").sort_by([("dumped_at_ms", "descending")]).to_pylist():
-            found[str(row["dump_file_id"])].append(str(row["input_path"]))
+            found[row["dump_file_id"]].append(str(row["input_path"]))
         return found
+
+
+def _own_path(dump_file: Row) -> Path:
+    """Where it lay when it was ingested."""
+    return dump_path(dump_file["input_path"], dump_file["path"])

@@ -29,6 +29,17 @@ def refuse_scheme(path: Path, error: type[InputError | WarehouseError]) -> None:
     raise error(f"{address} cannot be used: only folders and files of this machine can; copy it here, or mount it, and name that folder")
 
 
+def dump_path(input_path: object, path: object) -> Path:
+    """Where a dump file lies.
+
+    Args:
+        input_path, path: as in `dump_files`. An input may be one file; then its path is that of the file.
+    """
+    given = Path(str(input_path))
+    is_the_file = given.is_file() or (str(given).endswith(f"/{path}") and not given.is_dir())
+    return given if is_the_file else given / str(path)
+
+
 # Readers of Delta tables take the path for an address: they decode it, and a backslash for a slash.
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\|[\x00-\x1f\x7f]")
 

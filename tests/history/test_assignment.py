@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -92,6 +93,30 @@ OF_THE_FIRST = "0 data e0 @99990\n1 COMMIT e0 @100055\n2 data e0 @120000\n3 COMM
 
 # An abort is proposed (T01) for what nobody will end, so that is said only where both logs are known up to one moment.
 LEFT_OPEN = "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @600"
+FORGOTTEN = Story(
+    "a producer of which the cleaner left no entry: its id has expired, or has another producer",
+    "100000 Empty e0 of another",
+    "0 data e0 @100",
+    {0: (None, *UNKNOWN)},
+    first_entry=500,
+    fate="unknown",
+    why="producer_forgotten",
+    sibling_at=100_001,
+)
+FORGOTTEN_AS_LISTED = replace(
+    FORGOTTEN,
+    name="the same, and listings show that no segment was left out: an id whose transaction is open is not forgotten",
+    fate="nobody",
+    why=None,
+    listed=True,
+)
+AFTER_THE_LISTED = replace(
+    FORGOTTEN_AS_LISTED,
+    name="the same, written when the coordinator's log had been dumped",
+    log="0 data e0 @200000",
+    fate="unknown",
+    stopped=False,
+)
 FATES = [
     Story("open, and both brokers had been stopped", ONE_ABORT, LEFT_OPEN, fate="nobody"),
     Story("open, and nothing says which dump was made first", ONE_ABORT, LEFT_OPEN, stopped=False, fate="unknown"),
@@ -226,59 +251,22 @@ STORIES = [
         first_entry=500,
         fate="nobody",
     ),
-    Story(
-        "a producer of which the cleaner left no entry: its id has expired, or has another producer",
-        "100000 Empty e0 of another",
-        "0 data e0 @100",
-        {0: (None, *UNKNOWN)},
-        first_entry=500,
+    FORGOTTEN,
+    FORGOTTEN_AS_LISTED,
+    replace(
+        FORGOTTEN_AS_LISTED,
+        name="the same, with a coordinator's log that knows none of those whose markers stand in the cluster",
         fate="unknown",
         why="producer_forgotten",
-        sibling_at=100_001,
+        sibling_at=None,
     ),
-    Story(
-        "the same, and listings show that no segment was left out: an id whose transaction is open is not forgotten",
-        "100000 Empty e0 of another",
-        "0 data e0 @100",
-        {0: (None, *UNKNOWN)},
-        first_entry=500,
+    replace(
+        AFTER_THE_LISTED,
+        name="the same, and nothing dates it, but this log was dumped before the coordinator's",
         fate="nobody",
-        listed=True,
-        sibling_at=100_001,
-    ),
-    Story(
-        "the same, with a coordinator's log that knows none of those whose markers stand in the cluster",
-        "100000 Empty e0 of another",
-        "0 data e0 @100",
-        {0: (None, *UNKNOWN)},
-        first_entry=500,
-        fate="unknown",
-        why="producer_forgotten",
-        listed=True,
-    ),
-    Story(
-        "the same, and nothing dates it, but this log was dumped before the coordinator's",
-        "100000 Empty e0 of another",
-        "0 data e0 @200000",
-        {0: (None, *UNKNOWN)},
-        first_entry=500,
-        fate="nobody",
-        listed=True,
-        sibling_at=100_001,
-        stopped=False,
         dumped_before=True,
     ),
-    Story(
-        "the same, written when the coordinator's log had been dumped",
-        "100000 Empty e0 of another",
-        "0 data e0 @200000",
-        {0: (None, *UNKNOWN)},
-        first_entry=500,
-        fate="unknown",
-        listed=True,
-        sibling_at=100_001,
-        stopped=False,
-    ),
+    AFTER_THE_LISTED,
     Story(
         "the coordinator log was cut off",
         TWO_COMMITS,

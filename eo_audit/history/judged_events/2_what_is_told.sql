@@ -18,6 +18,8 @@ sent AS (
 coordinators AS (
     SELECT
         whole_logs.* EXCEPT (copies),
+        -- A coordinator that knows nothing of a producer whose markers only a coordinator can have written is not the one that did, and its
+        -- log, made anew, tells of no producer before.
         coalesce(sent.has_strangers, false) OR knows_nobody AS other_coordinator,
         only_cleaned AND as_listed AND coalesce(sent.has_acquaintances, false) AS has_newest_entries
     FROM {whole_logs} whole_logs
@@ -96,8 +98,6 @@ bounded AS (
                 greatest(newest_broker_clock_ms, IF(may_lag, NULL, dumped_at_ms)) - ahead_ms - unsure_ms >= known_from_ms, false
             ) AS reaches_head,
         coalesce(may_lag AND dumped_at_ms - ahead_ms - unsure_ms >= known_from_ms, false) AS would_reach_head,
-        -- A coordinator that knows nothing of a producer whose markers only a coordinator can have written is not the one that did, and its
-        -- log, made anew, tells of no producer before.
         stopped_with_all OR dumped_before_all OR coalesce(sealed_at_ms + dated_within_ms <= whole_until_ms, false) AS before_end_of_all,
         -- No transaction can have hung for long that began after the coordinator's log was dumped, or not long before the dump of this log.
         -- Nothing was going on where the broker had been stopped.

@@ -8,8 +8,8 @@
 -- read of a topic that was deleted and created anew since, nor of a log that its broker no longer has.
 -- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
 -- of its log directories. So does what brokers or consumers answered, all of one file, to a newer one at the same path. Dump times of older
--- collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray`
--- directories and sections of an unknown log are not read. Nor is a snapshot or an index of which a line was not understood, or that was
+-- collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray` directories and sections of an unknown log are
+-- not read. Nor is a snapshot or an index of which a line was not understood, or that was
 -- cut: a producer or an entry that it lacks would be missed in the log's or in the broker's files.
 --
 -- dump_sections, dump_files   the tables
