@@ -108,6 +108,7 @@ begun_anew AS (
         told_before.replica_log_id,
         max(told_before.last_decided_ms) AS last_decided_ms,
         count(last_before) > 0 AS is_before,
+        max(since) = 0 AS none_since,
         bool_and(may_begin_behind(last_before, first_since, since, ended.spans)) AS is_plain,
         bool_and(may_begin_behind(last_perhaps_before, first_surely_since, surely_since, ended.spans)) AS may_be_plain
     FROM told_before
@@ -118,8 +119,11 @@ begun_anew AS (
 logs AS (
     SELECT /*+ BROADCAST(clusters), MERGE(begun_anew) */
         logs.replica_log_id, logs.cluster, clusters.skew_ms, clusters.epochs_are_elections,
-        -- A leader whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions.
-        coalesce(is_before AND logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms, false) AS may_be_anew,
+        -- A leader whose clock is far ahead writes what looks as young, and at the end of its log what is younger than all decisions. Where
+        -- all of them ended before the log began, the coordinator's log may end there, too: that places tell of pairs is not sure.
+        coalesce(
+            is_before AND (none_since OR logs.newest_broker_clock_ms <= begun_anew.last_decided_ms + clusters.skew_ms), false
+        ) AS may_be_anew,
         coalesce(begun_anew.may_be_plain, false) AS may_begin_late,
         IF(begun_anew.is_plain, logs.oldest_batch_ms - {far_ms}, NULL) AS begun_anew_at_ms,
         logs.first_offset, logs.compacted, logs.uncleaned_from,

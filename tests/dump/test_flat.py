@@ -247,6 +247,38 @@ def test_a_segment_may_begin_with_batches_that_the_cleaner_emptied(release: str,
 
 
 @pytest.mark.parametrize("release", FLAT_RELEASES)
+@pytest.mark.parametrize("lost", range(1, 9))
+def test_a_record_line_that_was_lost_is_no_hole(release: str, lost: int) -> None:
+    """Positions tell that more stood there, if it was larger than the varints of a record differ: the batch that lost it is not read, those
+    behind are."""
+    lines = dump([Batch([Rec(b"k", b"v" * 40)] * 3, 5, 3 * n) for n in range(4)], Style(release)).splitlines(keepends=True)
+    told_of = {row["base_offset"] for row in told(read(b"".join(lines)), "batches", ["base_offset"])}
+    result = read(b"".join(line for line in lines if not line.startswith(b"offset: %d " % lost)))
+    assert unread(result) == ["missing_record"]
+    # Of a batch that lost its first line, the one before it may have lost its last.
+    assert told_of - {row["base_offset"] for row in told(result, "batches", ["base_offset"])} == {lost - lost % 3}
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+def test_a_batch_that_was_lost_takes_the_one_before_it(release: str) -> None:
+    lines = dump([Batch([Rec(b"k", b"v" * 40)], 5, n) for n in range(4)], Style(release)).splitlines(keepends=True)
+    result = read(b"".join(line for line in lines if not line.startswith(b"offset: 2 ")))
+    assert unread(result) == ["missing_record"]
+    assert told(result, "batches", ["base_offset"]) == [{"base_offset": 0}, {"base_offset": 3}]
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
+@pytest.mark.parametrize("emptied", [1, 2])
+def test_what_the_cleaner_emptied_between_batches_is_no_text_that_was_lost(release: str, emptied: int) -> None:
+    """The head of a batch is kept for its producer, 61 bytes of which no line tells; its offsets are missing."""
+    first, behind = [Batch([Rec(b"k", b"v")] * 2, 5, 0)], [Batch([Rec(b"k", b"v")], 5, 6 + n) for n in range(2)]
+    text, size = dump(first, Style(release)), first[0].size_bytes
+    rest = b"".join(dump(behind, Style(release)).splitlines(keepends=True)[2:])
+    result = read(text + moved(moved(rest, b"offset", 6), b"position", size + 61 * emptied))
+    assert (result.facts["batches"].num_rows, unread(result)) == (3, [])
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
 def test_a_segment_begins_behind_no_other_bytes(release: str) -> None:
     text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release))
     # Nor where the tool's own words are gone.

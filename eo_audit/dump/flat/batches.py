@@ -8,6 +8,7 @@ shows. What header keys with a line feed can still pretend is named in docs/reli
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,8 +49,9 @@ class Unread(Exception):
         self.failure, self.end = failure, end
 
 
-def read_batch(window: Window, at: int, line: FlatLine, profile: Profile) -> tuple[Group, int | None]:
-    """The batch whose first record line is at `at`, and the position of the batch line behind it in the section, if there is one.
+def read_batch(window: Window, at: int, line: FlatLine, profile: Profile, last_offset: int | None) -> tuple[Group, int | None]:
+    """The batch whose first record line is at `at`, and the position of the batch line behind it in the section, if there is one. It has
+    failed where lines of it, or beside it, were lost. `last_offset`: of the line before, if it is known.
 
     Raises:
         NeedMore: it goes on behind the window.
@@ -74,8 +76,14 @@ def read_batch(window: Window, at: int, line: FlatLine, profile: Profile) -> tup
             lines.append(behind)
     position = None if found is None else found.position
     group = _group(starts, lines, read, next_position=position)
-    if position is not None and _hides_text(group):
-        raise Unread(Failure.AMBIGUOUS)
+    if found is not None and (unshown := _unshown_bytes(group)) is not None:
+        if unshown.least > _LEAST_LINE and not line.is_control:
+            raise Unread(Failure.AMBIGUOUS)
+        first = line.record.offset if last_offset is None else last_offset + 1
+        missing, behind_it = found.record.offset - first - len(lines), found.record.offset - lines[-1].record.offset - 1
+        # Where no offset is missing the bytes are of a header whose key is empty: it prints as none.
+        if unshown.least > 0 < missing and not _are_emptied_batches(unshown, most=behind_it):
+            group.fail(Failure.MISSING, at, group.end)
     return group, position
 
 
@@ -152,13 +160,28 @@ def _is_disputed(window: Window, line: FlatLine, ending: Ending) -> bool:
     return first >= ending.end or (first >= 0 and window.text.find(needle, first + 1, limit) >= 0)
 
 
-def _hides_text(group: Group) -> bool:
-    """Is an uncompressed batch without header keys larger than its records, by a line at least? Then they held the lines behind."""
+class _Unshown(NamedTuple):
+    """Bytes of a batch, and of what follows up to the next line, that no record line shows: so many at least and at most."""
+
+    least: int
+    most: int
+
+
+def _unshown_bytes(group: Group) -> _Unshown | None:
+    """Of an uncompressed batch without header keys, whose records have the sizes that are printed; None of any other one. A line's worth of
+    bytes may be text that hid the lines behind; fewer are records that the text has lost, or batches that the cleaner emptied."""
     line = group.line
-    if line.codec != "none" or line.magic < 2 or line.is_control or any(record.ending.headers for record in group.records):
-        return False
-    most = sum(least_size(record.line, line, None) + _VARINT_SPARE for record in group.records)
-    return line.size_bytes - BATCH_OVERHEAD - most > _LEAST_LINE
+    if line.codec != "none" or line.magic < 2 or any(record.ending.headers for record in group.records):
+        return None
+    most = line.size_bytes - BATCH_OVERHEAD - sum(least_size(record.line, line, None) for record in group.records)
+    return _Unshown(most - _VARINT_SPARE * len(group.records), most)
+
+
+def _are_emptied_batches(unshown: _Unshown, *, most: int) -> bool:
+    """Does the cleaner account for bytes that no line shows? It keeps the head of a producer's newest batch without its records
+    (`BatchRetention.RETAIN_EMPTY`), of which no line is printed; each has an offset at least, and so many are missing at `most`."""
+    emptied = unshown.most // BATCH_OVERHEAD
+    return emptied <= most and unshown.least <= emptied * BATCH_OVERHEAD
 
 
 def _line_ends(window: Window, at: int, limit: int) -> Iterator[int]:

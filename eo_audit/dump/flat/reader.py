@@ -57,9 +57,14 @@ class FlatReader(Progress):
         if not self._follows(line.position, section):
             return self._leave(at, section, "unknown_line")
         try:
-            group, position = read_batch(self.window, at, line, profile(section))
+            group, position = read_batch(self.window, at, line, profile(section), section.last_offset)
         except Unread as unread:
             return self._not_read(at, section, unread)
+        if group.failure is not None:
+            # Too few bytes are missing to hide a line: those behind are the tool's own.
+            self.section, self.position = learned_flat(section, group), position
+            self._unread(at, group.end, group.failure.value)
+            return group.end
         self._close_unread(at)
         self.facts.group(group, section)
         most = end_at_most(group) if position is None else None

@@ -132,7 +132,8 @@ def _decoder(group: Group) -> str | None:
 def learned_flat(section: Section, group: Group) -> Section:
     """The section of a flat dump after one more batch."""
     shown = _printed(group) if section.payload_printed is None else section.payload_printed
-    return replace(section, dialect=FLAT, deep=True, payload_printed=shown, decoder=section.decoder or _decoder(group))
+    decoder, last_offset = section.decoder or _decoder(group), group.records[-1].line.offset
+    return replace(section, dialect=FLAT, deep=True, payload_printed=shown, decoder=decoder, last_offset=last_offset)
 
 
 def heard(section: Section, message: Message) -> Section:

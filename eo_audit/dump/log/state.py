@@ -51,7 +51,7 @@ class Section:
     """The dump section in force, with what its text has shown so far (None: not shown yet).
 
     `left`: why all that comes is left unread, to the end of the file; `end_at_most`: of a flat dump, whose newest batch has no size, the
-    position in the segment that it does not reach beyond.
+    position in the segment that it does not reach beyond; `last_offset`: of a flat dump, that of the last line which was read.
     """
 
     section_id: int
@@ -65,6 +65,7 @@ class Section:
     log_starting: bool | None = None
     invalid_tail_bytes: int | None = None
     end_at_most: int | None = None
+    last_offset: int | None = None
     end_reason: str | None = None
     left: str | None = None
 
