@@ -35,6 +35,7 @@ FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
             "tid_expiration_k39",
             "fence_same_id_k39",
             "state_expired_k39",
+            "dialects_tombstone_k23",
         ),
     ),
     # Nor is a marker missing whose record line was cut, nor data visible where the index of a segment without a name is not known.

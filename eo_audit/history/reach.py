@@ -40,8 +40,9 @@ def reach(coordinator_history: DataFrame, replica_logs: DataFrame, clusters: Dat
     Returns:
         cluster, producer_id, has_story (true), known_from_ms (null: from its beginning), known_until_ms, the epochs of the leaders whose
         clocks these are (known_from_epoch, known_until_epoch), known_from_offset (in the coordinator's log), the producer's own epoch
-        there (known_from_producer_epoch), the smallest epoch of a marker whose decision is not told (untold_epoch), what `coordinator_logs`
-        says of the log it stands in, and coordinator_latest_ms, the latest time that its newest leader wrote.
+        there (known_from_producer_epoch), the smallest epoch of a marker whose decision is not told (untold_epoch), lost_behind (lines
+        behind its last entry were lost), what `coordinator_logs` says of the log it stands in, and coordinator_latest_ms, the latest time
+        that its newest leader wrote.
     """
     logs = coordinator_logs(replica_logs, clusters)
     return run("reach", coordinator_history=coordinator_history, coordinator_logs=logs, cut_logs=cut_logs)

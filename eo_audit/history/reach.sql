@@ -40,9 +40,9 @@ of_logs AS (
             NULL
         )) AS known_from,
         max(newest.newest_epoch) AS known_until_epoch,
-        bool_and(entries.tail_known AND coalesce(logs.tail_intact, true) AND NOT entries.is_cut)
-            -- Of an id without an entry behind lost lines nobody knows what became.
-            AND coalesce(max(entries.entry_offset) >= max(entries.log_lost_below), true) AS to_the_end,
+        bool_and(entries.tail_known AND coalesce(logs.tail_intact, true) AND NOT entries.is_cut) AS to_the_end,
+        -- Of an id without an entry behind lost lines nobody knows what became.
+        coalesce(max(entries.entry_offset) < max(entries.log_lost_below), false) AS lost_behind,
         max(struct(
             entries.entry_offset, entries.batch_timestamp_ms AS at_ms,
             -- KIP-890: what is open under TV2 ends with the next epoch; what TV1 begins behind the newest entry ends with that of the entry.
@@ -67,7 +67,8 @@ told AS (
         producer_id,
         max(known_from) AS known_from,
         max(known_until_epoch) AS known_until_epoch,
-        bool_and(to_the_end) AS to_the_end,
+        bool_and(to_the_end AND NOT lost_behind) AS to_the_end,
+        bool_or(lost_behind) AS lost_behind,
         max(newest).at_ms AS newest_ms,
         max(newest).untold_epoch AS untold_epoch,
         min(told_until_ms) AS told_until_ms,
@@ -90,6 +91,7 @@ SELECT
     known_until_epoch,
     untold_epoch,
     coordinator_latest_ms,
+    lost_behind,
     IF(to_the_end, greatest(newest_ms, told_until_ms), newest_ms) AS known_until_ms,
     log.coordinator_log_id AS coordinator_log_id,
     log.dump.coordinator_broker AS coordinator_broker,

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -135,14 +135,28 @@ def flat(**lacks: bool) -> Case:
     return Case({"hw": 10, "first_offset": 0, "tail_intact": True}, [(0, 10)], section, ZERO_TO_NINE)
 
 
+def without_a_name(case: Case) -> Case:
+    """The line that names the segment was cut, and nothing of it was read."""
+    section = {**(case.section or {}), "segment_base_offset": None, "first_offset": None, "last_offset": None}
+    return replace(case, segments=[], section=section, batch=None)
+
+
 NOT_READ = {
     "a flat dump without its head": (not_read("unsupported_dialect"), "older than 2.2, and its first lines are missing"),
+    "the same, and nothing names the segment": (
+        without_a_name(not_read("unsupported_dialect")),
+        "older than 2.2, and its first lines are missing",
+    ),
+}
+NAMELESS = {
+    "cut off in its first lines": (without_a_name(ending("truncated", log_intact=False)), [("truncated", 0, 0)]),
+    "flat lines of nobody": (without_a_name(flat(lacks_checksums=True, lacks_epochs=True)), [("no_checksums", 0, 0), ("no_epochs", 0, 0)]),
 }
 FLAT = {
     "without checksums": (flat(lacks_checksums=True), ["no_checksums"]),
     "without epochs": (flat(lacks_checksums=True, lacks_epochs=True), ["no_checksums", "no_epochs"]),
 }
-CASES = {name: told[0] for told_of in (ENDS, HEADS, REMOVED, HOLES, DOUBTFUL_ENDS, NOT_READ, FLAT) for name, told in told_of.items()}
+CASES = {name: told[0] for told_of in (ENDS, HEADS, REMOVED, HOLES, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT) for name, told in told_of.items()}
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +224,11 @@ def test_an_old_dump_says_what_it_does_not_show(seen: dict[str, list[Row]], name
 def test_an_old_dump_that_is_not_read_says_why(seen: dict[str, list[Row]], name: str) -> None:
     ((_state, reason),) = ((row.state, row.reason) for row in seen[name] if row.state == "not_supported")
     assert reason.endswith(NOT_READ[name][1])
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+def test_a_segment_without_a_name_begins_where_the_log_may(seen: dict[str, list[Row]], name: str) -> None:
+    assert sorted((row.state, row.first_offset, row.last_offset) for row in seen[name]) == NAMELESS[name][1]
 
 
 # Batches in the order of the log, behind (0, 2) and then (10, 12); the offsets that stand nowhere.

@@ -22,7 +22,9 @@ sections AS (
         section.segment_base_offset,
         section.last_offset AS section_end,
         section.segment_base_offset = log.newest_segment AS is_newest,
-        coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset) AS end,
+        -- Of a segment whose name was cut, and of which nothing was read, nobody knows where it begins.
+        coalesce(section.segment_base_offset, section.first_offset, 0L) AS begin,
+        coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset, 0L) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
         doubt.section_id IS NOT NULL AS is_doubtful,
         section.is_read, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.lacks_epochs,
@@ -73,7 +75,7 @@ parts_of_sections AS (
             IF(
                 is_read AND section_end IS NOT NULL AND NOT deep,
                 array(struct(
-                    segment_base_offset AS first_offset, section_end AS last_offset, 'shallow' AS state,
+                    begin AS first_offset, section_end AS last_offset, 'shallow' AS state,
                     'printed without --deep-iteration' AS reason, at
                 )),
                 array()
@@ -81,7 +83,7 @@ parts_of_sections AS (
             IF(
                 is_read AND lacks_checksums,
                 array(struct(
-                    segment_base_offset AS first_offset, section_end AS last_offset, 'no_checksums' AS state,
+                    begin AS first_offset, coalesce(section_end, begin) AS last_offset, 'no_checksums' AS state,
                     'printed by a kafka-dump-log older than 2.2' AS reason, at
                 )),
                 array()
@@ -89,7 +91,7 @@ parts_of_sections AS (
             IF(
                 is_read AND lacks_epochs,
                 array(struct(
-                    segment_base_offset AS first_offset, section_end AS last_offset, 'no_epochs' AS state,
+                    begin AS first_offset, coalesce(section_end, begin) AS last_offset, 'no_epochs' AS state,
                     'printed by kafka-dump-log 0.11.0.0 or 0.11.0.1' AS reason, at
                 )),
                 array()
@@ -97,7 +99,7 @@ parts_of_sections AS (
             IF(
                 NOT supported AND superseded_by IS NULL AND coalesce(dir_kind, 'normal') = 'normal',
                 array(struct(
-                    segment_base_offset AS first_offset, segment_base_offset AS last_offset, 'not_supported' AS state,
+                    begin AS first_offset, begin AS last_offset, 'not_supported' AS state,
                     'printed by a kafka-dump-log older than 2.2, and its first lines are missing' AS reason,
                     at
                 )),

@@ -54,7 +54,8 @@ dated AS (
             coordinator_latest_ms
         ) AS dumped_first,
         ends_instance(match) AS by_marker,
-        coalesce(coalesce(span.span_id, place) <= told_up_to_offset, false) AS by_order,
+        -- That it tells of others behind that place says nothing of a producer whose entries are among lost lines.
+        coalesce(coalesce(span.span_id, place) <= told_up_to_offset AND NOT lost_behind, false) AS by_order,
         coalesce(place >= sent_unseen_from, false) AS is_unseen,
         -- The clock of an older leader is not the one whose distance is known, nor the same one before it was set.
         coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)
@@ -125,7 +126,7 @@ reached AS (
         (by_order OR NOT is_unseen OR stopped_together OR (known_from_ms IS NOT NULL AND dumped_behind))
             AND (dumped_behind OR by_order OR by_time OR by_marker) AS to_the_end,
         -- Its end may stand behind all that the coordinator's log tells.
-        dumped_behind OR coalesce(place <= told_up_to_offset, false) OR by_time AS end_is_told
+        dumped_behind OR coalesce(place <= told_up_to_offset AND NOT lost_behind, false) OR by_time AS end_is_told
     FROM bounded
 ),
 told AS (
