@@ -257,7 +257,7 @@ covered AS (
                 AND coalesce(last_gap < data_first_offset, last_gap IS NULL)
                 THEN 'overdue'
             -- So the markers of all producers of the log, told together, have it.
-            WHEN unseen IS NOT NULL THEN unseen
+            WHEN unseen IS NOT NULL THEN IF(unseen = 'hole', 'not_judged', unseen)
             WHEN NOT (tail_intact AND is_past_end) THEN 'tail'
             WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
             WHEN NOT head_seen THEN 'below_start'

@@ -46,7 +46,8 @@ def match_markers(
         (the instance), marker; found (the instance of a marker, or null), match (closing, duplicate, contradictory or null), claims (the
         place of the marker that ended an instance, on both), ambiguous (the producer's markers in this log can be told in more than one
         way), legal (and nothing is wrong in any of them), lost_among (of an instance: at least one of so many of the producer lacks its
-        marker in this log, and nothing tells which), unseen (of an instance: `below_start` or `tail`, where its marker is held to be).
+        marker in this log, and nothing tells which), unseen (of an instance: `below_start`, `tail` or `hole`, where its marker is held
+        to be).
     """
     paired = run(
         "paired_markers",

@@ -43,11 +43,14 @@ expected AS (
     FROM listed
     JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
 ),
-holes AS (
-    SELECT replica_log_id, marker_offset, hole_at FROM {spans} WHERE hole_at IS NOT NULL
+-- Markers with offsets missing behind the one before; what the cleaner took has prices of its own.
+behind_holes AS (
+    SELECT /*+ BROADCAST(logs) */ spans.replica_log_id, spans.marker_offset, spans.hole_at
+    FROM {spans} spans JOIN {replica_logs} logs ON logs.replica_log_id = spans.replica_log_id
+    WHERE spans.hole_at IS NOT NULL OR NOT (spans.complete_past OR logs.compacted)
 ),
 markers AS (
-    SELECT /*+ BROADCAST(holes) */
+    SELECT /*+ BROADCAST(behind_holes) */
         rows.replica_log_id, rows.producer_id, 2 AS kind, rows.producer_epoch AS epoch, rows.base_offset AS place,
         CAST(NULL AS STRUCT<
             first_entry_offset: BIGINT, instance_id: STRING, protocol: STRING, data_epoch: INT, marker_epoch: INT, decision: STRING,
@@ -63,11 +66,11 @@ markers AS (
             rows.in_open_transaction AS closes,
             rows.previous_epoch AS data_epoch,
             rows.partition_leader_epoch AS leader_epoch,
-            rows.predecessor IN ('hole', 'removed') OR holes.hole_at IS NOT NULL AS after_hole,
-            rows.span_id AS opened_at
+            rows.predecessor IN ('hole', 'removed') OR behind_holes.marker_offset IS NOT NULL AS after_hole,
+            coalesce(behind_holes.hole_at, rows.span_id) AS opened_at -- what stood before a hole may have ended in it
         ) AS marker
     FROM {rows} rows
-    LEFT JOIN holes ON holes.replica_log_id = rows.replica_log_id AND holes.marker_offset = rows.base_offset
+    LEFT JOIN behind_holes ON behind_holes.replica_log_id = rows.replica_log_id AND behind_holes.marker_offset = rows.base_offset
     -- A control batch without a type (a dump without --deep-iteration) may be either marker: it matches nothing.
     WHERE rows.row_kind = 'marker' AND rows.judged AND rows.marker_type IS NOT NULL
 ),

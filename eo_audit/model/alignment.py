@@ -215,12 +215,13 @@ def _clock(
     beside = {name: found for name, found in others.items() if producers[name].coordinator == own.coordinator}
     seen = [one for name, found in beside.items() for one in _witnesses(producers[name], heard(producers[name], found))]
     elsewhere = [step for name, found in others.items() for story in _near(producers[name], found) for step in story.steps]
+    # Offsets that are missing look like a clock that was set, the same to all whose transactions come as regularly.
     agreed = [
         (max(step.after, other.after), min(step.up_to, other.up_to))
         for story in _near(own, stories)
         for step in story.steps
         for other in elsewhere
-        if step.leaders is None and step.may_be(other)
+        if step.leaders is None and not step.over_hole and step.may_be(other)
     ]
     led_apart = [step for step in elsewhere if step.leaders is not None]
     return replace(known, seen=sorted([*seen, *known.seen]), set_at=agreed, led_apart=led_apart)

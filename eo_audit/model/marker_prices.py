@@ -66,8 +66,7 @@ class Producer:
     `cleaned_below`: the cleaner may have removed markers below this offset; `open_from`: from this offset on data (of `open_epoch`) is
     open, and no transaction is running; `coordinator` names the log whose leader's clock wrote the decisions; `running`: a transaction
     that lists the partition is not decided; `told_until_ms`: all that was decided before this time is told, by the clock of the coordinator
-    leader of `told_until_epoch`; `told_anew_at`: what was decided right before this place is not told; `of_election` as of its
-    transactions.
+    leader of `told_until_epoch`; `told_anew_at`: what was decided right before this place is not told; `of_election`: see `Decided`.
     """
 
     markers: Sequence[Marker]
@@ -104,8 +103,8 @@ class Producer:
 
 
 class Match(NamedTuple):
-    """What became of one marker: the index of its transaction, or None; `again`: it repeats the marker before it; `doubtful`: another
-    story that gives it another transaction is as good; `legal`: and whichever of them is true, nothing is wrong."""
+    """What became of one marker: the index of its transaction, or None; `again`: it repeats the one before; `doubtful`: another story that
+    gives it another transaction is as good; `legal`: and whichever of them is true, nothing is wrong."""
 
     decided: int | None
     again: bool
@@ -115,7 +114,7 @@ class Match(NamedTuple):
 
 class Step(NamedTuple):
     """A jump of the distance between two matched markers: after the offset of the first, up to that of the second, by `least` to `most`
-    ms; `leaders`: the partition's leader epochs on both sides, where they differ; `paid`: what it cost."""
+    ms; `leaders`: the partition's leader epochs on both sides, where they differ; `paid`: its price; `over_hole`: offsets are missing."""
 
     after: int
     up_to: int
@@ -123,6 +122,7 @@ class Step(NamedTuple):
     most: float
     leaders: tuple[int | None, int | None] | None = None
     paid: float = 0.0
+    over_hole: bool = False
 
     def is_undone_by(self, other: "Step") -> bool:
         """The other one follows at the next pair and leads back to the distance from before."""

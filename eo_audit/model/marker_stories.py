@@ -137,6 +137,8 @@ def continued(
     if story.told is None and producer.older_decided and _begins_behind(marker, producer, clock, skew_ms):
         skipped = ALL_NEWER + UNSEEN
         yield passed_over(story._replace(cost=skipped, following=len(producer.decided)), marker, producer, clock, skew_ms)
+    if story.told is not None and marker.after_hole and story.following < len(producer.decided):
+        yield passed_over(_rest_in_hole(story, producer), marker, producer, clock, skew_ms)
     if marker.odd and story.following < len(producer.decided):
         yield _in_place_of_next(story, marker, producer)
     last, one = story.last, story.last_decided
@@ -156,7 +158,16 @@ def continued(
             by_tool = _by_hand_too(story, producer.decided[lacking[0]]) if by_hand else 0.0
             price += by_tool + STANDS_IN * stand_ins(story, marker, lacking, producer)
         without = story._replace(lost=(*story.lost, *lacking), cleaned=story.cleaned + cleaned) if lacking or cleaned else story
+        if marker.after_hole and story.told is not None and story.following < at:
+            without = without._replace(in_hole=(*story.in_hole, *range(story.following, at)))
         yield from _matched(without, price, pairs, producer, at, clock, skew_ms, limit)
+
+
+def _rest_in_hole(story: Story, producer: Producer) -> Story:
+    """The story in which all transactions that are still told had their markers among offsets that are missing here."""
+    rest, end = range(story.following, len(producer.decided)), len(producer.decided)
+    price = missing(len(rest), producer, story.last_offset, after_hole=True)
+    return story._replace(cost=story.cost + price, faults=story.faults + price, following=end, in_hole=(*story.in_hole, *rest))
 
 
 def _left_out(story: Story, marker: Marker, producer: Producer, at: int, within: list[int] | None) -> tuple[list[int], float, float]:
@@ -258,7 +269,7 @@ def _matched(
         return
 
     def told_with(cost: float, distance: Distance, *steps: Step, by_leaders: float = 0.0, by_time: float = story.by_time) -> Story:
-        kept = story.strained, by_time, story.by_leaders + by_leaders, story.lost, story.cleaned
+        kept = story.strained, by_time, story.by_leaders + by_leaders, story.lost, story.cleaned, story.in_hole
         return Story(known + cost, story.faults + price, at + 1, distance, marker, one, told, (*story.steps, *steps), *kept)
 
     if before is None or story.last is None:
@@ -282,7 +293,8 @@ def _matched(
         paid = change + (AGAINST_WITNESSES if seen and not agreed else 0.0)
         yield told_with(paid, agreed or here, *(() if step is None else (step,)), by_leaders=change)
     elif jump:
-        step = Step(denied_up_to(story, marker, here), marker.offset, here.least - before.most, here.most - before.least)
+        between = denied_up_to(story, marker, here), marker.offset
+        step = Step(*between, here.least - before.most, here.most - before.least, over_hole=marker.after_hole)
         cost = _price_of_step(story, step, pair, producer, at, clock)
         # What lies above that the next pair may give back (`given_back`).
         if known + min(cost, STEP + STEP_BACK) <= limit.most:

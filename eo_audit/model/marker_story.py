@@ -26,19 +26,21 @@ from eo_audit.model.marker_prices import (
 class Told(NamedTuple):
     """What is told of one producer: what became of each marker, and the transactions of which at least one lacks its marker, whichever
     story is true; none where the matches tell which one. `older` and `younger`: transactions whose markers the log begins behind, or ends
-    before."""
+    before; `in_hole`: those whose markers were among offsets that are missing."""
 
     matches: Sequence[Match]
     one_lost_of: Sequence[int] = ()
     older: Sequence[int] = ()
     younger: Sequence[int] = ()
+    in_hole: Sequence[int] = ()
 
 
 # A named tuple: an audit of many logs tells a million, each a copy with something changed, and those of a data class were a quarter of it.
 class Story(NamedTuple):
     """One way to tell the markers so far: its price, the next transaction, and what it remembers of the clock; `by_time`
     is what the first pair cost, `by_leaders` what was paid for other leaders' clocks; `lost`: the transactions that lack their marker;
-    `cleaned`: what was paid for those that the cleaner may have removed; `beside`: what of the price is for stories of other producers."""
+    `cleaned`: what was paid for those that the cleaner may have removed; `in_hole`: the transactions whose markers were among offsets that
+    are missing; `beside`: what of the price is for stories of other producers."""
 
     cost: float
     faults: float
@@ -53,6 +55,7 @@ class Story(NamedTuple):
     by_leaders: float = 0.0
     lost: tuple[int, ...] = ()
     cleaned: float = 0.0
+    in_hole: tuple[int, ...] = ()
     beside: float = 0.0
 
     def matches(self) -> list[Match]:
@@ -82,12 +85,14 @@ class Story(NamedTuple):
         return len({match.decided for match in self.matches()} - {None})
 
 
-def unseen(story: Story, decided: int) -> tuple[list[int], list[int]]:
-    """Of so many transactions those that are held to be older than the log, and those that are held to be younger."""
+def unseen(story: Story, decided: int) -> tuple[list[int], list[int], Sequence[int]]:
+    """Of so many transactions those that are held to be older than the log, those that are held to be younger, and those that were in a
+    hole of it."""
     paired = [match.decided for match in story.matches() if match.decided is not None]
     first = min(paired, default=story.following)
-    lost = set(story.lost)
-    return [at for at in range(first) if at not in lost], [at for at in range(story.following, decided) if at not in lost]
+    elsewhere = {*story.lost, *story.in_hole}
+    older, younger = ([at for at in one if at not in elsewhere] for one in (range(first), range(story.following, decided)))
+    return older, younger, story.in_hole
 
 
 def evenly_told(story: Story) -> Story:

@@ -156,7 +156,8 @@ FLAT = {
     "without checksums": (flat(lacks_checksums=True), ["no_checksums"]),
     "without epochs": (flat(lacks_checksums=True, lacks_epochs=True), ["no_checksums", "no_epochs"]),
 }
-CASES = {name: told[0] for told_of in (ENDS, HEADS, REMOVED, HOLES, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT) for name, told in told_of.items()}
+ALL = (ENDS, HEADS, REMOVED, HOLES, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT)
+CASES = {name: told[0] for told_of in ALL for name, told in told_of.items()}
 
 
 @pytest.fixture(scope="module")

@@ -217,3 +217,34 @@ def test_markers_beside_a_hole_of_the_coordinators_log_are_of_decisions_that_it_
     ends = {"older_markers": True, "told_until_ms": 425_531, "told_until_epoch": 0, "told_anew_at": 6664 if hole else None}
     found = align({2: Producer(sent, told, **ends)}, skew_ms=2_000)[2]  # type: ignore[arg-type]
     assert ([match.decided for match in found.matches] == [0, *[None] * 8, 1]) is hole
+
+
+def test_what_is_told_last_may_have_ended_in_a_hole() -> None:
+    """One transaction a second each. Segments are missing, and the coordinator's log ends within the time of those: markers behind are of
+    later transactions, and not of the last that are told with a clock that was set, though two producers would have seen it set alike."""
+    ends = {"older_decided": True, "told_until_ms": 22_782, "told_until_epoch": 0}
+
+    def every_second(kinds: str, first_ms: int) -> list[tuple[str, int, int]]:
+        return [(kind, ms, ms + 8) for at, kind in enumerate(kinds) if (ms := first_ms + 1_000 * at)]
+
+    def behind(offset: int, opened_at: int, seen: list[Marker]) -> list[Marker]:
+        return [replace(one, after_hole=True, opened_at=opened_at) if one.offset == offset else one for one in seen]
+
+    seen = {
+        1: markers((75, "C", 19_741), (81, "C", 20_741), (89, "A", 21_741), (139, "C", 28_741), (149, "C", 29_741)),
+        2: markers((71, "C", 18_778), (76, "C", 19_778), (82, "A", 20_778), (133, "C", 27_778), (140, "C", 28_778)),
+    }
+    told_of = {
+        1: decided(*every_second("CACCCCAC", 15_737), entries=(76, 87, 99, 110, 121, 132, 143, 155)),
+        2: decided(*every_second("CCCCACC", 16_774), entries=(88, 100, 111, 122, 133, 144, 156)),
+    }
+    told = align(
+        {
+            1: Producer(behind(139, 134, seen[1]), told_of[1], **ends),  # type: ignore[arg-type]
+            2: Producer(behind(133, 133, seen[2]), told_of[2], **ends),  # type: ignore[arg-type]
+        },
+        skew_ms=2_000,
+    )
+    assert [match.decided for match in told[1].matches] == [4, 5, 6, None, None]
+    assert [match.decided for match in told[2].matches] == [2, 3, 4, None, None]
+    assert (told[1].in_hole, told[2].in_hole) == ((7,), (5, 6))

@@ -51,6 +51,7 @@ placed_spans AS (
 events AS (
     SELECT
         replica_log_id, producer_id, kind, place, own, marker, found, match, claims, doubtful, ambiguous, legal,
+        unseen <=> 'hole' AS in_hole,
         CAST(NULL AS STRUCT<
             span_id: BIGINT, first_epoch: INT, last_epoch: INT, first_ms: BIGINT, last_ms: BIGINT, complete_past: BOOLEAN,
             hole_at: BIGINT, first_sequence: INT
@@ -59,7 +60,7 @@ events AS (
     FROM {matched}
     UNION ALL
     SELECT
-        replica_log_id, producer_id, 1, place, NULL, NULL, NULL, NULL, NULL, false, false, true,
+        replica_log_id, producer_id, 1, place, NULL, NULL, NULL, NULL, NULL, false, false, true, false,
         span, began_after_ms, sealed_ms
     FROM placed_spans
 ),
@@ -204,9 +205,15 @@ with_candidates AS (
     SELECT
         *,
         min(IF(is_sent_unseen, place, NULL)) OVER producer AS sent_unseen_from,
-        sort_array(collect_list(candidate) OVER (PARTITION BY replica_log_id, producer_id, ends_candidate)) AS candidates,
+        -- One whose marker was among offsets that are missing has its data before or among them.
+        sort_array(concat(
+            collect_list(IF(in_hole, NULL, candidate)) OVER same_end,
+            IF(span.hole_at IS NULL, array(), collect_list(IF(in_hole, candidate, NULL)) OVER same_end)
+        )) AS candidates,
         -- A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
         2 * count_if(stale) OVER producer <= count(span) OVER producer AS clocklike
     FROM closed
-    WINDOW producer AS (PARTITION BY replica_log_id, producer_id)
+    WINDOW
+        producer AS (PARTITION BY replica_log_id, producer_id),
+        same_end AS (PARTITION BY replica_log_id, producer_id, ends_candidate)
 ),
