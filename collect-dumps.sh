@@ -332,6 +332,7 @@ begin_partition() {
     esac
   done
   mv "$own/.now" "$own/.before"
+  [ -e "$own/.times" ] || : >"$own/.times" # of a partition that is gone when its turn comes nothing else makes it
   # Snapshots first: one that is taken while the log is read would lie beyond the end of what was read.
   awk '$3 ~ /^[0-9]+\.snapshot$/ { print $2, $3 } $3 ~ /^[0-9]+\.log$/ { log_[++logs] = $2 " " $3 } END { for (i = 1; i <= logs; i++) print log_[i] }' "$own/.before" >"$own/.names"
   while read -r bytes name; do

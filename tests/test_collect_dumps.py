@@ -559,6 +559,17 @@ def test_a_replica_that_is_moved_to_another_log_directory_meanwhile_is_dumped_th
     assert [name for name in expected if name != "manifest.yaml" and collected[name] != expected[name]] == []
 
 
+def test_a_partition_that_is_gone_when_its_turn_comes_is_left_out_without_a_word(log_dir: Path, tool: Path, tmp_path: Path) -> None:
+    """It was moved to another broker, or its topic was deleted, while the partitions before it were dumped."""
+    gone = log_dir / "__transaction_state-1"
+    (tmp_path / "calls.hook").write_text(f"import shutil\nif '/orders-0/' in name: shutil.rmtree({str(gone)!r}, ignore_errors=True)")
+    done = collect("--out", tmp_path / "out", "--log-dir", log_dir, "--kafka-dump-log", tool)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not [name for name in files(tmp_path / "out") if gone.name in name]
+    for name in ("listing.txt", "dumped-at.txt"):
+        assert gone.name not in (tmp_path / "out/broker-1" / name).read_text()
+
+
 def rolled_with_index(log_dir: Path, tool: Path, tmp_path: Path) -> None:
     """orders-1 gets a second segment with an index; of the segment there is a text."""
     for suffix in ("log", "txnindex"):
