@@ -106,8 +106,9 @@ REASONS: Mapping[str, Reason] = {
     ),
     "producer_forgotten": Reason(
         "a transaction is open on {places} whose producer the coordinator log no longer names (it is compacted; the id may have expired)",
-        "Ask a broker: `kafka-transactions.sh --bootstrap-server $BOOTSTRAP list`, and describe-producers of {places}. What is open "
-        "there, of a ProducerId that the list does not have, hangs: nobody will end it but `kafka-transactions.sh abort`.",
+        "Ask a broker (from 3.0 on; older ones do not answer): `kafka-transactions.sh --bootstrap-server $BOOTSTRAP list`, and "
+        "describe-producers of {places}. What is open there, of a ProducerId that the list does not have, hangs: nobody will end it but "
+        "`kafka-transactions.sh abort`.",
     ),
     "coordinator_compacted": Reason(
         "the coordinator log no longer holds the transactions of some records of {places} (it is compacted)",
