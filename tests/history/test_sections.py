@@ -315,3 +315,74 @@ def test_of_a_log_that_its_broker_no_longer_has_nothing_is_read(spark: SparkSess
     assert rows[1] == ((False, 6, "removed") if is_removed else (True, None, None))
     assert rows[2] == (False, 5, "newer_dump")
     assert rows[5] == (True, None, None)
+
+
+def of_night(number: int, kind: str, base: int) -> dict[str, object]:
+    return section(number, kind=kind, base=base, broker=1, topic="a")
+
+
+FIRST = {"crc": 1, "partition_leader_epoch": 0, "producer_id": 7, "base_sequence": 5, "max_timestamp_ms": 100}
+# On Monday segments 0, 100 and 300 of a log were dumped (1, 2 and 3), and a snapshot at 300 (4); on Tuesday one segment (5).
+# Per case: its base, what its first batch has otherwise than Monday's, the segments that Tuesday's listing shows, what gives way to it.
+ALL = dict.fromkeys((1, 2, 3, 4), "created_anew")
+CUT_OFF = dict.fromkeys((1, 2, 3, 4), "newer_dump")
+CONTINUED = {
+    "the same batch": (0, {}, None, {1: "newer_dump"}),
+    "another batch": (0, {"crc": 2}, None, ALL),
+    "a batch of another producer, and the tool prints no checksums": (0, {"crc": None, "producer_id": 8}, None, ALL),
+    "a batch of another time, and the tool prints neither checksums nor leader epochs": (
+        0, {"crc": None, "partition_leader_epoch": None, "max_timestamp_ms": 101}, None, ALL
+    ),
+    "another batch, by a later leader": (0, {"crc": 2, "partition_leader_epoch": 3}, None, ALL),
+    "what the cleaner left of the batch": (0, {"crc": 2, "max_timestamp_ms": 99, "count": 1}, None, {1: "newer_dump"}),
+    "a batch of another producer, of a log that is cleaned": (0, {"crc": 2, "producer_id": 8, "count": 1}, None, ALL),
+    "a batch whose checksum is wrong": (0, {"crc": 2, "crc_valid": False}, None, {1: "newer_dump"}),
+    "another batch of one leader in a later segment": (100, {"crc": 2}, None, ALL),
+    # Segment 0 may be deleted by retention, and its records are what they were.
+    "another batch, by a later leader, in a later segment": (
+        100, {"crc": 2, "partition_leader_epoch": 3}, None, {2: "newer_dump", 3: "newer_dump", 4: "newer_dump"}
+    ),
+    "the same batch, and the log ends before the others": (0, {}, (0,), CUT_OFF),
+    "the same batch, and all segments are listed": (0, {}, (0, 100, 300), {1: "newer_dump"}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def continued(spark: SparkSession) -> dict[str, dict[int, str]]:
+    """Each case is a log of its own: which sections are not read, and why."""
+    files, sections, batches, shown = [], [], [], []
+    for case, (base, more, listing, _) in enumerate(CONTINUED.values()):
+        own = [of_night(n, kind, at) for n, kind, at in ((1, "log", 0), (2, "log", 100), (3, "log", 300), (4, "snapshot", 300))]
+        own += [of_night(5, "log", base), of_broker(6, "listing", broker=1)]
+        for row in own:
+            number = int(str(row["section_id"]))
+            night, at_ms = ("mon", MONDAY) if number < 5 else ("tue", TUESDAY)
+            id_ = 100 * case + number
+            files.append(file(id_, f"{case}/{night}/{number}.txt", dumped_at_ms=at_ms))
+            log = None if row["replica_log_id"] is None else case
+            sections.append(row | {"cluster": str(case), "section_id": id_, "dump_file_id": id_, "replica_log_id": log})
+        for number, at in ((1, 0), (2, 100), (3, 300)):
+            batches.append(batch(100 * case + number, at, at + 2, **FIRST))
+        batches += [batch(100 * case + 5, base, base + 2, **(FIRST | more)), batch(100 * case + 5, base + 3, base + 80)]
+        shown += [listed(100 * case + 6, f"a-0/{at:020}.log", case) | {"cluster": str(case)} for at in listing or ()]
+    status = section_status(
+        table(spark, "dump_sections", sections),
+        table(spark, "dump_files", files),
+        table(spark, "batches", batches),
+        listed_files=table(spark, "listed_files", shown),
+    )
+    found: dict[str, dict[int, str]] = {name: {} for name in CONTINUED}
+    for row in status.collect():
+        if row.supersession_reason:
+            assert row.superseded_by % 100 == 5
+            assert not row.is_read
+            found[list(CONTINUED)[int(row.cluster)]][row.section_id % 100] = row.supersession_reason
+    return found
+
+
+@pytest.mark.parametrize("name", CONTINUED)
+def test_a_log_that_was_begun_or_written_anew_is_told_by_the_first_batch_of_a_segment(
+    continued: dict[str, dict[int, str]], name: str
+) -> None:
+    """Before 2.8 a topic has no id: nothing else tells that it was deleted and created anew between two nights."""
+    assert continued[name] == CONTINUED[name][3]

@@ -108,6 +108,10 @@ FORKS = {
     "not-replicated": (replace(REPLICATED, hw={LOG: 6}), LED_ANEW),
     "led-on": (REPLICATED, replace(LED_ANEW, led_anew_from={LOG: 10})),
     "created-anew": (replace(REPLICATED, topic_id="A" * 22), replace(LED_ANEW, topic_id="B" + "A" * 21)),
+    # Before 2.8 no topic has an id.
+    "created-anew-without-id": (replace(REPLICATED, bases={LOG: (0, 4)}), replace(LED_ANEW, is_anew=True)),
+    # That leader has written less than was lost; the listing shows no segment behind.
+    "cut-off": (replace(REPLICATED, bases={LOG: (0, 8)}, listed=True), replace(LED_ANEW, ends={LOG: 8}, listed=True)),
 }
 # On the second night the broker has no such log, and says so in its listing and its checkpoint; or says nothing.
 THERE = Night(MONDAY, {}, listed=True, hw={LOG: 10, "orders-0": 4})
@@ -251,8 +255,13 @@ def test_with_tiered_storage_no_head_hides_an_open_transaction(results: Results)
 
 def test_what_was_replicated_on_an_earlier_night_and_is_no_more_was_lost(results: Results) -> None:
     """Both lines prove it: the last one of then, and the first one of another leader."""
-    (found,) = [f for f in results.findings if f["cluster"] in FORKS and f["rule"] == "R01"]
+    found, cut_off = sorted(
+        (f for f in results.findings if f["cluster"] in FORKS and f["rule"] == "R01"), key=lambda f: f["cluster"] == "cut-off"
+    )
     assert (found["cluster"], found["severity"], found["certainty"]) == ("lost-since", "critical", "definite")
+    assert (cut_off["cluster"], cut_off["first_offset"], cut_off["last_offset"]) == ("cut-off", 6, 9)
+    (log,) = results.rows("visibility", cluster="cut-off", topic="payments", partition=0)
+    assert (log["leo"], log["coverage"]) == (8, "full")
     assert (found["topic"], found["partition"], found["first_offset"], found["last_offset"]) == ("payments", 0, 6, 9)
     assert "leader epoch 7 from offset 6 on" in str(found["message"])
     lines = {quoted.split(" partitionLeaderEpoch: ")[1][0]: quoted for quoted in evidence_of(results, found)}
@@ -272,8 +281,9 @@ def evidence_of(results: Results, finding: Mapping[str, object]) -> list[str]:
 
 def test_of_a_topic_that_was_created_anew_nothing_older_is_read(results: Results) -> None:
     """Though its files say when each was dumped, after the time at which the collection began, which the ids have."""
-    kept = results.rows("section_status", cluster="created-anew", topic="payments", partition=0, kind="log")
-    assert sorted((row["is_read"], row["supersession_reason"]) for row in kept) == [(False, "created_anew"), (True, None)]
+    for cluster, older in (("created-anew", 1), ("created-anew-without-id", 2)):
+        kept = results.rows("section_status", cluster=cluster, topic="payments", partition=0, kind="log")
+        assert sorted((row["is_read"], row["supersession_reason"]) for row in kept) == [(False, "created_anew")] * older + [(True, None)]
 
 
 def test_of_a_log_that_its_broker_no_longer_has_nothing_is_told(results: Results) -> None:

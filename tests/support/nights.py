@@ -11,6 +11,7 @@ _GROUP = re.compile(rb"^baseOffset: .*\n(?:\| .*\n)*", re.MULTILINE)
 _BASE = re.compile(rb"baseOffset: (\d+) lastOffset: (\d+)")
 _CLOCK = re.compile(rb"position: (\d+) CreateTime: (\d+) size: (\d+)")
 _LED = re.compile(rb"(partitionLeaderEpoch: )\d+")
+_CRC = re.compile(rb"( crc: )\d+")
 _ENTRY = re.compile(rb"^version: .* lastOffset: (\d+) .*\n", re.MULTILINE)
 
 
@@ -30,6 +31,8 @@ class Night:
         is_timed: dumped-at.txt says of each file when it was dumped, which was some seconds after the collection began.
         topic_id: what the partition.metadata of all partitions says.
         removed: logs that the broker had no longer, by partition.
+        ends: the log had nothing from this offset on, by partition.
+        is_anew: all topics were deleted and created anew since the real dump: other batches at the same offsets.
     """
 
     at_ms: int
@@ -43,6 +46,8 @@ class Night:
     is_timed: bool = False
     topic_id: str | None = None
     removed: Sequence[str] = ()
+    ends: Mapping[str, int] | None = None
+    is_anew: bool = False
 
 
 def make(night: Night, folder: Path, *, cluster: str) -> Path:
@@ -82,7 +87,7 @@ def make(night: Night, folder: Path, *, cluster: str) -> Path:
 def _segments(log: Path, night: Night) -> list[tuple[int, bytes, bytes]]:
     """Base offset, dump text and index text of each segment that a log had that night."""
     groups = _GROUP.findall((log / f"{0:020}.log.txt").read_bytes())
-    bases = [*night.bases.get(log.name, (0,)), 2**62]
+    bases = [*night.bases.get(log.name, (0,)), (night.ends or {}).get(log.name, 2**62)]
     path = log / f"{0:020}.txnindex.txt"
     entries = [(int(found[1]), found[0]) for found in _ENTRY.finditer(path.read_bytes())] if path.is_file() else []
     made = []
@@ -91,6 +96,7 @@ def _segments(log: Path, night: Night) -> list[tuple[int, bytes, bytes]]:
         last = _offsets(own[-1])[1] if own else -1
         anew = (night.led_anew_from or {}).get(log.name, 2**62)
         own = [_LED.sub(b"\\g<1>7", group) if _offsets(group)[0] >= anew else group for group in own]
+        own = [_CRC.sub(b"\\g<1>1", group, count=1) if night.is_anew else group for group in own]
         index = b"".join(line for offset, line in entries if base <= offset <= last)
         header = f"Dumping /d/{log.name}/{base:020}."
         made.append((base, f"{header}log\nLog starting offset: {base}\n".encode() + _moved(own), f"{header}txnindex\n".encode() + index))

@@ -1,9 +1,10 @@
 -- Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped.
 --
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
--- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment that
--- a newer dump's segment covers is not read either, nor is its index: the cleaner merges segments, and writes their indexes anew. Nor is one
--- in whose midst a newer dump's segment begins: the log was copied anew from another broker. Of two dumps of a log that is cleaned, of which
+-- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment
+-- that a newer dump's segment covers is not read either, nor is its index: the cleaner merges segments, and writes their indexes anew. Nor
+-- is one in whose midst a newer dump's segment begins: the log was copied anew from another broker; nor what lies behind the newest
+-- segment that a newer dump's listing shows, or behind a batch that was written anew. Of two dumps of a log that is cleaned, of which
 -- nobody knows when they were made, the one counts that ends last: what the cleaner has left at two times is no log together. Nothing is
 -- read of a topic that was deleted and created anew since, nor of a log that its broker no longer has.
 -- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
@@ -114,4 +115,17 @@ removed AS (
     JOIN newest_listings newest ON newest.cluster = section.cluster AND newest.broker = section.broker
     LEFT ANTI JOIN still_there ON still_there.replica_log_id = section.replica_log_id
     WHERE section.replica_log_id IS NOT NULL AND NOT section.topic <=> '__cluster_metadata' AND section.dumped_at_ms < newest.dumped_at_ms
+),
+-- The newest segment that a log had, by the listing of its dump.
+shown AS (
+    SELECT replica_log_id, dump_set, max(base) AS last_base
+    FROM (
+        SELECT
+            file.replica_log_id, section.dump_set,
+            try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})[.]log\\z', 1) AS BIGINT) AS base
+        FROM in_files section
+        JOIN {listed_files} file ON file.section_id = section.section_id
+        WHERE file.replica_log_id IS NOT NULL AND file.file_bytes IS NOT NULL AND NOT file.folder RLIKE '-(?:delete|future|stray)\\z'
+    )
+    GROUP BY replica_log_id, dump_set
 ),

@@ -1,115 +1,9 @@
 -- Which of two sections of one file on the broker is read, and what is wrong with those that are.
 
--- The offsets and clocks of each log section, by its batches that are whole.
-batches AS (
-    SELECT
-        *,
-        coalesce(crc_valid, true) AS is_intact,
-        -- The leader before may have had a clock far ahead, and a clock may have been set back: the latest time says nothing of the clock
-        -- that wrote the end of the log.
-        struct(coalesce(partition_leader_epoch, -1) AS leader_epoch, base_offset, max_timestamp_ms AS at_ms) AS led,
-        -- CreateTime is the client's word. Markers are stamped by the leader that appends them, and so is LogAppendTime.
-        marker_type IS NOT NULL OR timestamp_type = 'LogAppendTime' AS is_of_broker
-    FROM {batches}
-),
-extents AS (
-    SELECT
-        section_id,
-        min(base_offset) AS first_offset,
-        max(last_offset) AS last_offset,
-        max(IF(is_intact, led, NULL)).at_ms AS newest_batch_ms,
-        max(IF(is_intact AND is_of_broker, led, NULL)).at_ms AS newest_broker_batch_ms,
-        max(IF(is_intact, max_timestamp_ms, NULL)) AS latest_batch_ms,
-        max(IF(is_intact AND is_of_broker, max_timestamp_ms, NULL)) AS latest_broker_batch_ms,
-        min(IF(is_intact, max_timestamp_ms, NULL)) AS oldest_batch_ms,
-        bool_or(is_intact AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL)) AS cleaned,
-        min(IF(is_intact AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS first_leader_epoch,
-        max(IF(is_intact AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS last_leader_epoch,
-        max(position + size_bytes) AS end_position,
-        min(position) AS first_position,
-        min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from,
-        max(IF(records_seen < count, base_offset, NULL)) AS incomplete_to,
-        max(base_offset) AS newest_base,
-        -- Offsets are missing, and not a byte: the cleaner wrote the segment anew.
-        coalesce(
-            min(position) = 0 AND sum(size_bytes) = max(position + size_bytes)
-                AND sum(last_offset - base_offset + 1) < max(last_offset) - min(base_offset) + 1,
-            false
-        ) AS rewritten,
-        bool_or(magic >= 2 AND crc IS NULL) AS lacks_checksums,
-        -- A batch without a producer has no epoch either: there it is not missed.
-        bool_or(producer_id >= 0 AND producer_epoch IS NULL) AS lacks_epochs
-    FROM batches
-    GROUP BY section_id
-),
-
-sections AS (
-    SELECT /*+ BROADCAST(removed) */
-        section.*,
-        removed.listing_id AS removed_by,
-        extent.* EXCEPT (section_id),
-        section.kind IN ('log', 'snapshot', 'txnindex') AS is_of_log,
-        section.kind IN ('checkpoint', 'listing', 'manifest', 'broker_answers', 'console_records') AS is_of_broker,
-        section.kind IN ('broker_answers', 'console_records') AS is_answer,
-        NOT section.dialect <=> {unsupported_dialect} AS supported
-    FROM in_files section
-    LEFT JOIN removed ON removed.section_id = section.section_id
-    LEFT JOIN extents extent ON extent.section_id = section.section_id
-),
--- The segments of a log that one dump holds: where they end, what comes next, and whether the cleaner was there.
-beside_dumped AS (
-    SELECT
-        *,
-        lead(segment_base_offset) OVER (
-            PARTITION BY cluster, broker, replica_log_id, dump_set, kind ORDER BY segment_base_offset, section_id
-        ) AS next_base,
-        max(IF(kind = 'log', last_offset, NULL)) OVER of_dump AS dumped_up_to,
-        min(dumped_at_ms) OVER of_dump AS dump_began_ms,
-        replica_log_id IS NOT NULL AND (
-            topic IN ('__transaction_state', '__consumer_offsets')
-            OR coalesce(bool_or(kind = 'log' AND (cleaned OR rewritten)) OVER of_dump, false)
-        ) AS is_cleaned
-    FROM sections
-    WINDOW of_dump AS (PARTITION BY cluster, broker, replica_log_id, dump_set)
-),
--- Two dumps of a log that is cleaned, where times do not tell which is newer: no log can be put together of both, and the one counts that
--- ends last.
-ordered AS (
-    SELECT
-        *,
-        IF(
-            is_of_two,
-            struct(coalesce(dumped_up_to, -1L) AS up_to, dump_set AS tie),
-            struct(IF(is_untimed, -1L, coalesce(dumped_at_ms, -1L)) AS up_to, '' AS tie)
-        ) AS newness
-    FROM (
-        SELECT
-            *,
-            -- Then the longer text of a segment is the newer one.
-            is_of_log AND replica_log_id IS NOT NULL AND NOT bool_and(dumped_at_ms IS NOT NULL OR NOT is_of_log) OVER of_log AS is_untimed,
-            bool_or(is_cleaned) OVER of_log AND NOT bool_and(dumped_at_ms IS NOT NULL) OVER of_log
-                AND size(collect_set(IF(kind = 'log', struct(segment_base_offset, digest), NULL)) OVER of_log)
-                    > size(collect_set(IF(kind = 'log', segment_base_offset, NULL)) OVER of_log) AS is_of_two,
-            (max(IF(topic_id IS NOT NULL, struct(dumped_at_ms, topic_id), NULL)) OVER of_log).topic_id AS newest_topic_id
-        FROM beside_dumped
-        WINDOW of_log AS (PARTITION BY cluster, broker, replica_log_id)
-    )
-),
--- What was dumped before a topic was deleted and created anew is of another log of the same name.
-of_lives AS (
-    SELECT
-        *,
-        coalesce(
-            dump_began_ms <= max(IF(topic_id <> newest_topic_id, dumped_at_ms, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id),
-            false
-        ) AS is_of_earlier_life
-    FROM ordered
-),
 -- Sections of which one per file on the broker is read, and what decides between two of them: the greatest rank wins.
 candidates AS (
     SELECT
         *,
-        (is_of_log AND replica_log_id IS NOT NULL AND coalesce(dir_kind, 'normal') = 'normal') OR is_of_broker AS competes,
         struct(
             struct(
                 -- Of a segment that the cleaner emptied no batch tells whether records were printed.
@@ -128,7 +22,9 @@ candidates AS (
             digest,
             section_id,
             dump_set,
-            is_cleaned
+            is_cleaned,
+            shown_last_base,
+            dumped_up_to
         ) AS candidate
     FROM of_lives
 ),
@@ -136,6 +32,11 @@ beside_segments AS (
     SELECT
         *,
         collect_list(IF(kind = 'log', candidate, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS segments,
+        -- Brokers of 2.8 may write it down long after they created the log.
+        (
+            max(IF(topic_id IS NOT NULL AND NOT is_of_earlier_life, struct(dumped_at_ms, topic_id), NULL))
+                OVER (PARTITION BY cluster, broker, replica_log_id)
+        ).topic_id AS own_topic_id,
         -- Where the segment ends that an index is of.
         max(IF(kind = 'log', last_offset, NULL)) OVER (
             PARTITION BY cluster, broker, replica_log_id, competes, dump_set, segment_base_offset
@@ -163,6 +64,16 @@ judged AS (
                     newer -> newer.rank.newness > candidate.rank.newness
                         AND (
                             (is_of_log AND is_of_earlier_life)
+                            -- What a leader wrote anew, all behind it is gone with.
+                            OR (is_of_log AND candidate.base >= IF(kind = 'snapshot', replaced_from + 1, replaced_from))
+                            -- A log that its broker cut off, or began anew: behind its newest segment there is none.
+                            OR (
+                                newer.dump_set <> dump_set AND newer.shown_last_base < candidate.base
+                                AND (
+                                    kind IN ('log', 'txnindex')
+                                    OR (kind = 'snapshot' AND coalesce(newer.dumped_up_to + 1, newer.shown_last_base) < candidate.base)
+                                )
+                            )
                             OR (kind IN ('log', 'txnindex') AND is_of_two)
                             OR (kind IN ('log', 'txnindex') AND newer.base < candidate.base AND newer.covered_up_to > candidate.base)
                             -- The cleaner writes the index of what is left anew, and none where no aborted transaction is.
@@ -239,7 +150,7 @@ SELECT
     coalesce(octet_length(dumped_path) + 9L, 0L) AS header_length,
     path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder,
     lacks_records, end_reason, supported,
-    newest_topic_id AS topic_id,
+    own_topic_id AS topic_id,
     coalesce(removed_by, better.section_id) AS superseded_by,
     CASE
         WHEN removed_by IS NOT NULL THEN 'removed'
