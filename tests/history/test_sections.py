@@ -386,3 +386,17 @@ def test_a_log_that_was_begun_or_written_anew_is_told_by_the_first_batch_of_a_se
 ) -> None:
     """Before 2.8 a topic has no id: nothing else tells that it was deleted and created anew between two nights."""
     assert continued[name] == CONTINUED[name][3]
+
+
+def test_a_broker_that_was_not_there_when_a_topic_was_created_anew_shows_the_log_before(spark: SparkSession) -> None:
+    """Its log begins like that which the other broker had; that of a third one, of which nobody dumped the one before, does not."""
+    files, sections, batches = [], [], []
+    of = {1: ("mon", 1, 1), 2: ("tue", 1, 2), 3: ("mon", 2, 1), 4: ("tue", 3, 2), 5: ("mon", 4, 3)}
+    for number, (night, log, crc) in of.items():
+        files.append(file(number, f"{night}/broker-{log}/0.txt", dumped_at_ms=MONDAY if night == "mon" else TUESDAY))
+        sections.append(of_night(number, "log", 0) | {"broker": log, "replica_log_id": log, "partition": 0})
+        batches.append(batch(number, 0, 2, **(FIRST | {"crc": crc})))
+    status = section_status(table(spark, "dump_sections", sections), table(spark, "dump_files", files), table(spark, "batches", batches))
+    found = {row.section_id: (row.is_read, row.superseded_by, row.supersession_reason) for row in status.collect()}
+    kept = (True, None, None)
+    assert found == {1: (False, 2, "created_anew"), 2: kept, 3: (False, 2, "created_anew"), 4: kept, 5: kept}

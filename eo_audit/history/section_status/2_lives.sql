@@ -108,7 +108,7 @@ ordered AS (
             (max(IF(topic_id IS NOT NULL, struct(dumped_at_ms, topic_id), NULL)) OVER of_log).topic_id AS newest_topic_id,
             max(IF(
                 kind = 'log' AND supported AND first_batch IS NOT NULL AND competes,
-                struct(dumped_at_ms, dump_set, first_batch, is_cleaned),
+                struct(dumped_at_ms, dump_set, first_batch, is_cleaned, section_id),
                 NULL
             )) OVER (PARTITION BY cluster, broker, replica_log_id, segment_base_offset) AS newest_begin
         FROM beside_dumped
@@ -153,9 +153,35 @@ of_lives AS (
             )) OVER (PARTITION BY cluster, broker, replica_log_id),
             false
         ) AS is_of_earlier_life,
+        coalesce(
+            dump_began_ms <= max(IF(is_replaced AND first_batch.leader_epoch = newest_begin.first_batch.leader_epoch, dumped_at_ms, NULL))
+                OVER (PARTITION BY cluster, broker, replica_log_id),
+            false
+        ) AS is_surely_of_earlier_life,
+        max(IF(is_replaced, newest_begin.section_id, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id) AS replaced_by,
         min(IF(is_replaced, segment_base_offset, NULL)) OVER (
             PARTITION BY cluster, broker, replica_log_id
             ORDER BY dump_began_ms RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS replaced_from
     FROM replaced
+),
+-- What a broker showed that was not there when the others were dumped again: its log begins like their earlier ones.
+begun_alike AS (
+    SELECT cluster, topic, partition, first_batch, max(replaced_by) AS replaced_by
+    FROM of_lives
+    WHERE kind = 'log' AND is_surely_of_earlier_life AND NOT is_cleaned AND first_batch.crc IS NOT NULL
+    GROUP BY cluster, topic, partition, first_batch
+),
+left_behind AS (
+    SELECT log.replica_log_id, log.dump_set, max(alike.replaced_by) AS anew_by
+    FROM of_lives log
+    JOIN begun_alike alike
+        ON alike.cluster = log.cluster AND alike.topic = log.topic AND alike.partition = log.partition AND alike.first_batch = log.first_batch
+    WHERE log.kind = 'log' AND log.supported AND NOT log.is_of_earlier_life
+    GROUP BY log.replica_log_id, log.dump_set
+),
+of_partitions AS (
+    SELECT of_lives.*, left_behind.anew_by
+    FROM of_lives
+    LEFT JOIN left_behind ON left_behind.replica_log_id = of_lives.replica_log_id AND left_behind.dump_set = of_lives.dump_set
 ),

@@ -26,7 +26,7 @@ candidates AS (
             shown_last_base,
             dumped_up_to
         ) AS candidate
-    FROM of_lives
+    FROM of_partitions
 ),
 beside_segments AS (
     SELECT
@@ -137,7 +137,7 @@ with_faults AS (
         END AS fault,
         said.message AS message,
         odd.line AS line,
-        supported AND removed_by IS NULL AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_chosen
+        supported AND removed_by IS NULL AND anew_by IS NULL AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_chosen
     FROM judged
     LEFT JOIN not_understood unread ON unread.section_id = judged.section_id
     LEFT JOIN said ON said.of_section = judged.section_id
@@ -151,10 +151,10 @@ SELECT
     path, replica_log_id, cluster, broker, topic, partition, kind, dir_kind, segment_base_offset, deep, payload_printed, decoder,
     lacks_records, end_reason, supported,
     own_topic_id AS topic_id,
-    coalesce(removed_by, better.section_id) AS superseded_by,
+    coalesce(removed_by, better.section_id, anew_by) AS superseded_by,
     CASE
         WHEN removed_by IS NOT NULL THEN 'removed'
-        WHEN better IS NULL THEN NULL
+        WHEN better IS NULL THEN IF(anew_by IS NULL, NULL, 'created_anew')
         WHEN better.digest = digest THEN 'same_text'
         WHEN is_of_earlier_life THEN 'created_anew'
         WHEN better.rank.supported AND NOT candidate.rank.supported THEN 'supported_dialect'
