@@ -86,7 +86,7 @@ def explain(
 
 
 def why(
-    partition: Annotated[str | None, typer.Argument(metavar="[PARTITION]", help="Such as orders-0.")] = None,
+    partition: Annotated[str | None, typer.Argument(metavar="[PARTITION]", help="Such as orders-0; else a transactional id.")] = None,
     transactional_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="A transactional id.")] = None,
     producer_id: Annotated[int | None, typer.Option("--pid", metavar="N", help="A producer id.")] = None,
     group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="A group that commits offsets in transactions.")] = None,
@@ -98,7 +98,6 @@ def why(
     from eo_audit.report.results import Results
     from eo_audit.report.terminal import console
     from eo_audit.report.why_group import group as of_group
-    from eo_audit.report.why_partition import partition as of_partition
 
     given = [value for value in (partition, transactional_id, producer_id, group) if value is not None]
     if len(given) != 1:
@@ -109,7 +108,7 @@ def why(
     elif transactional_id is not None:
         subject = told.transactional_id(transactional_id, results, cluster)
     else:
-        subject = of_group(group, results, cluster) if group is not None else of_partition(str(partition), results, cluster)
+        subject = of_group(group, results, cluster) if group is not None else told.partition_or_id(str(partition), results, cluster)
     told.why(subject, results, console())
 
 

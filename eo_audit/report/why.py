@@ -33,6 +33,7 @@ from eo_audit.report.terminal import STYLES, remedy_of, without_blanks
 from eo_audit.report.values import maybe
 from eo_audit.report.why_answers import of_id, of_producer
 from eo_audit.report.why_console import printed_of_id, printed_of_producer
+from eo_audit.report.why_partition import partition
 from eo_audit.rules.commands import address_for
 from eo_audit.words import Row, digits, duration, offset_range, place, some, timeout, visible
 
@@ -78,6 +79,21 @@ def transactional_id(name: str, results: Results, cluster: str | None = None) ->
         raise ArgumentError(f"no dump of __transaction_state tells of the id {name}")
     blocks += answered
     return Subject(name, lambda row: row["transactional_id"] == name and row["cluster"] in clusters, blocks)
+
+
+def partition_or_id(name: str, results: Results, cluster: str | None = None) -> Subject:
+    """A partition, or the transactional id that is called so where no partition is: those of Flink and Kafka Connect end like one.
+
+    Raises:
+        ArgumentError: neither dumps nor answers tell of such a partition or id.
+    """
+    try:
+        return partition(name, results, cluster)
+    except ArgumentError as unknown:
+        try:
+            return transactional_id(name, results, cluster)
+        except ArgumentError:
+            raise unknown from None
 
 
 def producer(number: int, results: Results, cluster: str | None = None) -> Subject:

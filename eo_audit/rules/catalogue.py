@@ -54,6 +54,7 @@ _PAGES = (
     "coordinator.admin_fence",
     "coordinator.fence_jump",
     "coordinator.abort_cause",
+    "coordinator.abort_not_repeated",
     "coordinator.tlog_shape",
     "visibility.lso_stuck",
     "visibility.lso_pinned_to_log_start",

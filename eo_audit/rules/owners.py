@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from eo_audit.words import shown
 
+_HASH = 32  # hexadecimal digits of the hash of an operator of Flink
 # As `java.util.UUID` prints it: Kafka Streams names its process so.
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
@@ -83,7 +84,7 @@ _SHAPES = (
     ),
     _Shape(
         "flink",
-        re.compile(r"(?P<task>.+)-[0-9a-f]{32}-(?P<number>\d+)"),
+        re.compile(rf"(?P<task>.+)-[0-9a-f]{{{_HASH}}}-(?P<number>\d+)"),
         "Flink's FlinkKafkaProducer: task {task}, number {number}",
         _FLINK_FIRST,
         _FLINK_LOST,
@@ -106,7 +107,8 @@ _SHAPES = (
     _Shape(
         "flink",
         re.compile(r"(?P<prefix>.+)-(?P<subtask>\d+)-(?P<checkpoint>\d+)"),
-        "Flink's KafkaSink: prefix {prefix}, subtask {subtask}, checkpoint {checkpoint}",
+        # Flink's `TransactionNamingStrategy`: INCREMENTING counts checkpoints, POOLING the ids of a subtask.
+        "Flink's KafkaSink: prefix {prefix}, subtask {subtask}, checkpoint (or number in its pool) {checkpoint}",
         _FLINK_FIRST,
         _FLINK_LOST,
     ),
@@ -131,6 +133,22 @@ PLAIN = Owner(
     "Restart the application that owns this id first: its initTransactions() ends the transaction on every partition",
     _OWN_LOST,
 )
+
+
+# Checkpoints of one job that may have transactions open at once: one is written, the last ones wait for their commit.
+_NEAR = 10
+
+
+def is_one_flink_job(one: str, other: str) -> bool:
+    """Whether two ids look like those of one run of a Flink job, which needs an id for each subtask and for each transaction that waits for
+    its commit. Numbers far apart are no such run: one began anew, or they are no checkpoints."""
+    if owner(one).family != "flink" or owner(other).family != "flink":
+        return False
+    parts = [name.rsplit("-", 2) for name in (one, other)]
+    # `FlinkKafkaProducer` numbers the pool of an operator, which its hash names.
+    if any(len(middle) == _HASH for _, middle, _ in parts):
+        return parts[0][:2] == parts[1][:2]
+    return parts[0][0] == parts[1][0] and abs(int(parts[0][2]) - int(parts[1][2])) <= _NEAR
 
 
 def owner(transactional_id: str) -> Owner:

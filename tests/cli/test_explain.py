@@ -11,7 +11,7 @@ from eo_audit.errors import ArgumentError
 from eo_audit.report.client_errors import client_errors, errors_of, explain
 from eo_audit.rules.catalogue import BY_CODE
 
-# Lines as clients log them: Java, librdkafka, Kafka Streams.
+# Lines as clients log them: Java, librdkafka, Kafka Streams, Flink.
 LOGGED = {
     "ProducerFencedException: There is a newer producer with the same transactionalId which fences the current one.": "PRODUCER_FENCED",
     "Producer attempted an operation with an old epoch. Either there is a newer producer with the same tra": "PRODUCER_FENCED",
@@ -24,6 +24,8 @@ LOGGED = {
     "KafkaException: Cannot execute transactional method because we are in an error state": "KafkaException in an error state",
     "KafkaException: Unhandled error in EndTxnResponse: The version of API is not supported.": "UNSUPPORTED_VERSION",
     "The producer attempted to use a producer id which is not currently assigned to its transactional id.": "INVALID_PRODUCER_ID_MAPPING",
+    "ERROR KafkaCommitter - Unable to commit transaction (CommitRequestImpl{state=RECEIVED, numRetries=0, committable=KafkaCommittable{"
+    "producerId=19, epoch=0, transactionalId=late-0-5}}) because its producer is already fenced.": "Unable to commit transaction",
 }
 
 

@@ -27,6 +27,7 @@ ANSWERS = {
         "settlement-7f3a +0 +0 +0 +3 .*its coordinator will end it",
     ),
     "--id settlement-7f3a": ("^Ongoing .*entry 1 of __transaction_state-2", "open since .*, in payments-0", "open .Ongoing.", "T12 +info"),
+    "settlement-7f3a": ("^Ongoing .*entry 1 of __transaction_state-2", "open since .*, in payments-0", "T12 +info"),
     "--id order-writer-0 --cluster clean_tv2": ("^CompleteCommit", "TV2|transaction timeout", "commit", "no finding about it"),
     "--pid 1 --cluster hanging_txn_k39": ("the producer of late-writer-0", "orders-0 +1 +0 +2-8 +5 .* 6 +ABORT at 5", "T02 +critical"),
     "--group payments-app": (

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from eo_audit.rules.commands import Hanging, abort_for, describe_producers, fence
-from eo_audit.rules.owners import PLAIN, owner
+from eo_audit.rules.owners import PLAIN, is_one_flink_job, owner
 
 UUID = "4e7b4a6e-0b0f-4b44-9f0a-0c2f6f0e3b1d"
 IDS = [
-    ("fa-0-69", "flink", "prefix fa, subtask 0, checkpoint 69"),
-    ("my-job-12-1024", "flink", "prefix my-job, subtask 12, checkpoint 1024"),
+    ("fa-0-69", "flink", "prefix fa, subtask 0, checkpoint .or number in its pool. 69"),
+    ("my-job-12-1024", "flink", "prefix my-job, subtask 12, checkpoint .* 1024"),
     ("Sink: out-0a448493b4782967b150582570326227-17", "flink", "FlinkKafkaProducer: task Sink: out, number 17"),
     (f"totals-{UUID}-2", "streams", "application.id totals, thread 2"),
     ("totals-0_1", "streams", "application.id totals, task 0_1"),
@@ -35,6 +35,22 @@ def test_families(name: str, family: str, says: str) -> None:
     assert found.family == family
     assert re.search(says, found.name), found.name
     assert (found is PLAIN) == (family == "plain") == (not found.hint)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("fa-0-69", "fa-1-70", True),
+        ("fa-0-69", "fa-0-1", False),  # far apart: a run that began anew
+        ("fa-0-69", "fb-0-69", False),
+        ("fa-0-69", "settlement-7f3a", False),
+        (f"out-{'0a448493' * 4}-3", f"out-{'0a448493' * 4}-1017", True),  # a pool of FlinkKafkaProducer
+        (f"out-{'0a448493' * 4}-3", f"out-{'0a448494' * 4}-3", False),
+        ("connect-pg-2-0", "connect-pg-2-1", False),
+    ],
+)
+def test_ids_of_one_flink_job(one: str, other: str, same: bool) -> None:
+    assert is_one_flink_job(one, other) is is_one_flink_job(other, one) is same
 
 
 def test_what_an_abort_costs() -> None:

@@ -11,6 +11,7 @@ Legal look-alike: An abort by the client itself, which is no finding (it is list
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.coordinator.words import name_of
+from eo_audit.rules.owners import owner
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.words import count, duration, timeout
 
@@ -60,7 +61,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
     return Explanation(
         f"{message}{after}",
         certainty=row.text("abort_cause_certainty") or "open",
-        remedy=_cause_remedy(cause),
+        remedy=_of_flink(cause) if owner(row.text("transactional_id") or "").family == "flink" else _cause_remedy(cause),
         details={
             "causes": counted,
             "ran_ms": ran,
@@ -81,4 +82,19 @@ def _cause_remedy(cause: str) -> str:
         "Nothing to repair; safe to leave. Set transaction.timeout.ms above the longest outage to ride out (at most "
         "transaction.max.timeout.ms) and delivery.timeout.ms below it, so that the client gives up first; "
         "on ProducerFencedException close the producer and create a new one."
+    )
+
+
+# Flink decides outside the transaction: what a finished checkpoint counts as written may still wait for its commit.
+def _of_flink(cause: str) -> str:
+    if cause == "fenced_by_init":
+        return (
+            "Nothing to repair; safe to leave, if a Flink job was started again: it ends what its last run left open, and writes it again. "
+            "Two jobs with one transactionalIdPrefix end each other's transactions: give each its own."
+        )
+    return (
+        "If it is Flink's, look into the log of the job, at its next start, for 'Unable to commit transaction': the records of an id that "
+        "stands there are lost, because a finished checkpoint counts them as written (C20 tells it where ids count up). Else nothing to "
+        "repair. Set transaction.timeout.ms of the sink above the checkpoint interval and the longest time that the job may be down "
+        "together (at most transaction.max.timeout.ms)."
     )

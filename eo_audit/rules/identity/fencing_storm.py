@@ -7,13 +7,14 @@ Bad history: Seven entries Empty of one id within two seconds, each with the nex
 
 Legal look-alike: Producers that are made for one task each, and end their transaction themselves before the next begins (info; not if none
 of them committed); Kafka Connect, which fences the id of a task before it starts it; one restart of many ids at a time; an Empty that was
-written again because nobody acknowledged it.
+written again because nobody acknowledged it; Flink's KafkaSink with pooled ids, which initialises one for each checkpoint.
 """
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.coordinator.words import name_of
+from eo_audit.rules.owners import owner
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
 from eo_audit.words import duration
@@ -84,11 +85,21 @@ RULE = Rule(
 )
 
 
-def explain(case: Case, _context: "Context") -> Explanation:
+# `TransactionNamingStrategy.POOLING`: a producer for each checkpoint, under the first id of the pool that is free.
+_OF_FLINK = (
+    "If it is Flink's: the job starts again and again, which its own log explains, or two jobs have one transactionalIdPrefix: give each "
+    "its own. The starts behind a commit are right: with pooled ids each checkpoint begins with one."
+)
+
+
+def explain(case: Case, _context: "Context") -> Explanation | None:
     """How many, how fast; an info where nearly each of them followed a transaction that its producer ended, and some a commit."""
     row = case.row
+    is_flink = owner(row.text("transactional_id") or "").family == "flink"
     uncommitted = MANY - row.number("committed")
     orderly = row.number("disturbed") < DISTURBED and uncommitted < MANY
+    if orderly and is_flink:
+        return None
     times = case.hits + MANY - 1
     of_them = "" if case.hits == 1 else f"at least {times} times, "
     ended = "a commit" if uncommitted <= 1 else "the end of a transaction"
@@ -102,6 +113,7 @@ def explain(case: Case, _context: "Context") -> Explanation:
         message,
         severity="info" if orderly else "warning",
         certainty="likely",
+        remedy=_OF_FLINK if is_flink else None,
         details={"times": times, "within_ms": row.maybe("lasted_ms"), "without_commit": uncommitted},
         producer_epoch=row.maybe("producer_epoch"),
     )

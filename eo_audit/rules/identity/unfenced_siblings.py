@@ -6,7 +6,7 @@ work.
 Bad history: settlement-host-a and settlement-host-b both commit the payments PAY-1005 to PAY-1008.
 
 Legal look-alike: Ids that split the work on purpose and share a partition; ids of Kafka Streams, whose threads the consumer group fences
-and whose tasks name their own work.
+and whose tasks name their own work; ids of a Flink job, one for each subtask and checkpoint, which its next run ends.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.identity.candidates import candidates
 from eo_audit.rules.identity.resends import head, tail
 from eo_audit.rules.identity.words import edges, resent
-from eo_audit.rules.owners import owner
+from eo_audit.rules.owners import is_one_flink_job, owner
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import RANK, Case, Explanation, Rule
 from eo_audit.rules.writers import id_of_producer
@@ -61,7 +61,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if case.log is None or not _overlap(case, context, earlier, later):
         return None
     ids = [id_of_producer(case, context, producer) for producer in (earlier, later)]
-    if ids[0] is not None and ids[0] == ids[1]:
+    if ids[0] is not None and (ids[0] == ids[1] or (ids[1] is not None and is_one_flink_job(ids[0], ids[1]))):
         return None
     signs = _signs(case, context, ids)
     repeated = "equal payloads" in signs

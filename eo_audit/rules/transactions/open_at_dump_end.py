@@ -9,6 +9,7 @@ Legal look-alike: A hanging transaction (T01), which the coordinator does not li
 
 from typing import TYPE_CHECKING
 
+from eo_audit.rules.owners import owner
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
 from eo_audit.rules.waiting import age, frees_at_ms, spent, whose
@@ -65,8 +66,14 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     says_how = waits or last.maybe("timeout_ms") == NEVER_TIMES_OUT
     return Explanation(
         message,
-        remedy=remedies.wait(case.log, producer, context) if says_how else None,
+        remedy=remedies.wait(case.log, producer, context) if says_how else _of_flink(name, until, now),
         details=details,
         transactional_id=name,
         producer_epoch=row.maybe("last_epoch"),
     )
+
+
+def _of_flink(name: str | None, until: int | None, now: int | None) -> str | None:
+    """Flink's may wait for a commit that only the next start of its job brings, with nobody waiting behind it."""
+    whose = owner(name or "")
+    return f"{RULE.remedy} {remedies.by_flink(whose, until, now)}" if whose.family == "flink" else None

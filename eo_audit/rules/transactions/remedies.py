@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
 from eo_audit.rules.coordinator.words import asked
+from eo_audit.rules.owners import Owner, owner
 from eo_audit.rules.waiting import ONGOING, frees_at_ms
 from eo_audit.words import NEVER_TIMES_OUT, moment, shown
 
@@ -31,6 +32,9 @@ def wait(log: "Log", producer_id: int, context: "Context") -> str:
             "it: no timeout ends this one. Neither abort it with Kafka's tools nor restart its producer before: initTransactions() aborts "
             f"what may have been promised already. What the coordinator says now: {asked(last, context)}."
         )
+    whose = owner(name)
+    if whose.family == "flink":
+        return f"{by_flink(whose, until, now)} {ask_it}"
     if until is None:
         return f"{ask}, or restart it: initTransactions() aborts what is open. {ask_it}"
     if now is not None and until < now:
@@ -40,6 +44,14 @@ def wait(log: "Log", producer_id: int, context: "Context") -> str:
         f"{ask}, or restart it: initTransactions() aborts what is open, the records of this transaction with it. Or wait: "
         f"the coordinator aborts it at {moment(until, now)} at the latest. {ask_it}"
     )
+
+
+def by_flink(whose: Owner, until: int | None, now: int | None) -> str:
+    """What to do about an open transaction of Flink, which commits at its next start what waits for a commit: how long that is possible."""
+    if until is not None and now is not None and until < now:
+        return f"{whose.first}. The coordinator should have aborted it at {moment(until, now)} (C01)."
+    first = f"If the Flink job is down: {whose.first[0].lower()}{whose.first[1:]}."
+    return first if until is None or now is None else f"{first} The coordinator aborts it at {moment(until, now)}: then {whose.lost}."
 
 
 def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> str:
