@@ -55,6 +55,7 @@ _PAGES = (
     "coordinator.fence_jump",
     "coordinator.abort_cause",
     "coordinator.abort_not_repeated",
+    "coordinator.number_repeated",
     "coordinator.tlog_shape",
     "visibility.lso_stuck",
     "visibility.lso_pinned_to_log_start",

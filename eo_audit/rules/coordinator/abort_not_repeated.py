@@ -12,6 +12,7 @@ Legal look-alike: A job that goes back and begins out-0-7 again; one that was no
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from eo_audit.rules.coordinator.numbers import MOST_NAMED, NUMBER, NUMBERED, PREFIX
 from eo_audit.rules.owners import owner
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 
     from eo_audit.rules.context import Context
 
-MOST_NAMED = 5  # ids in a message; all are in its details
 _COLUMNS = ("ids", "prefix", "number", "places", "lost_records", "timeout_ms", "decided_at_ms", "went_on_at", "went_on_number")
-_PARTS = "^(.+)-([0-9]+)-([0-9]{1,18})$"  # Flink's `TransactionalIdFactory`: prefix, subtask, checkpoint
-_NAMED = ("cluster", f"regexp_extract(transactional_id, '{_PARTS}', 1) AS prefix")
-_NUMBER = f"CAST(regexp_extract(transactional_id, '{_PARTS}', 3) AS long)"
+_NAMED = ("cluster", f"{PREFIX} AS prefix")
 _AFTER = "OVER (PARTITION BY cluster, prefix ORDER BY at ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
 _TIMED_OUT = "is_last AND last_status = 'CompleteAbort' AND abort_cause IN ('coordinator_timeout', 'timeout_or_fence')"
 
@@ -37,12 +35,12 @@ def not_repeated(histories: "Mapping[str, DataFrame]") -> "DataFrame":
 
     from eo_audit.rules.cases import hits
 
-    entries = histories["coordinator_history"].where(f"transactional_id RLIKE '{_PARTS}'")
+    entries = histories["coordinator_history"].where(NUMBERED)
     # An id that came back has a newer entry, of the same log: no clock says which came first.
     ended = entries.where("is_last AND status = 'CompleteAbort'").select("cluster", "transactional_id")
-    instances = histories["transaction_instances"].where(f"{_TIMED_OUT} AND transactional_id RLIKE '{_PARTS}'")
+    instances = histories["transaction_instances"].where(f"{_TIMED_OUT} AND {NUMBERED}")
     dead = instances.join(ended, ["cluster", "transactional_id"], "left_semi")
-    dead = dead.selectExpr("*", _NAMED[1], f"{_NUMBER} AS number", "coalesce(completed_at_ms, decided_at_ms) AS at")
+    dead = dead.selectExpr("*", _NAMED[1], f"{NUMBER} AS number", "coalesce(completed_at_ms, decided_at_ms) AS at")
     passed = _passed_over(entries, dead).join(_newest(histories["coordinator_history"]), "replica_log_id")
     # What was dumped before its job went on does not show whether the id came back.
     passed = passed.where("newest_ms >= went_on.at")
@@ -74,9 +72,9 @@ def _passed_over(entries: "DataFrame", dead: "DataFrame") -> "DataFrame":
     told = theirs.selectExpr(
         *_NAMED,
         "batch_timestamp_ms AS at",
-        f"IF(status = 'Empty', {_NUMBER}, NULL) AS initialised",
+        f"IF(status = 'Empty', {NUMBER}, NULL) AS initialised",
         # The first transaction of an id begins behind its birth: Empty with epoch 0 (`handleInitProducerId`).
-        f"IF(status = 'Ongoing' AND previous_status = 'Empty' AND previous_epoch = 0, {_NUMBER}, NULL) AS begun",
+        f"IF(status = 'Ongoing' AND previous_status = 'Empty' AND previous_epoch = 0, {NUMBER}, NULL) AS begun",
         "NULL AS dead",
     )
     ends = dead.selectExpr("cluster", "prefix", "at", "NULL AS initialised", "NULL AS begun", "struct(instance_id, number) AS dead")
@@ -88,7 +86,7 @@ def _passed_over(entries: "DataFrame", dead: "DataFrame") -> "DataFrame":
     open_end = behind.where("dead IS NOT NULL AND went_on.number > dead.number AND coalesce(lowest > dead.number, true)")
     found = dead.join(open_end.selectExpr("dead.instance_id AS instance_id", "went_on", "lowest"), "instance_id")
     # Numbers of checkpoints follow one another: a time or a process id at the end of an id does not.
-    following = entries.selectExpr(*_NAMED, f"{_NUMBER} - 1 AS number").distinct()
+    following = entries.selectExpr(*_NAMED, f"{NUMBER} - 1 AS number").distinct()
     return found.join(following, ["cluster", "prefix", "number"], "left_semi")
 
 
