@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("ids", "prefix", "number", "places", "lost_records", "timeout_ms", "decided_at_ms", "went_on_at", "went_on_number")
 _NAMED = ("cluster", f"{PREFIX} AS prefix")
-_AFTER = "OVER (PARTITION BY cluster, prefix ORDER BY at ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
+# Backwards: Spark takes time by the square of the rows for frames that end at UNBOUNDED FOLLOWING.
+_AFTER = "OVER (PARTITION BY cluster, prefix ORDER BY at DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
 _TIMED_OUT = "is_last AND last_status = 'CompleteAbort' AND abort_cause IN ('coordinator_timeout', 'timeout_or_fence')"
 
 
