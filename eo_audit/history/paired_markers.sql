@@ -2,7 +2,7 @@
 -- tells it (`method`, and `partner`, the instance of a marker by that method). Where nothing does, `method` is null: the law must be asked.
 --
 -- rows                    what `sequences.producer_rows` returns
--- spans                   transaction_spans, for holes before markers and what is open behind the last one
+-- spans                   transaction_spans, for what is open behind the last marker
 -- instances               transaction_instances
 -- reach                   what `reach.reach` returns
 -- replica_logs, clusters: the tables
@@ -43,11 +43,11 @@ expected AS (
     FROM listed
     JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
 ),
--- Markers with offsets missing behind the one before; what the cleaner took has prices of its own.
+-- What the cleaner took has prices of its own.
 behind_holes AS (
-    SELECT /*+ BROADCAST(logs) */ spans.replica_log_id, spans.marker_offset, spans.hole_at
-    FROM {spans} spans JOIN {replica_logs} logs ON logs.replica_log_id = spans.replica_log_id
-    WHERE spans.hole_at IS NOT NULL OR NOT (spans.complete_past OR logs.compacted)
+    SELECT replica_log_id, producer_id, span_id, max(base_offset) AS hole_at
+    FROM {rows} WHERE predecessor IN ('hole', 'removed') AND span_id IS NOT NULL
+    GROUP BY replica_log_id, producer_id, span_id
 ),
 markers AS (
     SELECT /*+ BROADCAST(behind_holes) */
@@ -66,11 +66,11 @@ markers AS (
             rows.in_open_transaction AS closes,
             rows.previous_epoch AS data_epoch,
             rows.partition_leader_epoch AS leader_epoch,
-            rows.predecessor IN ('hole', 'removed') OR behind_holes.marker_offset IS NOT NULL AS after_hole,
+            rows.predecessor IN ('hole', 'removed') OR behind_holes.hole_at IS NOT NULL AS after_hole,
             coalesce(behind_holes.hole_at, rows.span_id) AS opened_at -- what stood before a hole may have ended in it
         ) AS marker
     FROM {rows} rows
-    LEFT JOIN behind_holes ON behind_holes.replica_log_id = rows.replica_log_id AND behind_holes.marker_offset = rows.base_offset
+    LEFT JOIN behind_holes USING (replica_log_id, producer_id, span_id)
     -- A control batch without a type (a dump without --deep-iteration) may be either marker: it matches nothing.
     WHERE rows.row_kind = 'marker' AND rows.judged AND rows.marker_type IS NOT NULL
 ),

@@ -18,6 +18,7 @@ def section_status(
     listed_files: DataFrame | None = None,
     unread_spans: DataFrame | None = None,
     checkpoints: DataFrame | None = None,
+    night_listings: DataFrame | None = None,
 ) -> DataFrame:
     """One row per dump section: is it read, and if not, which section is read instead of it.
 
@@ -29,6 +30,7 @@ def section_status(
         tool_messages, listed_files: the tables, for what is wrong with a file as a whole. Without them, nothing is.
         unread_spans: the table, for snapshots and indexes that are not understood as a whole. Without it, all are.
         checkpoints: the table, for the logs that a broker has. Without it, each has all that it ever had.
+        night_listings: listed_files, for the segments that a log has. Without it, it has all that were dumped.
     """
     session = dump_sections.sparkSession
     return run(
@@ -40,6 +42,7 @@ def section_status(
         listed_files=no_rows(session, "listed_files") if listed_files is None else listed_files,
         unread_spans=no_rows(session, "unread_spans") if unread_spans is None else unread_spans,
         checkpoints=no_rows(session, "checkpoints") if checkpoints is None else checkpoints,
+        night_listings=no_rows(session, "listed_files") if night_listings is None else night_listings,
         batches=batches,
         unsupported_dialect=UNSUPPORTED_DIALECT,
     )

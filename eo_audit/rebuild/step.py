@@ -142,7 +142,7 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
     read = warehouse.read
     beside = {name: read(name) for name in ("dump_sightings", "tool_messages", "listed_files", "unread_spans")}
     if _is_of_nights(warehouse):
-        beside["checkpoints"] = read("checkpoints")
+        beside |= {"checkpoints": read("checkpoints"), "night_listings": read("listed_files")}
     status = section_status(read("dump_sections"), read("dump_files"), read("batches"), **beside)
     # Each is written and read back before the next is planned: a plan over plans would be analysed again by every step that reads it, and
     # planning takes 42 % of the CPU time of a small rebuild.
@@ -161,7 +161,7 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
 
 
 def _is_of_nights(warehouse: Warehouse) -> bool:
-    """Whether a broker, or a cluster, was collected more than once: only then may one of its logs have gone since (9 jobs)."""
+    """Whether a broker, or a cluster, was collected twice: only then may one of its logs, or its end, have gone since (11 jobs)."""
     sections = warehouse.arrow("dump_sections").select(["cluster", "broker", "kind"])
     collections = sections.filter(pc.equal(sections["kind"], "manifest")).group_by(["cluster", "broker"]).aggregate([([], "count_all")])
     return bool(pc.any(pc.greater(collections["count_all"], 1)).as_py())

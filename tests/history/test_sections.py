@@ -369,7 +369,7 @@ def continued(spark: SparkSession) -> dict[str, dict[int, str]]:
         table(spark, "dump_sections", sections),
         table(spark, "dump_files", files),
         table(spark, "batches", batches),
-        listed_files=table(spark, "listed_files", shown),
+        night_listings=table(spark, "listed_files", shown),
     )
     found: dict[str, dict[int, str]] = {name: {} for name in CONTINUED}
     for row in status.collect():

@@ -19,6 +19,7 @@
 -- tool_messages, listed_files the tables, for what is wrong with a file as a whole
 -- unread_spans                the table, for sidecars that are not understood as a whole
 -- checkpoints                 the table, for the logs that a broker has
+-- night_listings              listed_files, for the newest segment of a log; without rows where nothing was dumped twice
 WITH
 
 -- What was dumped in one go. A folder that is filled anew each night is told by its manifest, which has the time its collection began; of
@@ -124,7 +125,7 @@ shown AS (
             file.replica_log_id, section.dump_set,
             try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})[.]log\\z', 1) AS BIGINT) AS base
         FROM in_files section
-        JOIN {listed_files} file ON file.section_id = section.section_id
+        JOIN {night_listings} file ON file.section_id = section.section_id
         WHERE file.replica_log_id IS NOT NULL AND file.file_bytes IS NOT NULL AND NOT file.folder RLIKE '-(?:delete|future|stray)\\z'
     )
     GROUP BY replica_log_id, dump_set

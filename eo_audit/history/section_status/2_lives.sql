@@ -167,21 +167,17 @@ of_lives AS (
 ),
 -- What a broker showed that was not there when the others were dumped again: its log begins like their earlier ones.
 begun_alike AS (
-    SELECT cluster, topic, partition, first_batch, max(replaced_by) AS replaced_by
+    SELECT
+        *,
+        max(IF(
+            kind = 'log' AND is_surely_of_earlier_life AND NOT is_cleaned AND first_batch.crc IS NOT NULL, replaced_by, NULL
+        )) OVER (PARTITION BY cluster, topic, partition, first_batch) AS alike_replaced_by
     FROM of_lives
-    WHERE kind = 'log' AND is_surely_of_earlier_life AND NOT is_cleaned AND first_batch.crc IS NOT NULL
-    GROUP BY cluster, topic, partition, first_batch
-),
-left_behind AS (
-    SELECT log.replica_log_id, log.dump_set, max(alike.replaced_by) AS anew_by
-    FROM of_lives log
-    JOIN begun_alike alike
-        ON alike.cluster = log.cluster AND alike.topic = log.topic AND alike.partition = log.partition AND alike.first_batch = log.first_batch
-    WHERE log.kind = 'log' AND log.supported AND NOT log.is_of_earlier_life
-    GROUP BY log.replica_log_id, log.dump_set
 ),
 of_partitions AS (
-    SELECT of_lives.*, left_behind.anew_by
-    FROM of_lives
-    LEFT JOIN left_behind ON left_behind.replica_log_id = of_lives.replica_log_id AND left_behind.dump_set = of_lives.dump_set
+    SELECT
+        *,
+        max(IF(kind = 'log' AND supported AND first_batch IS NOT NULL AND NOT is_of_earlier_life, alike_replaced_by, NULL))
+            OVER (PARTITION BY replica_log_id, dump_set) AS anew_by
+    FROM begun_alike
 ),

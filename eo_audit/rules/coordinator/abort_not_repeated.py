@@ -12,7 +12,7 @@ Legal look-alike: A job that goes back and begins out-0-7 again; one that was no
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.coordinator.numbers import MOST_NAMED, NUMBER, NUMBERED, PREFIX
+from eo_audit.rules.coordinator.numbers import MOST_NAMED, NUMBER, NUMBERED, PARTS, PREFIX
 from eo_audit.rules.owners import owner
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("ids", "prefix", "number", "places", "lost_records", "timeout_ms", "decided_at_ms", "went_on_at", "went_on_number")
 _NAMED = ("cluster", f"{PREFIX} AS prefix")
+_MOST_SKIPPED = 10  # numbers of checkpoints that failed, before the next one that wrote something
 # Backwards: Spark takes time by the square of the rows for frames that end at UNBOUNDED FOLLOWING.
 _AFTER = "OVER (PARTITION BY cluster, prefix ORDER BY at DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
 _TIMED_OUT = "is_last AND last_status = 'CompleteAbort' AND abort_cause IN ('coordinator_timeout', 'timeout_or_fence')"
@@ -36,15 +37,11 @@ def not_repeated(histories: "Mapping[str, DataFrame]") -> "DataFrame":
 
     from eo_audit.rules.cases import hits
 
-    entries = histories["coordinator_history"].where(NUMBERED)
-    # An id that came back has a newer entry, of the same log: no clock says which came first.
-    ended = entries.where("is_last AND status = 'CompleteAbort'").select("cluster", "transactional_id")
-    instances = histories["transaction_instances"].where(f"{_TIMED_OUT} AND {NUMBERED}")
-    dead = instances.join(ended, ["cluster", "transactional_id"], "left_semi")
-    dead = dead.selectExpr("*", _NAMED[1], f"{NUMBER} AS number", "coalesce(completed_at_ms, decided_at_ms) AS at")
-    passed = _passed_over(entries, dead).join(_newest(histories["coordinator_history"]), "replica_log_id")
+    entries, instances = histories["coordinator_history"], histories["transaction_instances"]
+    passed = _passed_over(entries.where(NUMBERED), instances.where(f"{_TIMED_OUT} AND {NUMBERED}"))
     # What was dumped before its job went on does not show whether the id came back.
-    passed = passed.where("newest_ms >= went_on.at")
+    newest = entries.groupBy("replica_log_id").agg(F.expr("max(batch_timestamp_ms) AS newest_ms"))
+    passed = passed.join(newest, "replica_log_id").where("newest_ms >= went_on.at")
     lost = histories["instance_partitions"].groupBy("instance_id", "topic", "partition").agg(F.max("data_records").alias("records"))
     of_instance = lost.groupBy("instance_id").agg(
         F.expr("sum(records) AS records"), F.expr("collect_set(concat(topic, '-', partition)) AS written")
@@ -59,18 +56,14 @@ def not_repeated(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     }
     grouped = passed.join(of_instance, "instance_id", "left").groupBy("cluster", "prefix", "number")
     rows = grouped.agg(*[F.expr(total).alias(name) for name, total in totals.items()])
-    aside = ("prefix", "number", "written", "records", "went_on", "newest_ms", "at", "lowest")
-    kept = ", ".join(f"row.{name}" for name in passed.columns if name not in aside)
-    found = rows.selectExpr(*kept.split(", "), *[n for n in totals if n != "row"], "prefix", "number", "'C20' AS rule")
+    kept = [f"row.{name}" for name in instances.columns if name != "cluster"]
+    found = rows.selectExpr("cluster", "prefix", "number", *kept, *[n for n in totals if n != "row"], "'C20' AS rule")
     return hits(SOURCES["transaction_instances"], found, key="concat_ws(' ', cluster, prefix, number)", weight="0", columns=_COLUMNS)
 
 
 def _passed_over(entries: "DataFrame", dead: "DataFrame") -> "DataFrame":
     """Those of `dead` behind which a higher number was begun as a new id, and none of their number or a lower one was initialised."""
-    from pyspark.sql import functions as F
-
-    theirs = entries.join(F.broadcast(dead.select("cluster", F.expr(_NAMED[1])).distinct()), ["cluster"], "left_semi")
-    told = theirs.selectExpr(
+    told = entries.selectExpr(
         *_NAMED,
         "batch_timestamp_ms AS at",
         f"IF(status = 'Empty', {NUMBER}, NULL) AS initialised",
@@ -78,21 +71,19 @@ def _passed_over(entries: "DataFrame", dead: "DataFrame") -> "DataFrame":
         f"IF(status = 'Ongoing' AND previous_status = 'Empty' AND previous_epoch = 0, {NUMBER}, NULL) AS begun",
         "NULL AS dead",
     )
-    ends = dead.selectExpr("cluster", "prefix", "at", "NULL AS initialised", "NULL AS begun", "struct(instance_id, number) AS dead")
+    ends = dead.selectExpr(
+        *_NAMED, "coalesce(completed_at_ms, decided_at_ms) AS at", "NULL AS initialised", "NULL AS begun", "struct(*) AS dead"
+    )
     behind = told.unionByName(ends).selectExpr(
         "dead",
+        "prefix",
+        f"CAST(regexp_extract(dead.transactional_id, '{PARTS}', 3) AS long) AS number",
         f"min(initialised) {_AFTER} AS lowest",
         f"min(IF(begun IS NOT NULL, struct(at, begun AS number), NULL)) {_AFTER} AS went_on",
     )
-    open_end = behind.where("dead IS NOT NULL AND went_on.number > dead.number AND coalesce(lowest > dead.number, true)")
-    found = dead.join(open_end.selectExpr("dead.instance_id AS instance_id", "went_on", "lowest"), "instance_id")
     # Numbers of checkpoints follow one another: a time or a process id at the end of an id does not.
-    following = entries.selectExpr(*_NAMED, f"{NUMBER} - 1 AS number").distinct()
-    return found.join(following, ["cluster", "prefix", "number"], "left_semi")
-
-
-def _newest(entries: "DataFrame") -> "DataFrame":
-    return entries.groupBy("replica_log_id").agg({"batch_timestamp_ms": "max"}).toDF("replica_log_id", "newest_ms")
+    over = f"dead IS NOT NULL AND went_on.number - number BETWEEN 1 AND {_MOST_SKIPPED} AND coalesce(lowest > number, true)"
+    return behind.where(over).selectExpr("dead.*", "prefix", "number", "lowest", "went_on")
 
 
 RULE = Rule(

@@ -34,11 +34,10 @@ def repeated(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     from eo_audit.rules.cases import hits
 
     entries = histories["coordinator_history"].where(NUMBERED).selectExpr("*", f"{PREFIX} AS prefix", f"{NUMBER} AS number")
-    again = entries.where("status = 'Empty' AND previous_status = 'CompleteCommit'")
     # `TransactionNamingStrategy.POOLING` counts from 0, checkpoints from 1. An id of a checkpoint is initialised before each transaction.
     used_again = "number = 0 OR (status = 'Ongoing' AND previous_status IN ('CompleteCommit', 'CompleteAbort'))"
-    others = entries.where(used_again).select("cluster", "prefix").distinct()
-    alone = again.join(others, ["cluster", "prefix"], "left_anti")
+    beside = entries.withColumn("is_used_again", F.expr(f"coalesce(bool_or({used_again}) OVER (PARTITION BY cluster, prefix), false)"))
+    alone = beside.where("status = 'Empty' AND previous_status = 'CompleteCommit' AND NOT is_used_again")
     ends = histories["transaction_instances"].where("decision = 'COMMIT'").select("instance_id", "replica_log_id", "complete_offset")
     lost = histories["instance_partitions"].groupBy("instance_id", "topic", "partition").agg(F.max("data_records").alias("records"))
     of_instance = lost.groupBy("instance_id").agg(
@@ -57,7 +56,7 @@ def repeated(histories: "Mapping[str, DataFrame]") -> "DataFrame":
         "row": "min_by(struct(*), struct(number, transactional_id, entry_offset))",
     }
     grouped = told.groupBy("cluster", "prefix").agg(*[F.expr(total).alias(name) for name, total in totals.items()])
-    kept = [f"row.{name}" for name in again.columns if name not in ("cluster", "prefix")]
+    kept = [f"row.{name}" for name in entries.columns if name not in ("cluster", "prefix")]
     found = grouped.selectExpr("cluster", "prefix", *kept, *[n for n in totals if n != "row"], "'C21' AS rule")
     columns = ("cluster", *_COLUMNS)
     return hits(SOURCES["coordinator_history"], found, key="concat_ws(' ', cluster, prefix)", weight="0", columns=columns)
