@@ -52,7 +52,7 @@ def test_it_says_what_became_of_the_results(tmp_path: Path) -> None:
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
         said, errors = process.communicate(timeout=300)
-    assert (process.returncode, said, errors) == (130, "", AS_THEY_WERE)
+    assert (process.returncode, said, errors) == (130, "", AS_THEY_WERE), errors
 
 
 @pytest.mark.parametrize("step", ["nothing", "ingest"])
@@ -67,7 +67,7 @@ def test_over_an_earlier_audit_the_sentence_is_true(hanging_example: Path, tmp_p
     with at_work(out, begun) as process:
         os.killpg(process.pid, signal.SIGINT)
         said, errors = process.communicate(timeout=300)
-    assert (process.returncode, said, errors) == (130, "", VERDICT_GONE)
+    assert (process.returncode, said, errors) == (130, "", VERDICT_GONE), errors
     assert eo_audit.open(out).findings == findings
     assert ((out / "report.html").read_bytes(), (out / "findings.jsonl").read_bytes()) == (page, lines)
     with pytest.raises(WarehouseError, match=r"verdict\.json is not there"):
