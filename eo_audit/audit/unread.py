@@ -12,6 +12,7 @@ UNDECODED_RECORD = "undecoded_record"  # the decoder of the tool could not read 
 # The reasons of `unread_spans` that a policy may name, and the kinds of `dump_sections`.
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
+    "lost_batch",
     AMBIGUOUS,
     UNDECODED_RECORD,
     *("unknown_line", "blank_line", "unsupported_dialect", "not_a_dump", "bad_manifest", "another_tool"),

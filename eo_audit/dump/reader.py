@@ -230,7 +230,7 @@ class Reader(FlatReader):
             # Batches lie one behind the other in a segment: where the position is another one, text is missing or forged.
             if self.position is None or line.position == self.position:
                 return self._group(at, line, section)
-            self._lose(at, "unknown_line")
+            self._lose(at, "lost_batch")
             return at
         if found := PREAMBLE.match(text, at):
             return self._preamble(at, section, found)
@@ -243,7 +243,7 @@ class Reader(FlatReader):
         found_message = self._message(at, section)
         if section.dialect == FLAT and found_message is None and text[at : at + 2].strip(b"\r\n"):
             return self._leave(at, section, "unknown_line")
-        return found_message or self._unknown(at)
+        return found_message or self._unknown(at, "lost_batch" if text.startswith(b"baseOffset: ", at) else "unknown_line")
 
     def _preamble(self, at: int, section: Section, found: re.Match[bytes]) -> int:
         behind = self.window.after_line(at)

@@ -119,9 +119,11 @@ HOLES = {
     ),
 }
 DOUBTFUL_ENDS = {
-    "ambiguous text behind it": (unread_at_the_end("ambiguous", 100), 1),
-    "ambiguous text before it": (unread_at_the_end("ambiguous", 20), 0),
-    "other text behind it": (unread_at_the_end("unknown_line", 100), 0),
+    "ambiguous text behind it": (unread_at_the_end("ambiguous", 100), ["ambiguous"]),
+    "ambiguous text before it": (unread_at_the_end("ambiguous", 20), []),
+    "a batch line behind it that was cut": (unread_at_the_end("lost_batch", 100), ["lost_batch"]),
+    "a record line behind it that is no batch's": (unread_at_the_end("orphan_record", 100), ["orphan_record"]),
+    "other text behind it": (unread_at_the_end("unknown_line", 100), []),
 }
 
 
@@ -211,8 +213,8 @@ def test_a_hole_is_none_where_a_listing_shows_the_segment_or_text_was_not_unders
 
 
 @pytest.mark.parametrize("name", DOUBTFUL_ENDS)
-def test_a_log_whose_last_text_can_be_read_in_two_ways_ends_nowhere(seen: dict[str, list[Row]], name: str) -> None:
-    expected = ["unread text: ambiguous"] * DOUBTFUL_ENDS[name][1]
+def test_a_log_whose_last_text_was_of_batches_that_were_not_read_ends_nowhere(seen: dict[str, list[Row]], name: str) -> None:
+    expected = [f"unread text: {reason}" for reason in DOUBTFUL_ENDS[name][1]]
     assert [row.reason for row in seen[name] if row.state == "truncated"] == expected
 
 

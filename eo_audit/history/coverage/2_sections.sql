@@ -1,20 +1,23 @@
 -- What sections tell beside their batches: a head or an end that is missing, and what their dialect leaves out.
 
--- The sections with text behind their last batch line that can be read in more than one way.
-ambiguous AS (
-    SELECT section_id, max(byte_offset) AS doubt_at FROM {unread_spans} WHERE reason = 'ambiguous' GROUP BY section_id
+-- The sections with text behind their last batch line that can be read in more than one way, or that was of batches.
+unread_batches AS (
+    SELECT section_id, max(struct(byte_offset AS at, reason)) AS doubt
+    FROM {unread_spans}
+    WHERE reason IN ('ambiguous', 'lost_batch', 'orphan_record')
+    GROUP BY section_id
 ),
 last_batches AS (
     SELECT /*+ BROADCAST(doubt) */ batch.section_id, max(batch.byte_offset) AS last_at
     FROM {ordered} batch
-    JOIN ambiguous doubt ON doubt.section_id = batch.section_id
+    JOIN unread_batches doubt ON doubt.section_id = batch.section_id
     GROUP BY batch.section_id
 ),
 doubtful AS (
-    SELECT doubt.section_id
-    FROM ambiguous doubt
-    LEFT JOIN last_batches last ON last.section_id = doubt.section_id
-    WHERE doubt.doubt_at > coalesce(last.last_at, -1L)
+    SELECT unread.section_id, unread.doubt.reason
+    FROM unread_batches unread
+    LEFT JOIN last_batches last ON last.section_id = unread.section_id
+    WHERE unread.doubt.at > coalesce(last.last_at, -1L)
 ),
 sections AS (
     SELECT /*+ BROADCAST(doubt), BROADCAST(log) */
@@ -26,7 +29,7 @@ sections AS (
         coalesce(section.segment_base_offset, section.first_offset, 0L) AS begin,
         coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset, 0L) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
-        doubt.section_id IS NOT NULL AS is_doubtful,
+        doubt.section_id IS NOT NULL AS is_doubtful, doubt.reason AS doubted_because,
         section.is_read, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.lacks_epochs,
         section.supported,
         section.superseded_by, section.dir_kind
@@ -62,7 +65,7 @@ parts_of_sections AS (
                     greatest(end, section_end, IF(is_newest, hw - 1, NULL)) AS last_offset,
                     'truncated' AS state,
                     CASE
-                        WHEN is_doubtful THEN 'unread text: ambiguous'
+                        WHEN is_doubtful THEN concat('unread text: ', doubted_because)
                         WHEN tail_intact AND listed_longer THEN 'more of it was listed right before it was dumped'
                         WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more'
                         WHEN end_reason = 'exception' THEN 'the dump tool failed here'
