@@ -43,7 +43,7 @@ expected AS (
     FROM listed
     JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
 ),
--- What the cleaner took has prices of its own.
+-- Transactions with offsets missing before or within them: another marker may have stood there. What the cleaner took has its own prices.
 behind_holes AS (
     SELECT replica_log_id, producer_id, span_id, max(base_offset) AS hole_at
     FROM {rows} WHERE predecessor IN ('hole', 'removed') AND span_id IS NOT NULL

@@ -82,7 +82,7 @@ def read_batch(window: Window, at: int, line: FlatLine, profile: Profile, last_o
         first = line.record.offset if last_offset is None else last_offset + 1
         missing, behind_it = found.record.offset - first - len(lines), found.record.offset - lines[-1].record.offset - 1
         # Where no offset is missing the bytes are of a header whose key is empty: it prints as none.
-        if unshown.least > 0 < missing and not _are_emptied_batches(unshown, most=behind_it):
+        if missing > 0 and unshown.least > 0 and not _are_emptied_batches(unshown, most=behind_it):
             group.fail(Failure.MISSING, at, group.end)
     return group, position
 

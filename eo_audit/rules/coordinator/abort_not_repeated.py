@@ -12,7 +12,7 @@ Legal look-alike: A job that goes back and begins out-0-7 again; one that was no
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.coordinator.numbers import MOST_NAMED, NUMBER, NUMBERED, PARTS, PREFIX
+from eo_audit.rules.coordinator.numbers import MOST_NAMED, NUMBER, NUMBERED, PREFIX, written_by_instance
 from eo_audit.rules.owners import owner
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
@@ -42,10 +42,6 @@ def not_repeated(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     # What was dumped before its job went on does not show whether the id came back.
     newest = entries.groupBy("replica_log_id").agg(F.expr("max(batch_timestamp_ms) AS newest_ms"))
     passed = passed.join(newest, "replica_log_id").where("newest_ms >= went_on.at")
-    lost = histories["instance_partitions"].groupBy("instance_id", "topic", "partition").agg(F.max("data_records").alias("records"))
-    of_instance = lost.groupBy("instance_id").agg(
-        F.expr("sum(records) AS records"), F.expr("collect_set(concat(topic, '-', partition)) AS written")
-    )
     totals = {
         "ids": "array_sort(collect_set(transactional_id))",
         "places": "array_sort(array_distinct(flatten(collect_list(written))))",
@@ -54,7 +50,7 @@ def not_repeated(histories: "Mapping[str, DataFrame]") -> "DataFrame":
         "went_on_number": "min(least(lowest, went_on.number))",
         "row": "min_by(struct(*), transactional_id)",
     }
-    grouped = passed.join(of_instance, "instance_id", "left").groupBy("cluster", "prefix", "number")
+    grouped = passed.join(written_by_instance(histories), "instance_id", "left").groupBy("cluster", "prefix", "number")
     rows = grouped.agg(*[F.expr(total).alias(name) for name, total in totals.items()])
     kept = [f"row.{name}" for name in instances.columns if name != "cluster"]
     found = rows.selectExpr("cluster", "prefix", "number", *kept, *[n for n in totals if n != "row"], "'C20' AS rule")
@@ -71,19 +67,18 @@ def _passed_over(entries: "DataFrame", dead: "DataFrame") -> "DataFrame":
         f"IF(status = 'Ongoing' AND previous_status = 'Empty' AND previous_epoch = 0, {NUMBER}, NULL) AS begun",
         "NULL AS dead",
     )
-    ends = dead.selectExpr(
-        *_NAMED, "coalesce(completed_at_ms, decided_at_ms) AS at", "NULL AS initialised", "NULL AS begun", "struct(*) AS dead"
-    )
+    ended = "coalesce(completed_at_ms, decided_at_ms) AS at"
+    ends = dead.selectExpr(*_NAMED, ended, "NULL AS initialised", "NULL AS begun", f"struct(*, {NUMBER} AS number) AS dead")
     behind = told.unionByName(ends).selectExpr(
         "dead",
         "prefix",
-        f"CAST(regexp_extract(dead.transactional_id, '{PARTS}', 3) AS long) AS number",
+        "dead.number",
         f"min(initialised) {_AFTER} AS lowest",
         f"min(IF(begun IS NOT NULL, struct(at, begun AS number), NULL)) {_AFTER} AS went_on",
     )
     # Numbers of checkpoints follow one another: a time or a process id at the end of an id does not.
     over = f"dead IS NOT NULL AND went_on.number - number BETWEEN 1 AND {_MOST_SKIPPED} AND coalesce(lowest > number, true)"
-    return behind.where(over).selectExpr("dead.*", "prefix", "number", "lowest", "went_on")
+    return behind.where(over).selectExpr("dead.*", "prefix", "lowest", "went_on")
 
 
 RULE = Rule(

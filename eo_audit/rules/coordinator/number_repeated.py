@@ -13,7 +13,7 @@ its newest checkpoint, behind which nothing is committed.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.coordinator.numbers import MOST_NAMED, NUMBER, NUMBERED, PREFIX
+from eo_audit.rules.coordinator.numbers import MOST_NAMED, NUMBER, NUMBERED, PREFIX, written_by_instance
 from eo_audit.rules.owners import owner
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.sources import SOURCES
@@ -39,10 +39,7 @@ def repeated(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     beside = entries.withColumn("is_used_again", F.expr(f"coalesce(bool_or({used_again}) OVER (PARTITION BY cluster, prefix), false)"))
     alone = beside.where("status = 'Empty' AND previous_status = 'CompleteCommit' AND NOT is_used_again")
     ends = histories["transaction_instances"].where("decision = 'COMMIT'").select("instance_id", "replica_log_id", "complete_offset")
-    lost = histories["instance_partitions"].groupBy("instance_id", "topic", "partition").agg(F.max("data_records").alias("records"))
-    of_instance = lost.groupBy("instance_id").agg(
-        F.expr("sum(records) AS records"), F.expr("collect_set(concat(topic, '-', partition)) AS written")
-    )
+    of_instance = written_by_instance(histories)
     # The entry before is the CompleteCommit of what was written first.
     before = ends.withColumnsRenamed({"complete_offset": "previous_offset", "instance_id": "first_instance"})
     told = alone.join(before, ["replica_log_id", "previous_offset"], "left")

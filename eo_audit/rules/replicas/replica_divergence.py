@@ -7,9 +7,10 @@ Bad history: Broker 1 has one batch at offsets 2 to 4, broker 2 another one, and
 
 Legal look-alike: The end of a dead leader's log, above the high watermark, which it cuts off when it comes back, or keeps where the records
 were deleted meanwhile (it lies below the log start then); a follower that lags; replicas of a compacted topic, each cleaned alone; other
-segment boundaries; a topic that was deleted and created anew between the dumps of two brokers, where partition.metadata was dumped as well;
-replicas dumped by tools before and after 2.2, as while brokers are upgraded one by one: the older ones print no checksums. Of two dumps:
-what an older one holds above its high watermark, or below the log start of today; segments that the cleaner wrote anew.
+segment boundaries; a topic that was deleted and created anew between the dumps of two brokers, where its id (partition.metadata) or what
+its logs begin with tells; replicas dumped by tools before and after 2.2, as while brokers are upgraded one by one: the older ones print no
+checksums. Of two dumps: what an older one holds above its high watermark, or below the log start of today; segments that the cleaner wrote
+anew.
 """
 
 from typing import TYPE_CHECKING
