@@ -11,7 +11,7 @@ from eo_audit.dump.lines.printed import text as printable
 from eo_audit.dump.lines.sidecars import is_index_line, snapshot_row, txnindex_row
 from eo_audit.dump.log.ahead import read_group
 from eo_audit.dump.log.closing import starts_section
-from eo_audit.dump.log.doubt import Lines, Lost, first_believed
+from eo_audit.dump.log.doubt import NOWHERE, Lines, Lost, first_believed
 from eo_audit.dump.log.framing import Failure, Group, whole_message
 from eo_audit.dump.log.least import LARGEST_PAYLOAD, fragment, odd_text
 from eo_audit.dump.log.progress import LONGEST_UNREAD_LINE
@@ -124,7 +124,7 @@ class Reader(FlatReader):
         return new_section(self.context, self.base + at, dumped_path=printable(path), kind=kind)
 
     def _seal(self, at: int) -> int:
-        self._lose(at, "unknown_line", Damage(self.position or 0, sealed=True))
+        self._lose(at, "unknown_line", Damage(self.position or 0, sealed=NOWHERE if self.position is None else self.position))
         return at
 
     def _may_hold(self, at: int) -> bool:
@@ -168,14 +168,16 @@ class Reader(FlatReader):
             self.damage = damage = Damage(damage.base, bounded=True, sealed=damage.sealed)
         apart = self.unread_reason == Failure.AMBIGUOUS.value and not self.window.text.startswith(b"Dumping ", at)
         if apart or not may_begin(self.window, at):
+            if DUMPING.match(self.window.text, at):  # whose lines stand behind it nobody knows
+                self.damage = replace(damage, sealed=NOWHERE)
             return self._skip(at, reason, until=next_beginning(self.window, at, self._stop))
-        held, believed = first_believed(self._lines_of(section), at, self._what_is_lost(damage, section))
+        lines = self._lines_of(section)
+        held, believed = first_believed(lines, at, self._what_is_lost(damage, section))
         broken = self._broken_behind(held, section) if believed else None
+        doubt = None if broken is None else self._doubt(at, held, broken, section)
+        sealed = NOWHERE if lines.first_dumping(at) < (held if broken is None else broken) else damage.sealed
         self._turn()
-        if broken is not None:
-            self.damage = self._doubt(at, held, broken, section)
-        else:
-            self.damage = replace(damage, held=self.base + held, believed=believed)
+        self.damage = replace(doubt or replace(damage, held=self.base + held, believed=believed), sealed=sealed)
         return at
 
     def _broken_behind(self, at: int, section: Section) -> int | None:

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -262,6 +263,22 @@ def test_a_dump_behind_a_line_that_was_cut_is_no_part_of_the_log_before() -> Non
     _, result = read(texts[0] + b"Dumping /data/t-9/000" + texts[1] + texts[2])
     assert result.facts["dump_sections"]["dumped_path"].to_pylist() == ["/data/t-0/0.log"]
     assert result.facts["batches"]["producer_id"].to_pylist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kept", [(), (0,), (0, 1, 2)], ids=["first lines lost", "first batch left", "lost in the middle"])
+def test_a_dump_that_lost_its_first_lines_is_no_part_of_a_damaged_log_before_it(kept: tuple[int, ...]) -> None:
+    """No batch at position 0 follows such a `Dumping` line: a payload could print it, too. The next whole dump is read."""
+    texts = []
+    for number in range(4):
+        batches = [Batch([Rec(b"k", b"v" * 99)], number, offset) for offset in range(12)]
+        lines = dump(batches, Style(), path=f"/data/t-{number}/00000000000000000000.log").split(b"\n")
+        lost = [line for at in range(8) if number < 3 and at not in (kept if number == 0 else ()) for line in (2 + 2 * at, 3 + 2 * at)]
+        texts.append(b"\n".join(line for at, line in enumerate(lines) if at not in lost))
+    _, result = read(b"".join(texts))
+    sections = result.facts["dump_sections"].to_pylist()
+    read_of = Counter(result.facts["batches"]["producer_id"].to_pylist())
+    assert read_of[1] == read_of[2] == 0 and read_of[3] == 12 and read_of[0] >= len(kept)
+    assert [section["dumped_path"][6:9] for section in sections][-1] == "t-3"
 
 
 @pytest.mark.parametrize(("cut", "believed"), [(b" lastOffset: ", True), (b"astOffset: ", False), (b" position: ", False)])

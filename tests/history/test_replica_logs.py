@@ -287,6 +287,10 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         {"listed": False, "tail_intact": True, "missing_segments": []},
     ),
     "snapshot here, an index elsewhere": ([*LOG, section("snapshot", 23), *ELSEWHERE], [], [], {}, {"index_state": "absent"}),
+    "the same, and a text of the broker has lines that were not read: one of its own may lie there": (
+        [*LOG, section("snapshot", 23), *ELSEWHERE, section("snapshot", replica_log_id=3, topic="other", hides_sections=True)], [], [], {},
+        {"index_state": "not_dumped"},
+    ),
     "snapshot here, no index anywhere": ([*LOG, section("snapshot", 23)], [], [], {}, {"index_state": "not_dumped"}),
     "an index elsewhere, no snapshot here": (LOG + ELSEWHERE, [], [], {}, {"index_state": "not_dumped"}),
     "one index of two": ([section(last=9), section(base=10, last=22), section("txnindex")], [], [], {}, {"unknown_indexes": [10]}),

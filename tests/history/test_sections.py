@@ -268,6 +268,18 @@ def test_a_snapshot_that_was_cut_is_not_read_and_one_that_is_damaged_is(spark: S
     }
 
 
+def test_unread_lines_may_hide_sections_in_files_that_are_not_named_like_one_segment(spark: SparkSession) -> None:
+    names = {1: "all.txt", 2: f"{'0' * 20}.log.txt", 3: "all.txt", 4: "all.txt", 5: f"{'0' * 20}.log/dump.txt"}
+    reasons = {1: "lost_batch", 2: "lost_batch", 3: "blank_line", 5: "ambiguous"}
+    status = section_status(
+        table(spark, "dump_sections", [section(n, end_reason="truncated" if n == 4 else "eof") for n in names]),
+        table(spark, "dump_files", [file(n, name) for n, name in names.items()]),
+        table(spark, "batches", []),
+        unread_spans=table(spark, "unread_spans", [{"section_id": n, "reason": reason} for n, reason in reasons.items()]),
+    )
+    assert {row.section_id for row in status.collect() if row.hides_sections} == {1, 4, 5}
+
+
 def listed(section_id: int, path: str, log: int | None = None) -> dict[str, object]:
     folder, _, name = path.rpartition("/")
     return {"section_id": section_id, "cluster": "c", "replica_log_id": log, "folder": folder, "file_name": name, "file_bytes": 1}

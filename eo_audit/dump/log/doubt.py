@@ -7,13 +7,13 @@ The size of a compressed batch bounds nothing: there a payload may go on for as 
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from eo_audit.dump.lines.dialects import batch_line
+from eo_audit.dump.lines.dialects import DUMPING, batch_line
 from eo_audit.dump.lines.scan import Bits, Ints
 from eo_audit.dump.log.closing import starts_section
 from eo_audit.dump.log.framing import HEADERS_SEARCHED, Profile
@@ -21,6 +21,7 @@ from eo_audit.dump.log.least import FAR, LARGEST_PAYLOAD, least_bytes, stretch
 from eo_audit.dump.log.text import NeedMore, Window
 
 _OVERHEAD = 26  # bytes of a batch beside its records: magic 0 has the fewest
+NOWHERE = FAR + 1  # no batch line prints such a position
 _LINE_END = len("\r\n")
 _CHUNK = 1 << 16
 _BATCH = re.compile(rb"^(?:baseOffset: |offset: |Dumping )", re.MULTILINE)
@@ -80,6 +81,7 @@ class Lines:
         """Nothing is looked for yet."""
         self.window, self.profile, self.crlf = window, profile, window.crlf
         self.nodes: list[Node] = []
+        self._dumping: list[int] = []
         self._chain = _columns([])
         self._begin = self._end = self._least = 0
         self._covered = -FAR
@@ -92,7 +94,7 @@ class Lines:
             NeedMore: it goes on behind the window.
         """
         if not self._begin <= start <= self._end:
-            self.nodes, self._begin, self._end, self._least, self._chain = [], start, start, 0, _columns([])
+            self.nodes, self._dumping, self._begin, self._end, self._least, self._chain = [], [], start, start, 0, _columns([])
             self._covered = -FAR
         before = self._least_at(start)
         while self._least - before <= least and self._end < len(self.window.text):
@@ -122,6 +124,11 @@ class Lines:
         furthest = batches[int(np.argmin((chain.position - text)[batches]))]
         return int(chain.position[furthest]), int(text[furthest]), bool(chain.packed[batches].any())
 
+    def first_dumping(self, at: int) -> int:
+        """The first `Dumping` line from `at` on, of a section or not, in what was looked through; far behind it where there is none."""
+        index = bisect_left(self._dumping, at)
+        return self._dumping[index] if index < len(self._dumping) else FAR
+
     def _least_at(self, start: int) -> int:
         """What the text from the beginning of what is covered to a line stands for."""
         index = bisect_right(self.nodes, start, key=lambda node: node.start)
@@ -134,10 +141,12 @@ class Lines:
         if newline < 0 and len(window.text) - begin > _CHUNK and not window.final:
             raise NeedMore
         end = newline + 1 if newline >= 0 else len(window.text)
-        at, least, covered, nodes = begin, self._least, self._covered, []
+        at, least, covered, nodes, dumping = begin, self._least, self._covered, [], []
         for found in _BATCH.finditer(window.text, begin, end):
             start = found.start()
             node = self._node(start)
+            if DUMPING.match(window.text, start):
+                dumping.append(start)
             if node is None:
                 continue
             text = stretch(window, at, start, self.profile)
@@ -147,6 +156,7 @@ class Lines:
         text = stretch(window, at, end, self.profile)
         self._least, self._covered = least + text.least, max(covered, least + text.covered)
         self.nodes += nodes
+        self._dumping += dumping
         self._end = end
 
     def _node(self, at: int) -> tuple[int, int | None, int, bool] | None:
@@ -174,7 +184,7 @@ class Lost:
         is_log: records stood before the damage, as far as known.
         limit: bytes of the segment's file; None where nobody knows.
         bounded: nothing behind may belong to a batch from before any more.
-        sealed: nobody knows whose section it is: a batch line shows it only by the very next position.
+        sealed: nobody knows whose section it is: a batch line shows it only by this very position (`NOWHERE`: none does).
     """
 
     base: int
@@ -185,7 +195,7 @@ class Lost:
     is_log: bool
     limit: int | None
     bounded: bool
-    sealed: bool = False
+    sealed: int | None = None
 
 
 def first_believed(lines: Lines, at: int, lost: Lost) -> tuple[int, bool]:
@@ -201,8 +211,10 @@ def first_believed(lines: Lines, at: int, lost: Lost) -> tuple[int, bool]:
     last = len(window.text) if end is not None or not len(chain.start) else int(chain.start[-1])
     # Text in front of which nobody has seen a log: a new section is the rule, the middle of a log is not.
     may_be = np.where(chain.opens, chain.proved, lost.is_log or not packed)
-    if lost.sealed:
-        may_be &= chain.opens | (chain.position == lost.floor)
+    if lost.sealed is not None:
+        may_be &= chain.opens | (chain.position == lost.sealed)
+    # Whose lines stand behind a section's beginning that is in doubt nobody knows.
+    may_be &= chain.opens | (chain.start <= lines.first_dumping(at))
     if end is None and len(may_be):
         may_be[-1] &= not chain.opens[-1]  # what is behind it was not looked at
     free = np.zeros(len(chain.start), dtype=bool)

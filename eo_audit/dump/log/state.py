@@ -83,7 +83,8 @@ class Damage:
         believed: the line there is the tool's own.
         bounded: nothing further on belongs to a batch from before the damage.
         until: file offset of the damage, where a batch before it is in doubt: the text between could be that batch's.
-        sealed: it may belong to another section: only where a section begins, or the batch at the next position, is a line believed.
+        sealed: it may belong to another section: only where a section begins, or the batch at this position (`NOWHERE`: none), is a line
+            believed.
     """
 
     base: int
@@ -94,7 +95,7 @@ class Damage:
     believed: bool = False
     bounded: bool = False
     until: int | None = None
-    sealed: bool = False
+    sealed: int | None = None
 
 
 @dataclass(frozen=True)

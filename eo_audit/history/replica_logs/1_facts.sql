@@ -15,7 +15,7 @@
 --    the broker without such a row mean "never", unless batches have lost records (a log copied from a leader that cleans); else the topic's
 --    cleanup.policy; else lost records.
 -- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
---    index of the broker were dumped. One of which the dump shows a part is not known, and neither is one without entries whose segment the
+--    index of the broker were dumped, with no unread text between. One of which the dump shows a part is not known, and neither is one without entries whose segment the
 --    listing no longer shows: of an index that was deleted before its dump the tool prints as much (`TransactionIndex`). Of a segment that
 --    retention deleted since it was dumped the listing of that time tells, though newer ones have taken its place. Of a segment that was rolled
 --    since its directory was listed the snapshot of that roll tells, or a later one: what lies beside the log was dumped behind it.
@@ -94,6 +94,7 @@ facts AS (
             ),
             'bare_index', IF(is_read AND is_bare, segment_base_offset, NULL),
             'index_in_part', IF(is_in_part AND kind = 'txnindex', segment_base_offset, NULL),
+            'hides_sections', hides_sections AND superseded_by IS NULL,
             'snapshot', IF(is_read AND kind = 'snapshot', struct(segment_base_offset AS offset, section_id), NULL),
             -- Every running broker keeps these three; cleaner-offset-checkpoint is what is asked about, so it proves nothing here.
             'checkpoints_of', IF(
@@ -174,6 +175,7 @@ gathered AS (
         collect_set(section.index) AS indexes_at,
         collect_set(section.bare_index) AS bare_indexes,
         collect_set(section.index_in_part) AS indexes_in_part,
+        coalesce(bool_or(section.hides_sections), false) AS hides_sections,
         max(section.snapshot) AS snapshot,
         max(section.topic_id) AS topic_id,
         max(section.checkpoints_of) AS checkpoints_of,

@@ -9,8 +9,14 @@ of_cluster AS (
             collect_set(IF(checkpoints_of IS NULL, NULL, struct(coalesce(broker, -1) AS broker, checkpoints_of.dumped_at_ms))) OVER cluster_rows,
             of_broker -> of_broker.broker = coalesce(broker, -1)
         )) AS checkpoints,
-        array_contains(collect_set(IF(size(indexes) > 0, coalesce(broker, -1), NULL)) OVER cluster_rows, coalesce(broker, -1))
-            AS broker_has_index,
+        -- In text that was not read there may be another one.
+        array_contains(
+            array_except(
+                collect_set(IF(size(indexes) > 0, coalesce(broker, -1), NULL)) OVER cluster_rows,
+                collect_set(IF(hides_sections, coalesce(broker, -1), NULL)) OVER cluster_rows
+            ),
+            coalesce(broker, -1)
+        ) AS broker_has_index,
         flatten(collect_list(said) OVER cluster_rows) AS manifest,
         bool_or(coalesce(topic = '__remote_log_metadata', false) OR coalesce(start_row = 0, false)) OVER cluster_rows AS shows_remote
     FROM gathered

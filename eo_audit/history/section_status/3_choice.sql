@@ -113,7 +113,8 @@ odd_sizes AS (
 not_understood AS (
     SELECT
         section_id,
-        bool_or(reason IN ('undecoded_record', 'missing_record', 'orphan_record', 'undelimited_record', 'ambiguous')) AS hides_records
+        bool_or(reason IN ('undecoded_record', 'missing_record', 'orphan_record', 'undelimited_record', 'ambiguous')) AS hides_records,
+        bool_or(reason <> 'blank_line') AS hides_lines
     FROM {unread_spans}
     GROUP BY section_id
 ),
@@ -129,6 +130,7 @@ with_faults AS (
         coalesce(unread.hides_records, false)
             OR coalesce(deep AND incomplete_from < IF(end_reason IN ('truncated', 'exception'), newest_base, newest_base + 1), false)
             AS lacks_records,
+        coalesce(unread.hides_lines, false) AS hides_lines,
         CASE
             WHEN said.message.text_kind = 'snapshot_corrupt' AND kind = 'snapshot' THEN 'snapshot_corrupt'
             WHEN said.message.text_kind = 'exception' AND kind = 'txnindex' THEN 'index_version'
@@ -164,6 +166,9 @@ SELECT
     END AS supersession_reason,
     is_chosen AND NOT is_in_part AS is_read,
     is_chosen AND is_in_part AS is_in_part,
+    -- A file that is named like a segment's, as scripts name them that dump each file into one, holds nothing of another.
+    kind IN ('log', 'snapshot', 'txnindex') AND NOT path RLIKE '(?:\\A|/)[0-9]{{20}}[.][^/]*\\z'
+        AND (hides_lines OR end_reason <=> 'truncated') AS hides_sections,
     -- No line of an entry has as few bytes as a line end.
     kind = 'txnindex' AND length <= octet_length(dumped_path) + 12 AS is_bare,
     first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, end_at_most, incomplete_from, incomplete_to,
