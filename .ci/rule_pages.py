@@ -28,6 +28,7 @@ NEEDS = {
     "past": "no part of the log is missing before it",
     "past_of_open": "no part of the log is missing before it, but what lies in remote storage, where nothing is open",
     "beginnings": "batches that the cleaner emptied were printed, where it works (kafka-dump-log 2.2 and later)",
+    "start": "whether the broker has older segments than those that were dumped is told, where it matters",
     "end": "the dump runs to the end of the log, and the replica was not left behind by its leader",
     "coordinator": "all partitions of __transaction_state were dumped, whole and decoded",
     "assigned": "the coordinator's log still tells which transaction the records are of",

@@ -8,6 +8,7 @@ from typing import Never
 from eo_audit.rules.row import Row
 
 COORDINATOR_TOPIC = "__transaction_state"
+UNREAD = "unread text: "  # how the table coverage begins to say that text stands there which was not understood
 # A coordinator that holds one of these will still write markers (TransactionMarkerChannelManager), or end it after its timeout.
 UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 # How far a machine that wrote none of the logs may be ahead: healthy clusters were seen 30 s apart, and nothing here tells of its clock.
@@ -90,7 +91,8 @@ class Log:
     @property
     def hides_entries(self) -> bool:
         """It is the coordinator's, and some of its entries were lost in the text, or the tool's decoder could not read them."""
-        return self.topic == COORDINATOR_TOPIC and self.numbers.flag("lacks_records")
+        lines_lost = any((part.text("reason") or "").startswith(UNREAD) for part in self.breaks if part.text("state") == "unexplained")
+        return self.topic == COORDINATOR_TOPIC and (lines_lost or self.numbers.flag("lacks_records"))
 
     def shows_all_of(self, other: "Log") -> bool:
         """Nothing is hidden in it, and it begins as early and ends as late: the entries that count are its own (`coordinator_history`)."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.context import COORDINATOR_TOPIC
+from eo_audit.rules.context import COORDINATOR_TOPIC, UNREAD
 from eo_audit.rules.reasons import REASONS
 from eo_audit.words import brokers, shown, some
 
@@ -232,6 +232,13 @@ def _index(log: "Log", _context: "Context") -> str | None:
     return "index_not_dumped" if lacks else None
 
 
+def _start(log: "Log", _context: "Context") -> str | None:
+    """Only for what is open from before the oldest segment that was dumped does it matter whether the broker has older ones."""
+    row = log.numbers
+    is_below = row.number("blocker_first_offset", row.number("log_start", 0)) < row.number("log_start", 0)
+    return "start_untold" if is_below and row.text("log_start_source") == "segment_base" else None
+
+
 def _snapshot(log: "Log", _context: "Context") -> str | None:
     if "half_read_snapshot" in log.subjects:
         return "half_read_snapshot"
@@ -282,7 +289,6 @@ def _payload(log: "Log", _context: "Context") -> str | None:
     return "payload_no_text" if log.prints_payloads else "payload_not_printed"
 
 
-UNREAD = "unread text: "  # how it begins to say that text stands there which was not understood
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
 REMOTE = "remote storage: "  # how it begins to say that segments lie where kafka-dump-log does not look
 PERHAPS_REMOTE = "remote storage may "  # the same, where no listing shows what the broker still has
@@ -309,6 +315,7 @@ _NEEDS: Mapping[str, "Callable[[Log, Context], str | None]"] = {
     "ordered": _ordered,
     "past": _past,
     "past_of_open": _past_of_open,
+    "start": _start,
     "end": _end,
     "coordinator": _coordinator,
     "assigned": _assigned,

@@ -84,6 +84,11 @@ REASONS: Mapping[str, Reason] = {
     ),
     "shallow": Reason("there are no records in the dumps of {places}", "Dump {places} with --deep-iteration."),
     "cut_off": Reason("the dump text of {places} stops before the log does", "Dump {places} again, to its end."),
+    "start_untold": Reason(
+        "what is open on {places} began before the oldest segment that was dumped, and nothing says whether the broker deleted what is "
+        "missing",
+        "Dump {places} with all segments, and the listing of its directory (collect-dumps.sh makes it).",
+    ),
     "marker_overdue": Reason(
         "{places} ended before the marker of a transaction that the coordinator had completed before the dump: a follower that lags, or a "
         "log that lost its end",

@@ -427,6 +427,19 @@ STORIES = [
         dict.fromkeys(range(1, 11), ("covered", "closing")),
     ),
     Story(
+        "an ABORT that nobody decided, and all before it is gone with the head of the log: a hand's, perhaps, on late data",
+        "0 Empty e0\n100 Ongoing e0 [B]\n150 PrepareAbort e0 [B]\n160 CompleteAbort e0\n900 Ongoing e0 [A]\n950 PrepareCommit e0 [A]\n960 CompleteCommit e0",
+        "7 ABORT e0 @500\n8 data e0 @910\n9 COMMIT e0 @955",
+        {7: "unknown", 8: (2, *GENUINE), 9: "closing"},
+        first_offset=7,
+    ),
+    Story(
+        "the same, of a log that begins there",
+        "0 Empty e0\n100 Ongoing e0 [B]\n150 PrepareAbort e0 [B]\n160 CompleteAbort e0\n900 Ongoing e0 [A]\n950 PrepareCommit e0 [A]\n960 CompleteCommit e0",
+        "0 ABORT e0 @500\n1 data e0 @910\n2 COMMIT e0 @955",
+        {0: "unexplained", 1: (2, *GENUINE), 2: "closing"},
+    ),
+    Story(
         "an old client timestamp after the head of the log was deleted",
         ABORT_THEN_COMMIT,
         "7 data e0 @110\n8 COMMIT e0 @255",

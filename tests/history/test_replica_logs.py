@@ -90,13 +90,21 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "the leader epoch cache starts below the first segment": (
         [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("leader-epoch", 9)], [], {}, {"missing_head_from": 0},
     ),
+    "nothing says whether the broker has older segments": ([section(base=5, last=22)], [], [], {}, {"log_start_source": "segment_base"}),
+    "the leader epoch cache, cut at the first segment, tells that there are none": (
+        [section(base=5, last=22)], [checkpoint("leader-epoch", 5), checkpoint("leader-epoch", 9)], [], {},
+        {"log_start": 5, "log_start_source": "leader_epochs", "missing_head_from": None},
+    ),
+    "one that begins later, of a log with batches of an older format, does not": (
+        [section(base=5, last=22)], [checkpoint("leader-epoch", 9)], [], {}, {"log_start_source": "segment_base"},
+    ),
     "the listing has an older segment": (
         [section(base=5, last=22)], [], listed(f"{SEGMENT}.log", f"{5:020}.log"), {},
         {"missing_head_from": 0},
     ),
     "the listing has no older segment: it was deleted behind the checkpoints": (
         [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("log-start-offset", 3)], listed(f"{5:020}.log"), {},
-        {"missing_head_from": None, "log_start": 5, "whole": True, "in_remote": False},
+        {"missing_head_from": None, "log_start": 5, "log_start_source": "listing", "whole": True, "in_remote": False},
     ),
     "tiered storage: a log that starts at 0, below its oldest segment on the broker": (
         [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("log-start-offset", 0)], listed(f"{5:020}.log"), {},

@@ -1,5 +1,7 @@
 """What a rule lacks, in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from eo_audit.rules.catalogue import BY_CODE
@@ -73,3 +75,32 @@ def test_the_end_of_a_coordinator_log_is_that_of_the_replica_that_counts(other: 
     for code in ("C01", "C02"):
         found = unknown(BY_CODE[code], chosen, context)
         assert (found.because if found else None) == because
+
+
+@pytest.mark.parametrize(
+    ("source", "first_offset", "because"),
+    [
+        ("segment_base", 0, "start_untold"),
+        ("listing", 0, None),
+        ("leader_epochs", 0, None),
+        ("segment_base", 3, None),
+        ("segment_base", None, None),
+    ],
+)
+def test_a_deleted_head_is_told_only_where_something_says_that_the_broker_has_none(
+    source: str, first_offset: int | None, because: str | None
+) -> None:
+    numbers = {"log_start": 3, "log_start_source": source, "blocker_first_offset": first_offset, "tail_intact": True, "leo": 7}
+    log = Log(1, "c", 1, "orders", 0, Row(numbers), starts_at=3)
+    found = unknown(BY_CODE["L04"], log, Context(logs={1: log}, clusters={}, siblings={log.place: [log]}))
+    assert (found.because if found else None) == because
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "hides"),
+    [("unexplained", "unread text: unknown_line", True), ("unexplained", "segment missing", False), ("compacted", None, False)],
+)
+def test_entries_are_hidden_where_a_batch_of_the_coordinators_log_was_not_understood(state: str, reason: str | None, hides: bool) -> None:
+    log = Log(1, "c", 1, COORDINATOR_TOPIC, 0, Row({"leo": 9, "lacks_records": False}), breaks=(Row({"state": state, "reason": reason}),))
+    assert log.hides_entries == hides
+    assert not replace(log, topic="orders").hides_entries

@@ -68,6 +68,8 @@ roles AS (
             WHEN is_ambiguous THEN 'unknown'
             WHEN NOT marker.closes AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch THEN 'duplicate'
             WHEN NOT known THEN 'unknown'
+            -- A hand's work as well, on data that stood before the log's first row.
+            WHEN NOT marker.closes AND marker.type = 'ABORT' AND marker.data_epoch IS NULL AND first_offset > 0 THEN 'unknown'
             WHEN NOT marker.closes THEN IF(is_superseded, 'superseded', 'unexplained')
             WHEN first_allowed IS NULL THEN CASE WHEN by_tool THEN 'manual' WHEN is_superseded THEN 'superseded' ELSE 'unexplained' END
             -- It is a hand's work while the coordinator has not decided, or decided later: the transaction's own marker comes behind it.

@@ -9,7 +9,8 @@ Legal look-alike: A log that starts at the first segment dumped.
 
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.needs import REMOTE, UNREAD
+from eo_audit.rules.context import UNREAD
+from eo_audit.rules.needs import REMOTE
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.words import offsets, shown
 

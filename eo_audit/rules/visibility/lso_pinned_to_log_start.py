@@ -26,9 +26,11 @@ RULE = Rule(
     severity="error",
     reads=("visibility",),
     subject="transactional_batch",
-    needs=("ordered", "epochs", "end"),
+    needs=("ordered", "epochs", "end", "start"),
     # `UnifiedLog.fetchLastStableOffsetMetadata` never goes below the log start; retention looks at the high watermark only.
-    where="blocker_producer_id IS NOT NULL AND blocker_first_offset < log_start AND lso = log_start AND lso < hw",
+    where="blocker_producer_id IS NOT NULL AND blocker_first_offset < log_start AND lso = log_start AND lso < hw "
+    # Where no more is known than which segments were dumped, the older ones may be there.
+    "AND log_start_source <> 'segment_base'",
     by="blocker_producer_id",
     columns="blocker_producer_id blocker_epoch blocker_first_offset log_start lso hw lso_source held_back_committed_records",
     asks=("last_of_producer", "open_spans", "unmarked", "newest_markers"),
