@@ -25,6 +25,14 @@ GENUINE, LATE, SUSPECTED = ("no", "registered"), ("proved", "registered"), ("sus
 LATER = ["instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role"]
 UNREGISTERED, UNKNOWN = ("no", "unregistered"), ("no", "unknown")
 
+NOT_REGISTERED = """
+0 Empty e0
+100 Ongoing e0 [B]
+150 PrepareAbort e0 [B]
+160 CompleteAbort e0
+900 Ongoing e0 [A]
+950 PrepareCommit e0 [A]
+960 CompleteCommit e0"""
 TWO_COMMITS = """
     0 Empty e0
     100 Ongoing e0 [A]
@@ -428,14 +436,14 @@ STORIES = [
     ),
     Story(
         "an ABORT that nobody decided, and all before it is gone with the head of the log: a hand's, perhaps, on late data",
-        "0 Empty e0\n100 Ongoing e0 [B]\n150 PrepareAbort e0 [B]\n160 CompleteAbort e0\n900 Ongoing e0 [A]\n950 PrepareCommit e0 [A]\n960 CompleteCommit e0",
+        NOT_REGISTERED,
         "7 ABORT e0 @500\n8 data e0 @910\n9 COMMIT e0 @955",
         {7: "unknown", 8: (2, *GENUINE), 9: "closing"},
         first_offset=7,
     ),
     Story(
         "the same, of a log that begins there",
-        "0 Empty e0\n100 Ongoing e0 [B]\n150 PrepareAbort e0 [B]\n160 CompleteAbort e0\n900 Ongoing e0 [A]\n950 PrepareCommit e0 [A]\n960 CompleteCommit e0",
+        NOT_REGISTERED,
         "0 ABORT e0 @500\n1 data e0 @910\n2 COMMIT e0 @955",
         {0: "unexplained", 1: (2, *GENUINE), 2: "closing"},
     ),
