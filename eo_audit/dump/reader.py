@@ -26,9 +26,7 @@ from eo_audit.dump.log.sections import (
     went_on,
 )
 from eo_audit.dump.log.state import Damage, FileContext, Section, State
-from eo_audit.dump.log.text import NeedMore, Window
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+from eo_audit.dump.log.text import BYTE_ORDER_MARK, NeedMore, Window
 
 
 class Reader(FlatReader):

@@ -115,8 +115,9 @@ known AS (
         coalesce(log.log_start, log.first_offset) AS log_start,
         exists(
             log.segments,
-            s -> array_contains(log.unknown_indexes, s.base_offset)
-                AND told.marker_offset >= s.base_offset AND told.marker_offset < s.end_offset
+            -- Of a segment without a name nobody knows which index is its.
+            s -> coalesce(array_contains(log.unknown_indexes, s.base_offset) AND told.marker_offset >= s.base_offset, true)
+                AND told.marker_offset < s.end_offset
         ) AS is_in_unknown_index,
         may_be_behind_index(told.marker_offset, ends.newest_entry, log.index_may_lag) AS is_behind_index,
         -- Compacted, and nobody knows how far: the cleaner may have been everywhere.

@@ -32,13 +32,16 @@ def test_ids_tell_apart_what_differs() -> None:
 def test_each_of_broker_topic_and_partition_comes_from_the_first_source_that_names_it() -> None:
     own, dumped = parse_path("broker-1/own-1/00000000000000000001.log.txt"), "broker-2/dumped-2/00000000000000000002.log"
 
-    def named(manifest: ManifestHint, dumped_path: str | None) -> tuple[object, ...]:
-        found = identify("c", manifest=manifest, dumped_path=dumped_path, own=own)
+    def named(manifest: ManifestHint, dumped_path: str | None, *, is_first: bool = False) -> tuple[object, ...]:
+        found = identify("c", manifest=manifest, dumped_path=dumped_path, own=own, is_first=is_first)
         return found.broker, found.broker_source, found.topic, found.partition, found.segment_base_offset
 
     assert named(ManifestHint(), None) == (1, "folder", "own", 1, 1)
     assert named(ManifestHint(), dumped) == (2, "path", "dumped", 2, 2)
     assert named(ManifestHint(), "00000000000000000003.log") == (1, "folder", "own", 1, 3)
+    assert named(ManifestHint(), "00000000000000000003.log", is_first=True) == (1, "folder", "own", 1, 3)
+    assert named(ManifestHint(), "/var/lib/kafka/da", is_first=True) == (1, "folder", "own", 1, 1)
+    assert named(ManifestHint(), "/var/lib/kafka/da") == (1, "folder", "own", 1, None)
     assert named(ManifestHint(broker=3), dumped) == (3, "manifest", "dumped", 2, 2)
     assert named(ManifestHint(topic="said", partition=0), dumped) == (2, "path", "said", 0, 2)
 

@@ -299,6 +299,9 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [*LOG, section("snapshot", 23), *ELSEWHERE, section("snapshot", replica_log_id=3, topic="other", hides_sections=True)], [], [], {},
         {"index_state": "not_dumped"},
     ),
+    "an index elsewhere, and nobody knows which segment of the log the text is": (
+        [section(base=None, last=22), section("snapshot", 23), *ELSEWHERE], [], [], {}, {"index_state": "not_dumped"},
+    ),
     "snapshot here, no index anywhere": ([*LOG, section("snapshot", 23)], [], [], {}, {"index_state": "not_dumped"}),
     "an index elsewhere, no snapshot here": (LOG + ELSEWHERE, [], [], {}, {"index_state": "not_dumped"}),
     "one index of two": ([section(last=9), section(base=10, last=22), section("txnindex")], [], [], {}, {"unknown_indexes": [10]}),

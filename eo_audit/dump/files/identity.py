@@ -153,7 +153,7 @@ def _first(*values: _T | None) -> _T | None:
     return next((value for value in values if value is not None), None)
 
 
-def identify(cluster: str, *, manifest: ManifestHint, dumped_path: str | None, own: PathFacts) -> Identity:
+def identify(cluster: str, *, manifest: ManifestHint, dumped_path: str | None, own: PathFacts, is_first: bool = False) -> Identity:
     """The identity of one dump section.
 
     Args:
@@ -161,6 +161,7 @@ def identify(cluster: str, *, manifest: ManifestHint, dumped_path: str | None, o
         manifest: the nearest manifest's word.
         dumped_path: the path behind `Dumping`; None for a file without one (a checkpoint, a listing).
         own: `parse_path` of the dump file's own path.
+        is_first: the file begins with it.
     """
     dumped = parse_path(dumped_path) if dumped_path is not None else PathFacts()
     broker, source = _broker(manifest, dumped, own)
@@ -171,6 +172,8 @@ def identify(cluster: str, *, manifest: ManifestHint, dumped_path: str | None, o
     log = None if topic is None or partition is None or is_snapshot else replica_log_id(cluster, broker, topic, partition)
     # A folder that waits to be deleted or moved says so in its own name (`LocalLog`): a manifest has no word in that.
     dir_kind = _first(dumped.dir_kind, own.dir_kind)
-    # With a `Dumping` line the file's own name says nothing of the segment: one file may hold many.
-    file = own if dumped_path is None else dumped
+    # With a `Dumping` line the file's own name says nothing of the segment: one file may hold many. But of one whose line was cut, or that
+    # had been renamed.
+    is_nameless = is_first and dumped.kind == "unknown" and not is_snapshot
+    file = own if dumped_path is None or is_nameless else dumped
     return Identity(cluster, broker, source, topic, partition, dir_kind, file.segment_base_offset, file.kind, log)

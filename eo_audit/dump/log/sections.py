@@ -14,7 +14,7 @@ from eo_audit.dump.log.closing import is_contradicted
 from eo_audit.dump.log.framing import Group, Profile
 from eo_audit.dump.log.records import Decoder, Proof
 from eo_audit.dump.log.state import FileContext, Section
-from eo_audit.dump.log.text import Window
+from eo_audit.dump.log.text import BYTE_ORDER_MARK, Window
 
 _SIDECARS = ("snapshot", "txnindex", "index", "timeindex")
 UNKNOWN_DECODER = "other"
@@ -45,7 +45,8 @@ def new_section(context: FileContext, byte_offset: int, *, dumped_path: str | No
         dumped_path: the path behind `Dumping`.
         kind: what its text is where the path does not say.
     """
-    identity = identify(context.cluster, manifest=context.manifest, dumped_path=dumped_path, own=context.own)
+    is_first = byte_offset <= len(BYTE_ORDER_MARK)
+    identity = identify(context.cluster, manifest=context.manifest, dumped_path=dumped_path, own=context.own, is_first=is_first)
     if kind is not None and (identity.kind == "unknown" or dumped_path is None):
         identity = replace(identity, kind=kind)
     return Section(section_id(context.dump_file_id, byte_offset), byte_offset, dumped_path, identity)

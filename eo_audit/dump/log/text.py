@@ -6,6 +6,7 @@ from typing import TypeVar
 from eo_audit.dump.lines.dialects import LONGEST_LINE
 
 T = TypeVar("T")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CR, _LF = 13, 10
 
 

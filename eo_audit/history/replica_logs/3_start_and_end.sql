@@ -206,7 +206,11 @@ SELECT
     exists(read, s -> s.lacks_records) AS lacks_records,
     snapshot.offset AS snapshot_offset,
     snapshot.section_id AS snapshot_section_id,
-    CASE WHEN size(unknown_indexes) > 0 THEN 'not_dumped' WHEN size(indexes) > 0 THEN 'dumped' ELSE 'absent' END AS index_state,
+    CASE
+        WHEN size(unknown_indexes) > 0 OR exists(read, s -> s.base_offset IS NULL AND s.end IS NOT NULL) THEN 'not_dumped'
+        WHEN size(indexes) > 0 THEN 'dumped'
+        ELSE 'absent'
+    END AS index_state,
     -- Indexes dumped at another time than their log may be older; collect-dumps.sh, which notes its times, dumps them behind it.
     NOT (has_clean_end OR noted.dumped_at_ms IS NOT NULL) AS index_may_lag,
     unknown_indexes, cleanup_policy, compacted,
