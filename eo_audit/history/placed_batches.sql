@@ -48,8 +48,8 @@ read_sections AS (
         array_contains(removed_before, segment.base_offset) AS behind_removal,
         exists(removed_before, base -> base > segment.base_offset) AS removed_behind,
         -- The lowest offset that the log must show: a segment has the name of the first offset in it (`UnifiedLog.roll`), though its first
-        -- lines may be missing in the text, and below the log start nobody reads.
-        IF(section_number = 0 AND size(removed_before) = 0, greatest(first_offset, log_start), NULL) AS starts_at,
+        -- lines may be missing in the text, and below the log start nobody reads. Of the first segments there may be no batch.
+        IF(size(removed_before) = 0, greatest(first_offset, log_start), NULL) AS starts_at,
         forgets_below
     FROM sections
 ),

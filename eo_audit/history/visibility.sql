@@ -55,11 +55,11 @@ closing_markers AS (
 
 -- Everything that is known of a log's transactions, and what is not known of its text.
 told AS (
-    SELECT replica_log_id, txn, false AS is_broken, NULL AS hole, NULL AS unjudged_at FROM open_spans
+    SELECT replica_log_id, txn, false AS is_broken, NULL AS hole, NULL AS cut, NULL AS unjudged_at FROM open_spans
     UNION ALL
-    SELECT replica_log_id, txn, false, NULL, NULL FROM open_in_snapshots
+    SELECT replica_log_id, txn, false, NULL, NULL, NULL FROM open_in_snapshots
     UNION ALL
-    SELECT replica_log_id, txn, false, NULL, NULL FROM closing_markers
+    SELECT replica_log_id, txn, false, NULL, NULL, NULL FROM closing_markers
     UNION ALL
     SELECT
         replica_log_id,
@@ -74,6 +74,7 @@ told AS (
             struct(first_offset, last_offset),
             NULL
         ),
+        IF(state = 'truncated', struct(first_offset, last_offset), NULL),
         IF(state = 'not_judged', first_offset, NULL)
     FROM {coverage}
 ),
@@ -83,6 +84,7 @@ told_of_log AS (
         collect_list(txn) AS transactions,
         bool_or(is_broken) AS is_broken,
         collect_list(hole) AS missing,
+        collect_list(cut) AS cut,
         min(unjudged_at) AS unjudged_from
     FROM told
     GROUP BY replica_log_id
@@ -168,7 +170,8 @@ logs AS (
         logs.*,
         coalesce(told.transactions, array()) AS transactions,
         told.is_broken,
-        told.missing,
+        -- What was cut off from an older segment is a hole; the end of the newest is the log's.
+        concat(coalesce(told.missing, array()), filter(coalesce(told.cut, array()), c -> c.last_offset < logs.leo)) AS missing,
         told.unjudged_from,
         pinned.pinned,
         coalesce(pinned.pinned_by, array()) AS pinned_by,
@@ -317,7 +320,7 @@ SELECT /*+ BROADCAST(held), BROADCAST(clusters) */
     END AS coverage,
     stable.tail_intact, stable.lacks_records, stable.compacted, stable.uncleaned_from, stable.is_internal, stable.newest_broker_clock_ms,
     stable.first_offset, stable.segments, stable.unknown_indexes,
-    coalesce(stable.missing, array()) AS holes,
+    stable.missing AS holes,
     stable.unjudged_from
 FROM stable
 LEFT JOIN held_back held ON held.replica_log_id = stable.replica_log_id

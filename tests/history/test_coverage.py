@@ -118,6 +118,19 @@ HOLES = {
         "4 is followed by 9",
     ),
 }
+# Segment 5 holds no batch that was understood, and the next one begins at 9.
+NOTHING_IN_FIVE = {"segment_base_offset": 5, "next_segment_base": 9, "end_reason": "eof", "tail_intact": True}
+LOST = {"byte_offset": 100, "length": 30, "reason": "lost_batch"}
+WITHIN_CUTS = {
+    "an older segment of which no line was understood": (
+        Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE, NINE_BEHIND_FOUR, LOST),
+        ["truncated", "unexplained"],
+    ),
+    "the same, below what is missing": (
+        Case(DELETED, [(0, 5), (9, 20)], NOTHING_IN_FIVE | {"segment_base_offset": 0, "next_segment_base": 5}, NINE_BEHIND_FOUR, LOST),
+        ["hole", "truncated"],
+    ),
+}
 DOUBTFUL_ENDS = {
     "ambiguous text behind it": (unread_at_the_end("ambiguous", 100), ["ambiguous"]),
     "ambiguous text before it": (unread_at_the_end("ambiguous", 20), []),
@@ -158,7 +171,7 @@ FLAT = {
     "without checksums": (flat(lacks_checksums=True), ["no_checksums"]),
     "without epochs": (flat(lacks_checksums=True, lacks_epochs=True), ["no_checksums", "no_epochs"]),
 }
-ALL = (ENDS, HEADS, REMOVED, HOLES, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT)
+ALL = (ENDS, HEADS, REMOVED, HOLES, WITHIN_CUTS, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT)
 CASES = {name: told[0] for told_of in ALL for name, told in told_of.items()}
 
 
@@ -210,6 +223,12 @@ def test_a_hole_is_none_where_a_listing_shows_the_segment_or_text_was_not_unders
     _, state, reason = HOLES[name]
     broken = [(row.state, row.first_offset, row.last_offset, row.reason) for row in seen[name] if row.state != "covered"]
     assert broken == [(state, 5, 8, reason)]
+
+
+@pytest.mark.parametrize("name", WITHIN_CUTS)
+def test_what_is_missing_within_text_that_was_not_understood_is_no_hole(seen: dict[str, list[Row]], name: str) -> None:
+    assert sorted(row.state for row in seen[name] if row.state != "covered") == WITHIN_CUTS[name][1]
+    assert {(row.first_offset, row.last_offset) for row in seen[name] if row.state in ("hole", "unexplained")} == {(5, 8)}
 
 
 @pytest.mark.parametrize("name", DOUBTFUL_ENDS)

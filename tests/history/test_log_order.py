@@ -18,9 +18,10 @@ LOGS: dict[int, dict[int, list[tuple[int, int, int, bool]]]] = {
     6: {61: [(0, 0, 1, True), (3, 3, 1, True)], 63: [(12, 12, 1, True), (15, 15, 1, True)]},
     7: {71: [(0, 0, 1, True), (4, 4, 1, True)], 73: [(12, 12, 1, True), (15, 15, 1, True)]},
     **{log: {log * 10 + 1: [(4, 5, 2, True), (6, 6, 1, True)]} for log in (8, 9, 10, 11, 12)},
+    13: {131: [], 132: [(4, 5, 2, True), (6, 6, 1, True)]},
 }
 NOT_READ = {99: [(0, 2, 3, True)]}
-BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6, 61: 0, 63: 10, 71: 0, 73: 10, 81: 1, 91: 1, 101: 1, 111: 1, 121: 1}
+BASES = {12: 0, 11: 4, 21: 0, 31: 0, 41: 0, 51: 6, 61: 0, 63: 10, 71: 0, 73: 10, 81: 1, 91: 1, 101: 1, 111: 1, 121: 1, 131: 1, 132: 3}
 WHOLE = {"removed_before": [], "first_offset": 1, "log_start": 1}
 KNOWN: dict[int, dict[str, object]] = {
     3: {"compacted": True, "uncleaned_from": 20},
@@ -33,6 +34,7 @@ KNOWN: dict[int, dict[str, object]] = {
     10: WHOLE | {"log_start": 4},
     11: WHOLE | {"compacted": True, "uncleaned_from": 4},
     12: WHOLE | {"first_offset": 4},  # the first lines of its text are missing
+    13: WHOLE,  # of the first segment no batch was understood
 }
 
 
@@ -81,12 +83,13 @@ def test_a_hole_is_told_apart_from_compaction(ordered: dict[int, list[dict[str, 
 
 
 def test_a_segment_begins_where_its_name_says(ordered: dict[int, list[dict[str, object]]]) -> None:
-    assert {log: (ordered[log][0]["gap"], ordered[log][0]["previous_last_offset"]) for log in (8, 9, 10, 11, 12)} == {
+    assert {log: (ordered[log][0]["gap"], ordered[log][0]["previous_last_offset"]) for log in (8, 9, 10, 11, 12, 13)} == {
         8: ("hole", 0),
         9: ("hole", 2),  # nobody reads below the log start
         10: (None, None),
         11: (None, None),  # the cleaner's work
         12: (None, None),
+        13: ("hole", 0),
     }
     assert column(ordered[8], "hole_at") == [4, 4]
     assert column(ordered[8], "disorder") == [False, False]

@@ -30,7 +30,7 @@ sections AS (
         coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset, 0L) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
         doubt.section_id IS NOT NULL AS is_doubtful, doubt.reason AS doubted_because,
-        section.is_read, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.lacks_epochs,
+        section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.lacks_epochs,
         section.supported,
         section.superseded_by, section.dir_kind
     FROM {section_status} section
@@ -61,8 +61,8 @@ parts_of_sections AS (
                 is_read AND (is_doubtful OR NOT (tail_intact AND (log_tail_intact OR NOT is_newest))),
                 array(struct(
                     end AS first_offset,
-                    -- The log reached its high watermark, however early the dump of it ends.
-                    greatest(end, section_end, IF(is_newest, hw - 1, NULL)) AS last_offset,
+                    -- The log reached its high watermark, however early the dump of it ends, and an older segment the next one.
+                    greatest(end, section_end, IF(is_newest, hw - 1, next_segment_base - 1)) AS last_offset,
                     'truncated' AS state,
                     CASE
                         WHEN is_doubtful THEN concat('unread text: ', doubted_because)
@@ -117,6 +117,28 @@ of_sections AS (
     FROM (SELECT replica_log_id, cluster, broker, topic, partition, inline(parts) FROM parts_of_sections)
 )
 
-SELECT * FROM explained
+-- Of what is missing within text of an older segment that was not understood, or cut off.
+cuts AS (
+    SELECT replica_log_id, collect_list(struct(first_offset, last_offset, reason)) AS cuts
+    FROM of_sections WHERE state = 'truncated' GROUP BY replica_log_id
+),
+behind_cuts AS (
+    SELECT /*+ BROADCAST(cuts) */
+        part.*,
+        IF(
+            part.state = 'hole',
+            get(filter(cuts.cuts, cut -> cut.first_offset <= part.last_offset AND cut.last_offset >= part.first_offset), 0),
+            NULL
+        ) AS cut
+    FROM explained part
+    LEFT JOIN cuts ON cuts.replica_log_id = part.replica_log_id
+)
+
+SELECT
+    replica_log_id, cluster, broker, topic, partition, first_offset, last_offset,
+    IF(cut IS NULL, state, 'unexplained') AS state,
+    coalesce(cut.reason, reason) AS reason,
+    section_id, byte_offset, length
+FROM behind_cuts
 UNION ALL
 SELECT * FROM of_sections
