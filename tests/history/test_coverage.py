@@ -126,6 +126,10 @@ WITHIN_CUTS = {
         Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE, NINE_BEHIND_FOUR, LOST),
         ["truncated", "unexplained"],
     ),
+    "the same, of which record lines are missing at the end": (
+        Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE, NINE_BEHIND_FOUR, LOST | {"reason": "missing_record"}),
+        ["unexplained"],
+    ),
     "the same, below what is missing": (
         Case(DELETED, [(0, 5), (9, 20)], NOTHING_IN_FIVE | {"segment_base_offset": 0, "next_segment_base": 5}, NINE_BEHIND_FOUR, LOST),
         ["hole", "truncated"],

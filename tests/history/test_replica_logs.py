@@ -202,6 +202,12 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "such a text of a later segment": (
         [section(last=6), section(base=7, last=22, cut_before=9)], [], [], {}, {"first_offset": 0, "missing_head_from": None},
     ),
+    "the first lines are missing in the text of an old tool": (
+        [section(last=22, cut_before=8, lacks_checksums=True)], [], [], {"topics.orders.cleanup.policy": "delete"}, {"first_offset": 8},
+    ),
+    "the cleaner may have emptied the first batches, which such a tool passes over": (
+        [section(last=22, cut_before=8, lacks_checksums=True)], [], [], COMPACT, {"first_offset": 0},
+    ),
     "a cut dump": ([section(last=22, tail_intact=False)], [], [], {}, {"tail_intact": False}),
     "no high watermark beyond the end of the log": (
         LOG, [checkpoint("replication-offset", 24)], [], {}, {"tail_intact": True, "hw": 23, "hw_source": "checkpoint"},

@@ -1,10 +1,13 @@
 -- What sections tell beside their batches: a head or an end that is missing, and what their dialect leaves out.
 
--- The sections with text behind their last batch line that can be read in more than one way, or that was of batches.
+-- The sections with unread text behind their last batch line, and whether it can be read in more than one way, or was of batches.
 unread_batches AS (
-    SELECT section_id, max(struct(byte_offset AS at, reason)) AS doubt
+    SELECT
+        section_id,
+        max(struct(byte_offset AS at, reason)) AS newest,
+        max(IF(reason IN ('ambiguous', 'lost_batch', 'orphan_record'), struct(byte_offset AS at, reason), NULL)) AS doubt
     FROM {unread_spans}
-    WHERE reason IN ('ambiguous', 'lost_batch', 'orphan_record')
+    WHERE reason <> 'blank_line'
     GROUP BY section_id
 ),
 last_batches AS (
@@ -14,10 +17,12 @@ last_batches AS (
     GROUP BY batch.section_id
 ),
 doubtful AS (
-    SELECT unread.section_id, unread.doubt.reason
+    SELECT
+        unread.section_id, unread.newest.reason AS unread_because,
+        IF(unread.doubt.at > coalesce(last.last_at, -1L), unread.doubt.reason, NULL) AS reason
     FROM unread_batches unread
     LEFT JOIN last_batches last ON last.section_id = unread.section_id
-    WHERE unread.doubt.at > coalesce(last.last_at, -1L)
+    WHERE unread.newest.at > coalesce(last.last_at, -1L)
 ),
 sections AS (
     SELECT /*+ BROADCAST(doubt), BROADCAST(log) */
@@ -29,7 +34,7 @@ sections AS (
         coalesce(section.segment_base_offset, section.first_offset, 0L) AS begin,
         coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset, 0L) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
-        doubt.section_id IS NOT NULL AS is_doubtful, doubt.reason AS doubted_because,
+        doubt.reason IS NOT NULL AS is_doubtful, doubt.reason AS doubted_because, doubt.unread_because,
         section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.lacks_epochs,
         section.supported,
         section.superseded_by, section.dir_kind
@@ -119,8 +124,15 @@ of_sections AS (
 
 -- Of what is missing within text of an older segment that was not understood, or cut off.
 cuts AS (
-    SELECT replica_log_id, collect_list(struct(first_offset, last_offset, reason)) AS cuts
-    FROM of_sections WHERE state = 'truncated' GROUP BY replica_log_id
+    SELECT
+        replica_log_id,
+        collect_list(struct(
+            end AS first_offset, next_segment_base - 1 AS last_offset,
+            coalesce(concat('unread text: ', unread_because), 'the dump ends here, the segment does not') AS reason
+        )) AS cuts
+    FROM sections
+    WHERE is_read AND next_segment_base > end AND (unread_because IS NOT NULL OR NOT tail_intact)
+    GROUP BY replica_log_id
 ),
 behind_cuts AS (
     SELECT /*+ BROADCAST(cuts) */

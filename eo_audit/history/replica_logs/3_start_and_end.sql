@@ -53,8 +53,14 @@ based AS (
     FROM begun
 ),
 started AS (
-    -- The first lines of the lowest segment may be missing from its text.
-    SELECT *, coalesce(array_min(transform(filter(read, s -> s.base_offset = first_base), s -> s.cut_before)), first_base) AS first_offset
+    -- The first lines of the lowest segment may be missing from its text. In one of a tool up to 2.1 a batch that the cleaner emptied leaves
+    -- no line, so the first one may stand behind such.
+    SELECT
+        *,
+        coalesce(
+            array_min(transform(filter(read, s -> s.base_offset = first_base AND (s.has_sizes OR NOT compacted)), s -> s.cut_before)),
+            first_base
+        ) AS first_offset
     FROM based
 ),
 placed AS (

@@ -172,8 +172,7 @@ SELECT
     -- No line of an entry has as few bytes as a line end.
     kind = 'txnindex' AND length <= octet_length(dumped_path) + 12 AS is_bare,
     first_offset, last_offset, first_leader_epoch, last_leader_epoch, end_position, end_at_most, incomplete_from, incomplete_to,
-    -- Up to 2.1 a batch that the cleaner emptied leaves no line, so the first one of a text may stand behind such.
-    IF(first_position > 0 AND NOT lacks_checksums, first_offset, NULL) AS cut_before,
+    IF(first_position > 0, first_offset, NULL) AS cut_before,
     oldest_batch_ms,
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
     IF(is_internal(topic), latest_batch_ms, latest_broker_batch_ms) AS latest_broker_clock_ms,
