@@ -201,7 +201,8 @@ def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -
     if story.told is None and producer.older_decided:
         yield from range(len(decided))
         return
-    most = MOST_MISSING if cap is None or story.cost + MISSING <= cap else 1
+    one_lost = missing(1, producer, story.last_offset, after_hole=marker.after_hole)
+    most = MOST_MISSING if cap is None or story.cost + one_lost <= cap else 1
     near = range(story.following, min(story.following + most, len(decided)))
     yield from near
     if most == 1:
