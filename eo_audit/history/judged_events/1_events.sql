@@ -208,7 +208,7 @@ with_candidates AS (
         -- One whose marker was among offsets that are missing has its data before or among them.
         sort_array(concat(
             collect_list(IF(in_hole, NULL, candidate)) OVER same_end,
-            IF(span.hole_at IS NULL, array(), collect_list(IF(in_hole, candidate, NULL)) OVER same_end)
+            IF(coalesce(span.hole_at, removed_at) IS NULL, array(), collect_list(IF(in_hole, candidate, NULL)) OVER same_end)
         )) AS candidates,
         -- A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
         2 * count_if(stale) OVER producer <= count(span) OVER producer AS clocklike
