@@ -1,16 +1,18 @@
 """Several things changed at once in every dump of the corpus: what is told of less, or worse, text may be less, and never more.
 
 `python -m tests.sweep.combined --draws 1:4` (a minute each): each input with one to three of the changes below, drawn by the number of
-the draw, all in one audit, held against the truth of the corpus. It fails where something above an info is told that the truth does not
-name, or that it forbids, and where the audit dies. Each change alone is a test (tests/test_invariances.py, tests/test_fewer_sources.py).
+the draw. `--pairs all` (two hours), or the name of a change: all inputs with every two of them, or with this one and each other. All
+inputs make one audit, held against the truth of the corpus. It fails where something above an info is told that the truth does not name,
+or that it forbids, and where the audit dies. Each change alone is a test (tests/test_invariances.py, tests/test_fewer_sources.py).
 """
 
 import argparse
+import itertools
 import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -47,39 +49,62 @@ CHANGES: Mapping[str, Callable[[Path], object]] = {
 }
 
 
+# Of these one undoes, or takes the place of, the other.
+_EITHER = ({"first_replica", "last_replica"}, {"printed_by_1.1", "printed_by_0.11.0.0"}, {"in_ascii", "with_crlf"})
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Run some draws; 1 where one of them told more than the truth."""
+    """Make some audits; 1 where one of them told more than the truth."""
     options = argparse.ArgumentParser(prog="python -m tests.sweep.combined", description=__doc__)
     options.add_argument("--draws", default="1:4", help="first:last, the last one is left out")
-    first, last = map(int, options.parse_args(arguments).draws.split(":"))
+    options.add_argument("--pairs", choices=("all", *CHANGES), help="every two changes, or this one with each other")
+    chosen = options.parse_args(arguments)
+    first, last = map(int, chosen.draws.split(":"))
+    lots = _pairs(chosen.pairs) if chosen.pairs else ((f"draw {draw}", partial(_drawn, draw)) for draw in range(first, last))
     spark, more = lasting_session(), 0
-    for draw in range(first, last):
+    for lot, changes_of in lots:
         with tempfile.TemporaryDirectory() as folder:
-            changed = _drawn(draw, Path(folder, "in"))
+            changed = _changed(changes_of, Path(folder, "in"))
             pipeline.run(Path(folder, "out"), [Path(folder, "in", name) for name in changed], pipeline.Options(), spark=lambda: spark)
             for name, line in _beyond_the_truth(Path(folder, "out")):
                 more += 1
-                sys.stdout.write(f"draw {draw}: {name} {' '.join(changed[name])}: {line}\n")
-    sys.stdout.write(f"draws {first} to {last - 1}: {more} told beyond the truth\n")
+                sys.stdout.write(f"{lot}: {name} {' '.join(changed[name])}: {line}\n")
+    sys.stdout.write(f"{more} told beyond the truth\n")
     spark.stop()
     return 1 if more else 0
 
 
-def _drawn(draw: int, folder: Path) -> Mapping[str, Sequence[str]]:
+def _drawn(draw: int, name: str) -> tuple[bool, Sequence[str]]:
+    """Whether the directories of an input are listed, and the names of its changes."""
+    drawn = random.Random(f"{draw} {name}")
+    chosen = drawn.sample(sorted(CHANGES), drawn.choice((1, 1, 2, 2, 3)))
+    return drawn.random() < 0.5, chosen
+
+
+def _pairs(one: str) -> Iterator[tuple[str, Callable[[str], tuple[bool, Sequence[str]]]]]:
+    for pair in itertools.combinations(CHANGES, 2):
+        if one in ("all", *pair) and set(pair) not in _EITHER:
+            yield "with every input", partial(_both, pair)
+
+
+def _both(pair: Sequence[str], name: str) -> tuple[bool, Sequence[str]]:
+    # Half of them: with a listing much is known that is not without one.
+    return len(name) % 2 == 0, pair
+
+
+def _changed(changes_of: Callable[[str], tuple[bool, Sequence[str]]], folder: Path) -> Mapping[str, Sequence[str]]:
     """The names of the changes of each input, which lies changed in a folder of its name."""
     changed = {}
     for source in sorted((CORPUS / "dumps").iterdir()):
-        drawn = random.Random(f"{draw} {source.name}")
-        chosen = drawn.sample(sorted(CHANGES), drawn.choice((1, 1, 2, 2, 3)))
-        names = [name for name in CHANGES if name in chosen]
+        listed, chosen = changes_of(source.name)
         # What nobody names, and what is printed twice, is no whole log any more; a segment that is missing between others is R04's to tell;
         # and changes find lines of the tool that a payload forges as well.
         if (source / "manifest.yaml").exists() and source.name != "hostile":
-            reshaped.copied(source, folder / source.name, listed=drawn.random() < 0.5)
-            names = [name for name in names if name != "without_head" or (_is_whole(source) and "split" not in names)]
-            for name in names:
+            reshaped.copied(source, folder / source.name, listed=listed)
+            headless = _is_whole(source) and "split" not in chosen
+            changed[source.name] = [name for name in CHANGES if name in chosen and (name != "without_head" or headless)]
+            for name in changed[source.name]:
                 CHANGES[name](folder / source.name)
-            changed[source.name] = names
     return changed
 
 
