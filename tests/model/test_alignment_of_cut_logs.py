@@ -248,3 +248,11 @@ def test_what_is_told_last_may_have_ended_in_a_hole() -> None:
     assert [match.decided for match in told[1].matches] == [4, 5, 6, None, None]
     assert [match.decided for match in told[2].matches] == [2, 3, 4, None, None]
     assert (told[1].in_hole, told[2].in_hole) == ((7,), (5, 6))
+
+
+def test_a_marker_behind_a_hole_ends_the_transaction_that_time_tells_though_others_ended_in_the_hole() -> None:
+    """An ABORT as the tool writes it is no operator's where the coordinator decided one right then."""
+    first, last = markers((5, "C", 498), (19, "A", 639))
+    seen = [first, replace(last, by_tool=True, after_hole=True, opened_at=18)]
+    told = align({1: Producer(seen, decided(("C", 486, 503), ("A", 565, 573), ("A", 635, 641)))}, skew_ms=2_000)[1]
+    assert [match.decided for match in told.matches] == [0, 2] and told.in_hole == (1,)
