@@ -83,7 +83,7 @@ found AS (
         owners.* EXCEPT (replica_log_id, at_offset),
         rows.row_kind = 'data' AND rows.is_transactional AND rows.judged AND owners.known IS NOT NULL
             -- Before a hole the producer's own marker may be missing; under TV2 the epoch tells all the same.
-            AND NOT coalesce(rows.base_offset < owners.hole_at AND try_element_at(owners.allowed, 1).protocol <> 'tv2', false)
+            AND NOT coalesce(rows.base_offset < owners.hole_at AND NOT try_element_at(owners.allowed, 1).protocol <=> 'tv2', false)
             AS is_assigned,
         -- `ProducerStateEntry` knows one producer id, whatever the epoch: a span may hold a fenced producer's data beside its successor's.
         filter(owners.allowed, c -> coalesce(c.data_epoch = rows.producer_epoch, true)) AS own

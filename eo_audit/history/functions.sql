@@ -125,7 +125,8 @@ coalesce(
 -- What lies between an earlier row at an offset and this one. era: how often the broker deleted segments between two dumps before it.
 CREATE OR REPLACE TEMPORARY FUNCTION seen_since(earlier_offset BIGINT, hole_at BIGINT, cleaned_at BIGINT, era INT) RETURNS STRING RETURN
 CASE
-    WHEN earlier_offset IS NULL THEN IF(era > 0, 'removed', 'not_observed')
+    -- Of a producer that the log did not show before a hole, the hole may hold more.
+    WHEN earlier_offset IS NULL THEN CASE WHEN era > 0 THEN 'removed' WHEN hole_at IS NOT NULL THEN 'hole' ELSE 'not_observed' END
     WHEN hole_at > earlier_offset THEN 'hole'
     WHEN cleaned_at > earlier_offset THEN 'compacted'
     ELSE 'observed'

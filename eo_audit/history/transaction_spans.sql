@@ -35,7 +35,12 @@ spans AS (
         bool_and(judged) AS judged,
         -- Behind a hole, or what was deleted between two dumps, the first batches, or a marker between, may be unseen.
         bool_and(predecessor IN ('observed', 'not_observed')) AS complete_past,
-        max(IF((predecessor = 'hole' AND base_offset > span_id) OR predecessor = 'removed', base_offset, NULL)) AS hole_at,
+        -- So may what a marker says whose record line is missing.
+        max(IF(
+            (predecessor = 'hole' AND base_offset > span_id) OR predecessor = 'removed' OR (NOT is_data AND marker_type IS NULL),
+            base_offset,
+            NULL
+        )) AS hole_at,
         -- What the cleaner has emptied is of no transaction that anybody reads.
         min(IF(is_data AND count > 0, struct(base_offset, producer_epoch), NULL)) AS with_records,
         max(IF(is_data AND count > 0, struct(producer_epoch, -base_offset AS from_offset), NULL)) AS newest_epoch

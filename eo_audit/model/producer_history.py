@@ -220,7 +220,7 @@ class LogHistory:
     def _between(self, offset: int | None) -> str:
         """What lies between an earlier row and this one."""
         if offset is None:
-            return "not_observed"
+            return "not_observed" if self.hole_at is None else "hole"
         if self.hole_at is not None and self.hole_at > offset:
             return "hole"
         return "compacted" if self.cleaned_at is not None and self.cleaned_at > offset else "observed"

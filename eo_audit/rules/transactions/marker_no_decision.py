@@ -31,7 +31,7 @@ RULE = Rule(
     weight=(
         "CASE WHEN marker_role = 'superseded' THEN 0 ELSE IF(previous_epoch <=> producer_epoch, 1, 3) + IF(in_open_transaction, 1, 0) END"
     ),
-    columns="base_offset marker_type marker_coordinator_epoch marker_role in_open_transaction previous_epoch producer_epoch",
+    columns="base_offset marker_type marker_coordinator_epoch marker_role in_open_transaction previous_epoch producer_epoch predecessor",
     asks=ASKS,
     caused_by=("T10", "T08"),
     cause=(
@@ -71,8 +71,9 @@ def explain(case: Case, context: "Context") -> Explanation:
         "coordinator_epoch": row.maybe("marker_coordinator_epoch"),
         "ended_data": row.flag("in_open_transaction"),
     }
-    # With the epoch of the data before it a marker looks like any other: its decision may be one that the cleaner took.
-    usual = row.maybe("previous_epoch") == row.maybe("producer_epoch")
+    # With the epoch of the data before it a marker looks like any other: its decision may be one that the cleaner took. In a hole before it
+    # there may be such data.
+    usual = row.maybe("previous_epoch") == row.maybe("producer_epoch") or row.text("predecessor") in ("hole", "removed")
     severity, certainty = ("info", "likely") if is_superseded else ("info", "open") if usual else (None, "definite")
     cause, remedy = (_REPLACED, _NOTHING) if is_superseded else (None, None)
     return Explanation(
