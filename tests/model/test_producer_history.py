@@ -138,6 +138,11 @@ def test_compaction_explains_holes_below_the_cleaner_only() -> None:
     assert [row.label for row in rows] == ["first_zero", "after_hole", "after_hole"]
 
 
+def test_a_producer_that_appears_behind_a_hole_may_have_been_there_before() -> None:
+    rows = histories(log(data(0), HOLE, data(0, pid=2), data(1, pid=2)))
+    assert [row.predecessor for row in rows] == ["not_observed", "hole", "observed"]
+
+
 def row_of(*steps: Batch | int) -> HistoryRow:
     return histories(log(*steps))[-1]
 
