@@ -221,6 +221,16 @@ def _line_by_line(folder: Path, change: Callable[[str, random.Random], str]) -> 
     return Kept()
 
 
+def marker_records_lost(folder: Path) -> Kept:
+    """One in three of the lines that say what a marker is."""
+    return _line_by_line(folder, lambda line, source: "" if " endTxnMarker: " in line and source.random() < 1 / 3 else line)
+
+
+def batch_lines_lost(folder: Path) -> Kept:
+    """One in six of the lines of batches; their records are there."""
+    return _line_by_line(folder, lambda line, source: "" if line.startswith("baseOffset: ") and source.random() < 1 / 6 else line)
+
+
 def only_logs(folder: Path) -> Kept:
     """What somebody dumps who knows of `*.log` alone; of the manifest the name of the cluster is left."""
     for path in folder.rglob("*"):

@@ -40,6 +40,8 @@ CHANGES: Mapping[str, Callable[[Path], object]] = {
     "only_logs": reshaped.only_logs,
     "printed_by_1.1": partial(reshaped.printed_before, release="1.1"),
     "printed_by_0.11.0.0": partial(reshaped.printed_before, release="0.11.0.0"),
+    "marker_records_lost": reshaped.marker_records_lost,
+    "batch_lines_lost": reshaped.batch_lines_lost,
     "some_lines_lost": reshaped.some_lines_lost,
     "some_lines_cut": reshaped.some_lines_cut,
     "in_ascii": partial(reshaped.printed_elsewhere, ascii_only=True),
