@@ -76,6 +76,7 @@ placed AS (
             WHEN in_remote OR start_row >= coalesce(greatest(first_base, head), 0L) THEN 'checkpoint'
             WHEN array_min(listed_logs) = greatest(first_base, head) THEN 'listing'
             WHEN epoch_start = greatest(first_base, head) THEN 'leader_epochs'
+            WHEN exists(dumped, d -> d.base_offset < greatest(first_base, head)) THEN 'older_dump'
             ELSE 'segment_base'
         END AS log_start_source,
         transform(read, (s, i) -> struct(s.base_offset, coalesce(get(bases, i + 1), leo) AS end_offset, s.section_id)) AS segments,
