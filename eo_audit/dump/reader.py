@@ -172,10 +172,10 @@ class Reader(FlatReader):
         lines = self._lines_of(section)
         held, believed = first_believed(lines, at, self._what_is_lost(damage, section))
         broken = self._broken_behind(held, section) if believed else None
+        sealed = NOWHERE if lines.first_dumping(at) < held else damage.sealed
         doubt = None if broken is None else self._doubt(at, held, broken, section)
-        sealed = NOWHERE if lines.first_dumping(at) < (held if broken is None else broken) else damage.sealed
         self._turn()
-        self.damage = replace(doubt or replace(damage, held=self.base + held, believed=believed), sealed=sealed)
+        self.damage = doubt or replace(damage, held=self.base + held, believed=believed, sealed=sealed)
         return at
 
     def _broken_behind(self, at: int, section: Section) -> int | None:
@@ -184,8 +184,11 @@ class Reader(FlatReader):
 
     def _doubt(self, at: int, first: int, broken: int, section: Section, *, read: int | None = None) -> Damage:
         """The damage behind text in doubt that begins with a line of the tool's own (`first`); the line at `at` was read up to `read`."""
-        position, text, packed = self._lines_of(section).begun_before(at, first, broken)
-        return Damage(position, packed, ((at if read is None else read) - at) - text, until=self.base + broken)
+        lines = self._lines_of(section)
+        position, text, packed = lines.begun_before(at, first, broken)
+        # A section may begin in the text that is passed over.
+        sealed = NOWHERE if lines.first_dumping(at) < broken else None if self.damage is None else self.damage.sealed
+        return Damage(position, packed, ((at if read is None else read) - at) - text, until=self.base + broken, sealed=sealed)
 
     def _doubted(self, at: int, damage: Damage, until: int) -> int:
         """Text between a batch in doubt and the damage behind it."""

@@ -130,6 +130,10 @@ WITHIN_CUTS = {
         Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE, NINE_BEHIND_FOUR, LOST | {"reason": "missing_record"}),
         ["unexplained"],
     ),
+    "the same, whose text was cut": (
+        Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE | {"end_reason": "truncated", "tail_intact": False}, NINE_BEHIND_FOUR),
+        ["lines_missing", "truncated"],
+    ),
     "the same, below what is missing": (
         Case(DELETED, [(0, 5), (9, 20)], NOTHING_IN_FIVE | {"segment_base_offset": 0, "next_segment_base": 5}, NINE_BEHIND_FOUR, LOST),
         ["hole", "truncated"],
@@ -232,7 +236,7 @@ def test_a_hole_is_none_where_a_listing_shows_the_segment_or_text_was_not_unders
 @pytest.mark.parametrize("name", WITHIN_CUTS)
 def test_what_is_missing_within_text_that_was_not_understood_is_no_hole(seen: dict[str, list[Row]], name: str) -> None:
     assert sorted(row.state for row in seen[name] if row.state != "covered") == WITHIN_CUTS[name][1]
-    assert {(row.first_offset, row.last_offset) for row in seen[name] if row.state in ("hole", "unexplained")} == {(5, 8)}
+    assert {(row.first_offset, row.last_offset) for row in seen[name] if row.state in ("hole", "unexplained", "lines_missing")} == {(5, 8)}
 
 
 @pytest.mark.parametrize("name", DOUBTFUL_ENDS)

@@ -86,7 +86,7 @@ def _drawn(draw: int, name: str) -> tuple[bool, Sequence[str]]:
 def _pairs(one: str) -> Iterator[tuple[str, Callable[[str], tuple[bool, Sequence[str]]]]]:
     for pair in itertools.combinations(CHANGES, 2):
         if one in ("all", *pair) and set(pair) not in _EITHER:
-            yield "with every input", partial(_both, pair)
+            yield " and ".join(pair), partial(_both, pair)
 
 
 def _both(pair: Sequence[str], name: str) -> tuple[bool, Sequence[str]]:

@@ -246,5 +246,8 @@ explained AS (
     FROM of_batches part
     LEFT JOIN {unread_spans} unread
         ON unread.section_id = part.section_id AND unread.byte_offset + unread.length = part.unread_end
-        AND (part.state <> 'compacted' OR unread.reason IN ('lost_batch', 'orphan_record', 'missing_record', 'undelimited_record', 'ambiguous'))
+        AND (
+            part.state <> 'compacted'
+            OR unread.reason IN ('lost_batch', 'orphan_record', 'missing_record', 'undelimited_record', 'ambiguous')
+        )
 ),

@@ -35,9 +35,8 @@ sections AS (
         coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset, 0L) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
         doubt.reason IS NOT NULL AS is_doubtful, doubt.reason AS doubted_because, doubt.unread_because,
-        section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.deep, section.lacks_checksums, section.lacks_epochs,
-        section.supported,
-        section.superseded_by, section.dir_kind
+        section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.deep,
+        section.lacks_checksums, section.lacks_epochs, section.supported, section.superseded_by, section.dir_kind
     FROM {section_status} section
     JOIN logs log ON log.replica_log_id = section.replica_log_id
     LEFT JOIN doubtful doubt ON doubt.section_id = section.section_id
@@ -128,7 +127,8 @@ cuts AS (
         replica_log_id,
         collect_list(struct(
             end AS first_offset, next_segment_base - 1 AS last_offset,
-            coalesce(concat('unread text: ', unread_because), 'the dump ends here, the segment does not') AS reason
+            IF(unread_because IS NULL, 'lines_missing', 'unexplained') AS state,
+            coalesce(concat('unread text: ', unread_because), 'the text ends before the last batches of its segment') AS reason
         )) AS cuts
     FROM sections
     WHERE is_read AND next_segment_base > end AND (unread_because IS NOT NULL OR NOT tail_intact)
@@ -148,7 +148,7 @@ behind_cuts AS (
 
 SELECT
     replica_log_id, cluster, broker, topic, partition, first_offset, last_offset,
-    IF(cut IS NULL, state, 'unexplained') AS state,
+    coalesce(cut.state, state) AS state,
     coalesce(cut.reason, reason) AS reason,
     section_id, byte_offset, length
 FROM behind_cuts

@@ -15,10 +15,11 @@
 --    the broker without such a row mean "never", unless batches have lost records (a log copied from a leader that cleans); else the topic's
 --    cleanup.policy; else lost records.
 -- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
---    index of the broker were dumped, with no unread text between. One of which the dump shows a part is not known, and neither is one without entries whose segment the
---    listing no longer shows: of an index that was deleted before its dump the tool prints as much (`TransactionIndex`). Of a segment that
---    retention deleted since it was dumped the listing of that time tells, though newer ones have taken its place. Of a segment that was rolled
---    since its directory was listed the snapshot of that roll tells, or a later one: what lies beside the log was dumped behind it.
+--    index of the broker were dumped, with no unread text between. One of which the dump shows a part is not known, and neither is one
+--    without entries whose segment the listing no longer shows: of an index that was deleted before its dump the tool prints as much
+--    (`TransactionIndex`). Of a segment that retention deleted since it was dumped the listing of that time tells, though newer ones have
+--    taken its place. Of a segment that was rolled since its directory was listed the snapshot of that roll tells, or a later one: what
+--    lies beside the log was dumped behind it.
 -- 5. A snapshot of the producers at the log end offset: the broker had been stopped. It takes none of an empty log
 --    (`ProducerStateManager.takeSnapshot`), whose end is known by the other logs of its broker, if all of them ended so.
 -- 6. Kafka's leader epoch cache is cut at the log start: an entry below the first segment dumped tells of older segments, unless a listing
