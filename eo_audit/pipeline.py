@@ -26,7 +26,7 @@ from eo_audit.config import DEFAULT_ACCEPTED, Config, load
 from eo_audit.dump.files.discovery import Discovery, look_through
 from eo_audit.dump.lines.console import HEADS as CONSOLE_FORMATTERS
 from eo_audit.errors import VERDICT_GONE, InputError, WarehouseError
-from eo_audit.ingest.step import check_brokers, ingest_files
+from eo_audit.ingest.step import check_brokers, check_parser, ingest_files
 from eo_audit.store import upkeep
 from eo_audit.store.delta_table import DamagedError
 from eo_audit.store.folders import make_folder
@@ -232,6 +232,7 @@ def writing(
             options.notice(f"an earlier run in {out} died before it had finished: what it left half done is taken back")
         for sentence in before.lost:
             options.notice(sentence)
+        check_parser(warehouse)
         with nullcontext() if keeps_verdict else _without_verdict(warehouse.out / "verdict.json"):
             if isinstance(starting, Starting) and starts_spark and not keeps_verdict:
                 starting.begin()

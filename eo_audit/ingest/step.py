@@ -18,6 +18,7 @@ from eo_audit.dump.files.discovery import DumpFile
 from eo_audit.dump.lines.columns import Rows, fact_table
 from eo_audit.dump.parse import PARSER_VERSION, FileContext, Ledger, State
 from eo_audit.dump.ranges import Range, Reading, Text
+from eo_audit.errors import WarehouseError
 from eo_audit.ingest.survey import Surveyed, grouped, met_again, survey_files, unknown_files
 from eo_audit.store import parquet
 from eo_audit.store.parquet import DataFile, FactWriter
@@ -96,6 +97,23 @@ def check_brokers(warehouse: Warehouse) -> list[str]:
         InputError: two such dumps claim to be the same segment, with different content.
     """
     return check_claims(claims(warehouse.arrow("dump_files").to_pylist(), warehouse.arrow("dump_sections").to_pylist()))
+
+
+def check_parser(warehouse: Warehouse) -> None:
+    """Nothing, where all facts were read by the parser of this version.
+
+    What another one took for a batch this one may take for text in doubt: histories of both would accuse a log of the difference.
+
+    Raises:
+        WarehouseError: some were read by another one.
+    """
+    if not warehouse.exists("dump_files"):
+        return
+    read_by = set(warehouse.arrow("dump_files")["parser_version"].to_pylist())
+    if read_by - {PARSER_VERSION}:
+        raise WarehouseError(
+            f"dumps in {warehouse.folder} were read by another version of eo-audit, which may read them otherwise: choose another --out"
+        )
 
 
 def _ingest_id(new: Sequence[Surveyed], again: Sequence[tuple[int, Surveyed]]) -> str:
@@ -263,5 +281,6 @@ def _dump_file(surveyed: Surveyed, readings: Sequence[Reading], ingest_id: str) 
         "bytes_facts": ledger.facts,
         "bytes_tool_messages": ledger.tool_messages,
         "bytes_unread": ledger.unread,
+        "parser_version": PARSER_VERSION,
         "ingest_id": ingest_id,
     }

@@ -24,12 +24,12 @@ from eo_audit.model.marker_prices import (
     STEP,
     Clock,
     Match,
-    Producer,
     Witness,
     is_after,
     is_before,
     witness,
 )
+from eo_audit.model.marker_producer import Producer
 from eo_audit.model.marker_story import Story, Told, is_early_only_by_its_clock, unseen
 from eo_audit.model.marker_teller import FOR_LITTLE, LITTLE, MARGIN, TELLING, Teller
 

@@ -13,10 +13,10 @@ from eo_audit.model.marker_prices import (
     TOO_FAR,
     TOO_FAR_IN_PLACE,
     Clock,
-    Producer,
     Step,
     price_of,
 )
+from eo_audit.model.marker_producer import Producer
 
 
 class Pair:

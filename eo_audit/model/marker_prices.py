@@ -4,7 +4,6 @@ A price says how odd a step is, not how bad: a story of two odd steps may beat o
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, Stretches, distance_of, gap, leaders_of
+from eo_audit.model.marker_producer import Producer
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
 MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it
@@ -56,50 +56,6 @@ FROM_BEFORE = 2.3  # all markers are held to be older than what the coordinator 
 FROM_BEFORE_BY_CLOCK = 0.8  # the same, where nobody tells of the two clocks: what a pair costs for which they lie as far apart
 FAR_MS = 60_000  # so far a clock of which nothing is known may be off: healthy clusters were seen with clocks 30 s apart
 FAST_MS = 20 * ROUNDING_MS  # transactions closer together than this: see STEP_LIKE_A_PERIOD
-
-
-@dataclass(frozen=True)
-class Producer:
-    """One producer's two sequences, and which of their ends the dumps may lack: what is older, what is newer.
-
-    `both_stopped`: both brokers had been stopped, if not in the same moment, so that hardly anything is newer;
-    `cleaned_below`: the cleaner may have removed markers below this offset; `open_from`: from this offset on data (of `open_epoch`) is
-    open, and no transaction is running; `coordinator` names the log whose leader's clock wrote the decisions; `running`: a transaction
-    that lists the partition is not decided; `told_until_ms`: all that was decided before this time is told, by the clock of the coordinator
-    leader of `told_until_epoch`; `told_anew_at`: what was decided right before this place is not told; `of_election`: see `Decided`.
-    """
-
-    markers: Sequence[Marker]
-    decided: Sequence[Decided]
-    older_markers: bool = False
-    older_decided: bool = False
-    newer_markers: bool = True
-    newer_decided: bool = True
-    both_stopped: bool = False
-    cleaned_below: int = 0
-    open_from: int | None = None
-    open_epoch: int | None = None
-    coordinator: int | None = None
-    running: bool = False
-    told_until_ms: int | None = None
-    told_until_epoch: int | None = None
-    told_anew_at: int | None = None
-    of_election: bool = False
-
-    @property
-    def anchored(self) -> bool:
-        """One of its ends is known on both sides, so that places tell of pairs."""
-        return not (self.older_markers or self.older_decided) or not (self.newer_markers or self.newer_decided)
-
-    def has_open(self, one: Decided) -> bool:
-        """Whether what is open behind all markers has the epoch of a transaction's data."""
-        return self.open_from is not None and one.data_epoch is not None and one.data_epoch == self.open_epoch
-
-    @cached_property
-    def lone_epochs(self) -> frozenset[int | None]:
-        """Epochs that name one transaction: those of a single marker, and of a single decision."""
-        counted = Counter(marker.epoch for marker in self.markers), Counter(one.epoch for one in self.decided)
-        return frozenset(epoch for epoch, count in counted[0].items() if count == counted[1][epoch] == 1)
 
 
 class Match(NamedTuple):

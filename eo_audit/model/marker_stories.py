@@ -48,7 +48,6 @@ from eo_audit.model.marker_prices import (
     UNSEEN,
     Clock,
     Match,
-    Producer,
     Step,
     foreign,
     is_after,
@@ -57,6 +56,7 @@ from eo_audit.model.marker_prices import (
     may_be_newer,
     missing,
 )
+from eo_audit.model.marker_producer import Producer
 from eo_audit.model.marker_story import (
     Story,
     apart_at_ends,

@@ -15,12 +15,12 @@ from eo_audit.model.marker_prices import (
     UNSEEN,
     Clock,
     Match,
-    Producer,
     Step,
     is_after,
     is_before,
     may_be_cleaned,
 )
+from eo_audit.model.marker_producer import Producer
 
 
 class Told(NamedTuple):

@@ -10,7 +10,8 @@ from functools import reduce
 from eo_audit.model.marker_clocks import Marker, distance_of, gap, narrowed
 from eo_audit.model.marker_limits import CAPS, MOST_STORIES, Limit, cheapest
 from eo_audit.model.marker_pairs import Pairs
-from eo_audit.model.marker_prices import FAR_MS, STEP, Clock, Producer, price_of
+from eo_audit.model.marker_prices import FAR_MS, STEP, Clock, price_of
+from eo_audit.model.marker_producer import Producer
 from eo_audit.model.marker_stories import continued, ended, is_by_hand, passed_over
 from eo_audit.model.marker_story import Story
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from eo_audit.config import load
 from eo_audit.store.jars import JARS, cache_folder
 from eo_audit.store.session import archive_path
 from tests.support.canaries import WholeRun, holding
@@ -101,15 +102,11 @@ def submit(master: str, job: Path, *arguments: str | Path) -> int:
         "spark.executor.memory": "512m",
         # One executor: a second one compiles the same generated code again, 15 CPU seconds of 110. Two partitions still race for it.
         "spark.executor.cores": "2",
+        # What makes plans of few rows cheap on one machine does so on a cluster.
+        **load().spark,
+        **load().small.spark,
         "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.buffer.pageSize": "256k",
-        "spark.sql.maxPlanStringLength": "0",
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.ui.enabled": "false",
+        "spark.default.parallelism": "2",
     }
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     command = [SPARK / "bin" / "spark-submit", "--master", master, *confs, job, *arguments]

@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from eo_audit import pipeline
-from eo_audit.errors import InputError
+from eo_audit.errors import InputError, WarehouseError
+from eo_audit.ingest import step
 from eo_audit.ingest.step import ingest_files
 from eo_audit.pipeline import Options
 from eo_audit.store.schemas import table_names
@@ -63,6 +64,17 @@ def test_the_same_input_again_adds_nothing(tmp_path: Path) -> None:
     ingest(tmp_path, tmp_path / "elsewhere" / "hanging_txn_k39")
     ingest(tmp_path, DUMPS / "hanging_txn_k39", tmp_path / "elsewhere" / "hanging_txn_k39")
     assert content(tmp_path) == first
+
+
+def test_facts_of_another_parser_are_not_mixed_with_those_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest(tmp_path, DUMPS / "clean_k40")
+    monkeypatch.setattr(step, "PARSER_VERSION", step.PARSER_VERSION + 1)
+    with pytest.raises(
+        WarehouseError, match="were read by another version of eo-audit, which may read them otherwise: choose another --out"
+    ):
+        ingest(tmp_path, DUMPS / "syn_gap")
+    assert {row["cluster"] for row in Warehouse(tmp_path).arrow("dump_files").to_pylist()} == {"clean_k40"}
+    ingest(tmp_path / "another", DUMPS / "clean_k40")
 
 
 def test_more_input_adds_what_is_new(tmp_path: Path) -> None:

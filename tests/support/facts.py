@@ -12,7 +12,7 @@ import pyarrow as pa
 from eo_audit.dump.files.discovery import DumpFile, discover
 from eo_audit.dump.files.identity import dump_file_id
 from eo_audit.dump.lines.columns import fact_table
-from eo_audit.dump.parse import FileContext, RangeResult, State, parse_range
+from eo_audit.dump.parse import PARSER_VERSION, FileContext, RangeResult, State, parse_range
 from eo_audit.store.schemas import schema, table_names
 
 CORPUS = Path(__file__).resolve().parent.parent / "data" / "corpus"
@@ -65,6 +65,7 @@ def dump_file_row(file: DumpFile, result: RangeResult) -> dict[str, object]:
         "bytes_facts": result.ledger.facts,
         "bytes_tool_messages": result.ledger.tool_messages,
         "bytes_unread": result.ledger.unread,
+        "parser_version": PARSER_VERSION,
         "ingest_id": "test",
     }
 
