@@ -20,10 +20,11 @@ _DECIDED = (
     *("marker_epoch", "decision", "decided_at_ms", "until_ms", "prepare_leader_epoch", "complete_leader_epoch"),
     *("decided_at_offset", "complete_offset", "data_epoch"),
 )
-_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "after_hole", "opened_at")
+_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch")
+_OVER_HOLE = ("after_hole", "opened_at")
 _ENDS = (
     *("older_markers", "older_decided", "newer_markers", "newer_decided", "both_stopped"),
-    *("cleaned_below", "known_until_ms", "known_until_epoch", "known_from_offset"),
+    *("cleaned_below", "known_until_ms", "known_until_epoch", "known_from_offset", "hole_behind"),
 )
 _ANSWER = """replica_log_id long, producer_id long, kind int, place long, at_entry long, again boolean, doubtful boolean, legal boolean,
     lost_among int, unseen string"""
@@ -50,6 +51,7 @@ class _Row(TypedDict):
     known_until_ms: int | None
     known_until_epoch: int | None
     known_from_offset: int | None
+    hole_behind: int | None
     marker_epoch: int | None
     decision: str | None
     decided_at_ms: int | None
@@ -80,7 +82,8 @@ def aligned(paired: DataFrame) -> DataFrame:
         replica_log_id, producer_id, kind and place: of a marker with at_entry (the first entry of its instance, or null), again (it
         repeats another marker of that instance), doubtful (another reading is as good), legal (and nothing is wrong in any of them);
         of an instance with lost_among: at least one of so many lacks its marker, and nothing tells which; and with unseen: its marker
-        is held to be below the start of the log, behind its end, or among offsets that are missing (`below_start`, `tail`, `hole`).
+        is held to be below the start of the log, behind its end, or among offsets that are missing (`below_start`, `tail`, `hole`;
+        `last_hole`: behind all markers of the producer, where its data may still be seen).
     """
     # Windows replayed 5 million coordinator entries in 4.7 s, a Python call for each group took 22.6 s: so only logs in which the windows
     # left something open come here.
@@ -100,7 +103,8 @@ def aligned(paired: DataFrame) -> DataFrame:
         *_ENDS,
         *(f"coalesce(own, partner).{name} AS {name}" for name in _DECIDED),
     ]
-    told = asked.selectExpr(*columns, *(f"marker.{name} AS its_{name}" for name in _MARKER))
+    markers = [f"marker.{name} AS its_{name}" for name in _MARKER]
+    told = asked.selectExpr(*columns, *markers, *(f"{name} AS its_{name}" for name in _OVER_HOLE))
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
 
 
@@ -134,7 +138,8 @@ def _answers(producer: Producer, told: Told) -> Iterable[tuple[object, ...]]:
         entry = None if match.decided is None else producer.decided[match.decided].place
         yield 2, marker.offset, entry, match.again, match.doubtful, match.legal, None, None
     lost, unseen = dict.fromkeys(told.one_lost_of, len(told.one_lost_of)), dict.fromkeys(told.older, "below_start")
-    unseen |= dict.fromkeys(told.younger, "tail") | dict.fromkeys(told.in_hole, "hole")
+    behind = "tail" if producer.hole_behind is None else "last_hole"
+    unseen |= dict.fromkeys(told.younger, behind) | dict.fromkeys(told.in_hole, "hole")
     for at in sorted({*lost, *unseen}):
         yield 0, producer.decided[at].place, None, None, None, None, lost.get(at), unseen.get(at)
 
@@ -173,6 +178,7 @@ def _producer(rows: list[_Row]) -> Producer:
         told_until_epoch=ends["known_until_epoch"],
         told_anew_at=ends["known_from_offset"],
         of_election=not ends["epochs_are_elections"],
+        hole_behind=ends["hole_behind"],
     )
 
 

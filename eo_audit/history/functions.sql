@@ -81,6 +81,10 @@ CASE
     ELSE 'hole'
 END;
 
+-- Whether a state of coverage says that batches may have stood where none were dumped, or none that were understood.
+CREATE OR REPLACE TEMPORARY FUNCTION lacks_batches(state STRING) RETURNS BOOLEAN RETURN
+state IN ('hole', 'unexplained', 'segment_missing', 'lines_missing', 'not_observed', 'unordered', 'truncated');
+
 -- Whether a batch stands where it cannot: at or below the one before it, ended before it starts, or below its segment. A segment's name is
 -- the lowest offset it can hold: a batch below it was written into another file.
 CREATE OR REPLACE TEMPORARY FUNCTION is_disorder(

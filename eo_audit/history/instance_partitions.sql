@@ -46,7 +46,7 @@ bounds AS (
     SELECT
         replica_log_id, state, last_offset,
         state IN ('disorder', 'crc_invalid', 'not_judged', 'not_supported', 'shallow', 'no_epochs') AS is_broken,
-        state IN ('hole', 'unexplained', 'segment_missing', 'lines_missing', 'not_observed', 'unordered', 'truncated') AS is_hole
+        lacks_batches(state) AS is_hole
     FROM {coverage}
 ),
 gaps AS (
@@ -257,7 +257,7 @@ covered AS (
                 AND coalesce(last_gap < data_first_offset, last_gap IS NULL)
                 THEN 'overdue'
             -- So the markers of all producers of the log, told together, have it.
-            WHEN unseen IS NOT NULL THEN IF(unseen = 'hole', 'not_judged', unseen)
+            WHEN unseen IS NOT NULL THEN IF(unseen IN ('hole', 'last_hole'), 'not_judged', unseen)
             WHEN NOT (tail_intact AND is_past_end) THEN 'tail'
             WHEN last_gap >= coalesce(data_first_offset, 0) THEN 'not_judged'
             WHEN NOT head_seen THEN 'below_start'

@@ -26,6 +26,7 @@ def match_markers(
     instances: DataFrame,
     *,
     reach: DataFrame,
+    coverage: DataFrame,
     replica_logs: DataFrame,
     clusters: DataFrame,
     keep: Callable[[DataFrame], DataFrame] = lambda frame: frame,
@@ -37,6 +38,7 @@ def match_markers(
         spans: the table transaction_spans, for holes before markers and what is open behind the last one.
         instances: the table transaction_instances.
         reach: what `reach.reach` returns.
+        coverage: the table, for offsets that are missing.
         replica_logs: the table, for topic, partition, first offset and cleaning of each log, and when it was dumped.
         clusters: the table, for skew_ms.
         keep: makes rows that are read several times once.
@@ -46,8 +48,8 @@ def match_markers(
         (the instance), marker; found (the instance of a marker, or null), match (closing, duplicate, contradictory or null), claims (the
         place of the marker that ended an instance, on both), ambiguous (the producer's markers in this log can be told in more than one
         way), legal (and nothing is wrong in any of them), lost_among (of an instance: at least one of so many of the producer lacks its
-        marker in this log, and nothing tells which), unseen (of an instance: `below_start`, `tail` or `hole`, where its marker is held
-        to be).
+        marker in this log, and nothing tells which), unseen (of an instance: `below_start`, `tail`, `hole` or `last_hole`, where its
+        marker is held to be).
     """
     paired = run(
         "paired_markers",
@@ -55,6 +57,7 @@ def match_markers(
         spans=spans,
         instances=instances,
         reach=reach,
+        coverage=coverage,
         replica_logs=replica_logs,
         clusters=clusters,
         far_ms=FAR_MS,

@@ -69,11 +69,7 @@ told AS (
             'hole', 'unexplained', 'segment_missing', 'head_missing', 'lines_missing', 'disorder', 'crc_invalid', 'not_judged', 'truncated',
             'shallow', 'not_supported', 'unordered'
         ),
-        IF(
-            state IN ('hole', 'unexplained', 'segment_missing', 'lines_missing', 'not_observed', 'unordered'),
-            struct(first_offset, last_offset),
-            NULL
-        ),
+        IF(lacks_batches(state) AND state <> 'truncated', struct(first_offset, last_offset), NULL),
         IF(state = 'truncated', struct(first_offset, last_offset), NULL),
         IF(state = 'not_judged', first_offset, NULL)
     FROM {coverage}

@@ -41,7 +41,8 @@ class Producer:
     @property
     def anchored(self) -> bool:
         """One of its ends is known on both sides, so that places tell of pairs."""
-        return not (self.older_markers or self.older_decided) or not (self.newer_markers or self.newer_decided)
+        ends_open = self.newer_markers or self.newer_decided or self.hole_behind is not None
+        return not (self.older_markers or self.older_decided) or not ends_open
 
     def has_open(self, one: Decided) -> bool:
         """Whether what is open behind all markers has the epoch of a transaction's data."""

@@ -2,7 +2,7 @@
 or ends one of the next transactions."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from eo_audit.model.marker_clocks import (
     Decided,
@@ -93,8 +93,11 @@ def ended(story: Story, producer: Producer, clock: Clock) -> Story:
     # The marker that open data lacks would stand behind that data.
     owned = producer.open_from is not None and any(may_own(producer.decided[at], producer.open_epoch) for at in lacking)
     behind = producer.open_from if owned else story.last_offset
+    in_hole = _in_last_hole(lacking, producer, owned=owned)
+    lacking = [at for at in lacking if at not in in_hole]
     price, _ = bounded(story, producer, behind, missing(lost := len(lacking), producer, behind))
-    price += UNSEEN * min(left - lost, 1)
+    price += missing(len(in_hole), producer, behind, after_hole=True)
+    price += UNSEEN * min(left - lost - len(in_hole), 1)
     nothing = 0.0
     if story.last is None and producer.decided:
         # Strange, but no fault; not so strange where what is open behind all markers is the first transaction's that is still told.
@@ -114,6 +117,17 @@ def ended(story: Story, producer: Producer, clock: Clock) -> Story:
         apart += min(LOOSE * (min(len(producer.markers), len(producer.decided)) - story.pairs()), MOST_LOOSE)
         story = evenly_told(story)
     return story._replace(cost=story.cost + price + nothing + apart, faults=story.faults + price, lost=(*story.lost, *lacking))
+
+
+def _in_last_hole(lacking: Sequence[int], producer: Producer, *, owned: bool) -> Sequence[int]:
+    """Those of the transactions behind the last marker whose own may stand among the offsets that are missing behind it.
+
+    Of data that is open behind these offsets the marker would stand behind it: the last one lacks it all the same.
+    """
+    if producer.hole_behind is None:
+        return ()
+    is_open_behind = owned and producer.open_from is not None and producer.open_from > producer.hole_behind
+    return lacking[:-1] if is_open_behind else lacking
 
 
 def is_by_hand(marker: Marker) -> bool:

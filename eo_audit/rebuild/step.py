@@ -210,7 +210,8 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     # How far each dump reaches, before anything is called missing: files of a broker at work are copied one after another.
     cut = warehouse.materialise(cut_logs(producers.rows, instances, coordinator_history=coordinator, replica_logs=frame.logs))
     story = reach(coordinator, frame.logs, frame.clusters, cut)
-    matched = match_markers(producers.rows, producers.spans, instances, reach=story, keep=warehouse.materialise, **known)
+    covered = producers.coverage
+    matched = match_markers(producers.rows, producers.spans, instances, reach=story, coverage=covered, keep=warehouse.materialise, **known)
     matched = warehouse.materialise(matched)
     clocks = warehouse.overwrite("clock_offsets", clock_offsets(matched))
     whole = whole_logs(coordinator, frame.logs, frame.clusters, cut)

@@ -22,6 +22,7 @@ from tests.support.rows import table
 from tests.support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows, sibling_rows
 
 GENUINE, LATE, SUSPECTED = ("no", "registered"), ("proved", "registered"), ("suspected", "registered")
+UNKNOWN_HERE = (None, None, "unknown")
 LATER = ["instance_id", "instance_source", "instance_decision", "registration", "late", "marker_role"]
 UNREGISTERED, UNKNOWN = ("no", "unregistered"), ("no", "unknown")
 
@@ -80,6 +81,10 @@ WAITED = """
     2926 PrepareCommit e0 [A]
     2989 CompleteCommit e0"""
 ON_B_ONLY = ONE_ABORT.replace("[A]", "[B]").replace("Abort", "Commit")
+THREE = f"""{TWO_COMMITS.replace("250 PrepareCommit", "250 PrepareAbort").replace("260 CompleteCommit", "260 CompleteAbort")}
+    300 Ongoing e0 [A]
+    350 PrepareCommit e0 [A]
+    360 CompleteCommit e0"""
 MANY = "0 Empty e0\n" + "\n".join(
     f"{at} Ongoing e0 [A]\n{at + 20} PrepareCommit e0 [A]\n{at + 25} CompleteCommit e0" for at in range(1_000, 1_500, 50)
 )
@@ -617,6 +622,46 @@ STORIES = [
         stopped=False,
     ),
     Story(
+        "the head of a log is missing, and the last of its markers is one whose record was lost",
+        THREE,
+        "3 COMMIT e0 @155\n4 data e0 @210\n5 marker e0 @255\n6 data e0 @310\n7 marker e0 @355",
+        {3: "empty", 4: UNKNOWN_HERE, 6: UNKNOWN_HERE},
+        {1: ("covered", "closing"), 2: ("not_judged", "unknown"), 3: ("not_judged", "unknown")},
+        first_offset=3,
+    ),
+    Story(
+        "offsets are missing behind the last marker of a producer",
+        THREE,
+        "0 data e0 @110\n1 COMMIT e0 @155",
+        {0: (1, *GENUINE), 1: "closing"},
+        {1: ("covered", "closing"), 2: ("not_judged", "unknown"), 3: ("not_judged", "unknown")},
+        missing_to=9,
+    ),
+    Story(
+        "the head of a log is missing, and what stood behind the last marker of a producer",
+        THREE,
+        "3 COMMIT e0 @155",
+        {3: "empty"},
+        {1: ("covered", "closing"), 2: ("not_judged", "unknown"), 3: ("not_judged", "unknown")},
+        first_offset=3,
+        missing_to=9,
+    ),
+    Story(
+        "a marker whose record was lost, between two",
+        THREE,
+        "0 data e0 @110\n1 COMMIT e0 @155\n2 data e0 @210\n3 marker e0 @255\n4 data e0 @310\n5 COMMIT e0 @355",
+        {0: (1, *GENUINE), 1: "closing", 2: UNKNOWN_HERE, 4: (3, *GENUINE), 5: "closing"},
+        {1: ("covered", "closing"), 2: ("not_judged", "unknown"), 3: ("covered", "closing")},
+    ),
+    Story(
+        "the same hole, and data behind it that nobody ended",
+        THREE,
+        "0 data e0 @110\n1 COMMIT e0 @155\n12 data e0 @310 hole",
+        {0: (1, *GENUINE), 1: "closing"},
+        {1: ("covered", "closing"), 2: ("not_judged", "unknown")},
+        missing_to=9,
+    ),
+    Story(
         "a lost ABORT between two markers that are sure, behind one that may be either of two transactions'",
         """0 Empty e0
         100 Ongoing e0 [A]
@@ -783,13 +828,22 @@ def story_told(
 
 
 @pytest.fixture(scope="module")
+def covered(spark: SparkSession) -> DataFrame:
+    holes = [(n, story.missing_to) for n, story in enumerate(STORIES) if story.missing_to is not None]
+    return table(spark, "coverage", [{"replica_log_id": n, "state": "hole", "first_offset": at, "last_offset": at} for n, at in holes])
+
+
+@pytest.fixture(scope="module")
 def matched(
-    rows: DataFrame, instances: DataFrame, story_told: dict[str, DataFrame], replica_logs: DataFrame, clusters: DataFrame
+    rows: DataFrame,
+    instances: DataFrame,
+    covered: DataFrame,
+    story_told: dict[str, DataFrame],
+    replica_logs: DataFrame,
+    clusters: DataFrame,
 ) -> DataFrame:
-    story = story_told["reach"]
-    return match_markers(
-        rows, transaction_spans(rows), instances, reach=story, replica_logs=replica_logs, clusters=clusters
-    ).localCheckpoint()
+    story = {"reach": story_told["reach"], "coverage": covered}
+    return match_markers(rows, transaction_spans(rows), instances, **story, replica_logs=replica_logs, clusters=clusters).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
@@ -874,18 +928,17 @@ def test_decisions_are_those_of_the_owner(said: dict[tuple[int, int], Row], inst
 
 @pytest.fixture(scope="module")
 def partitions(
-    spark: SparkSession,
     instances: DataFrame,
     assigned: DataFrame,
     events: DataFrame,
     *,
+    covered: DataFrame,
     matched: DataFrame,
     story_told: dict[str, DataFrame],
     replica_logs: DataFrame,
     clocks: DataFrame,
     clusters: DataFrame,
 ) -> dict[str, Row]:
-    covered = table(spark, "coverage", [])
     logs = {"replica_logs": replica_logs, "clock_offsets": clocks, "clusters": clusters}
     told = {"matched": matched, "reach": story_told["reach"], "coverage": covered}
     found = instance_partitions(instances, assigned, events=events, **told, **logs)

@@ -15,7 +15,8 @@ _ENTRY = re.compile(
     r"(?P<other> of another| as another)?(?P<hole> hole)?"
 )
 _ROW = re.compile(
-    r"(?P<offset>\d+) (?P<what>data|COMMIT|ABORT) e(?P<epoch>\d+)(?: ce(?P<ce>\d+))? @(?P<at>-?\d+)(?P<append> append)?(?P<hole> hole)?"
+    r"(?P<offset>\d+) (?P<what>data|COMMIT|ABORT|marker) e(?P<epoch>\d+)(?: ce(?P<ce>\d+))? @(?P<at>-?\d+)"
+    r"(?P<append> append)?(?P<hole> hole)?"
 )
 
 
@@ -26,7 +27,9 @@ class Story:
     `entries`: "time status eEPOCH [PARTITIONS]", one a line, of partitions A (this log) and B; batch times are 1 ms later; "of another"
     behind that of another id and producer, "as another" behind one of this id and another producer; "hole" behind one that stands behind
     a hole.
-    `log`: "offset data|COMMIT|ABORT eEPOCH ceEPOCH @time", in offset order; "hole" behind a row that stands behind a hole.
+    `log`: "offset data|COMMIT|ABORT|marker eEPOCH ceEPOCH @time", in offset order; a plain marker is one whose record was lost; "hole"
+    behind a row that stands behind a hole.
+    `missing_to`: the last of the offsets that are missing in the log; behind all rows no row tells of it.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
     `fate`, `why`: what becomes of the data that is open at the end of the log, or why nobody knows (the table open_transactions).
@@ -58,6 +61,7 @@ class Story:
     why: str | None = None
     listed: bool = False
     dumped_before: bool = False
+    missing_to: int | None = None
 
 
 def entry_rows(number: int, story: Story) -> list[dict[str, object]]:
@@ -119,7 +123,7 @@ def log_rows(number: int, story: Story) -> list[dict[str, object]]:
                 "is_transactional": True,
                 "timestamp_type": "LogAppendTime" if found["append"] else "CreateTime",
                 "max_timestamp_ms": int(found["at"]),
-                "marker_type": None if is_data else found["what"],
+                "marker_type": found["what"] if found["what"] in ("COMMIT", "ABORT") else None,
                 "marker_coordinator_epoch": None if is_data else int(found["ce"] or 0),
                 "judged": True,
                 "predecessor": "hole" if found["hole"] else "observed" if rows else "not_observed",

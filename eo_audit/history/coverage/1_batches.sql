@@ -232,22 +232,33 @@ parts_of_stretches AS (
 of_batches AS (
     SELECT
         * EXCEPT (at), at.section_id AS section_id, at.byte_offset AS byte_offset, at.length AS length,
-        IF(state IN ('hole', 'unexplained', 'compacted'), at.byte_offset, NULL) AS unread_end
+        IF(state IN ('hole', 'unexplained'), at.byte_offset, NULL) AS unread_end
     FROM (SELECT replica_log_id, cluster, broker, topic, partition, inline(parts) FROM parts_of_stretches)
 ),
 -- What is missing before a batch line with unread text right before it is unexplained, and no hole.
 explained AS (
     SELECT
         part.replica_log_id, part.cluster, part.broker, part.topic, part.partition, part.first_offset, part.last_offset,
-        -- The cleaner leaves nothing of a batch: where a record stands without its batch line, that line was lost.
-        IF(unread.section_id IS NOT NULL AND part.state IN ('hole', 'compacted'), 'unexplained', part.state) AS state,
+        IF(unread.section_id IS NOT NULL AND part.state = 'hole', 'unexplained', part.state) AS state,
         coalesce(concat('unread text: ', unread.reason), part.reason) AS reason,
         part.section_id, part.byte_offset, part.length
     FROM of_batches part
-    LEFT JOIN {unread_spans} unread
-        ON unread.section_id = part.section_id AND unread.byte_offset + unread.length = part.unread_end
-        AND (
-            part.state <> 'compacted'
-            OR unread.reason IN ('lost_batch', 'orphan_record', 'missing_record', 'undelimited_record', 'ambiguous')
-        )
+    LEFT JOIN {unread_spans} unread ON unread.section_id = part.section_id AND unread.byte_offset + unread.length = part.unread_end
+),
+-- The cleaner leaves nothing of a batch: where a record stands without its batch line, or its place in the file, that line was lost.
+lost_lines AS (
+    SELECT section_id, byte_offset + length AS unread_end, reason
+    FROM {unread_spans}
+    WHERE reason IN ('lost_batch', 'orphan_record', 'missing_record', 'undelimited_record', 'ambiguous')
+),
+lost_where_cleaned AS (
+    SELECT /*+ BROADCAST(lost_lines), BROADCAST(log) */
+        batch.replica_log_id, log.cluster, log.broker, log.topic, log.partition,
+        batch.previous_last_offset + 1 AS first_offset, batch.base_offset - 1 AS last_offset,
+        'unexplained' AS state, concat('unread text: ', lost_lines.reason) AS reason,
+        batch.section_id, batch.byte_offset, batch.length
+    FROM {ordered} batch
+    JOIN lost_lines ON lost_lines.section_id = batch.section_id AND lost_lines.unread_end = batch.byte_offset
+    JOIN logs log ON log.replica_log_id = batch.replica_log_id
+    WHERE batch.gap = 'compacted'
 ),

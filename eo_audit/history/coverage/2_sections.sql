@@ -119,8 +119,7 @@ of_sections AS (
     SELECT
         * EXCEPT (at), at.section_id AS section_id, at.byte_offset AS byte_offset, at.length AS length
     FROM (SELECT replica_log_id, cluster, broker, topic, partition, inline(parts) FROM parts_of_sections)
-)
-
+),
 -- Of what is missing within text of an older segment that was not understood, or cut off.
 cuts AS (
     SELECT
@@ -152,5 +151,7 @@ SELECT
     coalesce(cut.reason, reason) AS reason,
     section_id, byte_offset, length
 FROM behind_cuts
+UNION ALL
+SELECT * FROM lost_where_cleaned
 UNION ALL
 SELECT * FROM of_sections
