@@ -81,6 +81,10 @@ CASE
     ELSE 'hole'
 END;
 
+-- Whether text that was not understood, for a reason of `unread_spans`, may be lines of batches that nothing else shows.
+CREATE OR REPLACE TEMPORARY FUNCTION hides_batches(reason STRING) RETURNS BOOLEAN RETURN
+reason IN ('lost_batch', 'orphan_record', 'missing_record', 'undelimited_record', 'ambiguous');
+
 -- Whether a state of coverage says that batches may have stood where none were dumped, or none that were understood.
 CREATE OR REPLACE TEMPORARY FUNCTION lacks_batches(state STRING) RETURNS BOOLEAN RETURN
 state IN ('hole', 'unexplained', 'segment_missing', 'lines_missing', 'not_observed', 'unordered', 'truncated');

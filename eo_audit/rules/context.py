@@ -86,12 +86,13 @@ class Log:
     @property
     def ends_here(self) -> bool:
         """The dump runs to the end of the log: what is open there is open, not cut off, and the last entry is the last one written."""
-        return self.numbers.flag("tail_intact") and not self.hides_entries
+        is_cut = any(part.text("state") == "truncated" for part in self.breaks)
+        return self.numbers.flag("tail_intact") and not is_cut and not self.hides_entries
 
     @property
     def hides_entries(self) -> bool:
         """It is the coordinator's, and some of its entries were lost in the text, or the tool's decoder could not read them."""
-        lines_lost = any((part.text("reason") or "").startswith(UNREAD) for part in self.breaks if part.text("state") == "unexplained")
+        lines_lost = any((part.text("reason") or "").startswith(UNREAD) for part in self.breaks)
         return self.topic == COORDINATOR_TOPIC and (lines_lost or self.numbers.flag("lacks_records"))
 
     def shows_all_of(self, other: "Log") -> bool:

@@ -129,7 +129,7 @@ WITHIN_CUTS = {
     ),
     "the same, of which record lines are missing at the end": (
         Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE, NINE_BEHIND_FOUR, LOST | {"reason": "missing_record"}),
-        ["unexplained"],
+        ["truncated", "unexplained"],
     ),
     "the same, whose text was cut": (
         Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE | {"end_reason": "truncated", "tail_intact": False}, NINE_BEHIND_FOUR),
@@ -145,6 +145,7 @@ DOUBTFUL_ENDS = {
     "ambiguous text before it": (unread_at_the_end("ambiguous", 20), []),
     "a batch line behind it that was cut": (unread_at_the_end("lost_batch", 100), ["lost_batch"]),
     "a record line behind it that is no batch's": (unread_at_the_end("orphan_record", 100), ["orphan_record"]),
+    "what follows a record line that is missing": (unread_at_the_end("missing_record", 100), ["missing_record"]),
     "other text behind it": (unread_at_the_end("unknown_line", 100), []),
 }
 

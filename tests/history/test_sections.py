@@ -268,6 +268,20 @@ def test_a_snapshot_that_was_cut_is_not_read_and_one_that_is_damaged_is(spark: S
     }
 
 
+def test_a_log_does_not_end_where_text_behind_its_last_batch_was_not_understood(spark: SparkSession) -> None:
+    reasons = {1: ("orphan_record", 300), 2: ("missing_record", 300), 3: ("orphan_record", 100), 4: ("unknown_line", 300)}
+    batch = {"base_offset": 0, "last_offset": 0, "count": 1, "byte_offset": 200, "length": 40, "position": 0, "size_bytes": 70}
+    status = section_status(
+        table(spark, "dump_sections", [section(n, end_reason="eof") for n in (*reasons, 5)]),
+        table(spark, "dump_files", [file(n, f"{n}.txt") for n in (*reasons, 5)]),
+        table(spark, "batches", [{"section_id": n, "magic": 2, **batch} for n in (*reasons, 5)]),
+        unread_spans=table(
+            spark, "unread_spans", [{"section_id": n, "reason": why, "byte_offset": at, "length": 50} for n, (why, at) in reasons.items()]
+        ),
+    )
+    assert {row.section_id for row in status.collect() if not row.tail_intact} == {1, 2}
+
+
 def test_unread_lines_may_hide_sections_in_files_that_are_not_named_like_one_segment(spark: SparkSession) -> None:
     names = {1: "all.txt", 2: f"{'0' * 20}.log.txt", 3: "all.txt", 4: "all.txt", 5: f"{'0' * 20}.log/dump.txt"}
     reasons = {1: "lost_batch", 2: "lost_batch", 3: "blank_line", 5: "ambiguous"}

@@ -249,7 +249,7 @@ explained AS (
 lost_lines AS (
     SELECT section_id, byte_offset + length AS unread_end, reason
     FROM {unread_spans}
-    WHERE reason IN ('lost_batch', 'orphan_record', 'missing_record', 'undelimited_record', 'ambiguous')
+    WHERE hides_batches(reason)
 ),
 lost_where_cleaned AS (
     SELECT /*+ BROADCAST(lost_lines), BROADCAST(log) */

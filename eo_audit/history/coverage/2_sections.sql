@@ -5,7 +5,7 @@ unread_batches AS (
     SELECT
         section_id,
         max(struct(byte_offset AS at, reason)) AS newest,
-        max(IF(reason IN ('ambiguous', 'lost_batch', 'orphan_record'), struct(byte_offset AS at, reason), NULL)) AS doubt
+        max(IF(hides_batches(reason), struct(byte_offset AS at, reason), NULL)) AS doubt
     FROM {unread_spans}
     WHERE reason <> 'blank_line'
     GROUP BY section_id

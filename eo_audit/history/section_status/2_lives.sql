@@ -34,6 +34,7 @@ extents AS (
             ),
             NULL
         )) AS first_batch,
+        max(byte_offset) AS last_line_at,
         max(position + size_bytes) AS end_position,
         min(position) AS first_position,
         min(IF(records_seen < count, base_offset, NULL)) AS incomplete_from,

@@ -114,6 +114,7 @@ not_understood AS (
     SELECT
         section_id,
         bool_or(reason IN ('undecoded_record', 'missing_record', 'orphan_record', 'undelimited_record', 'ambiguous')) AS hides_records,
+        max(IF(hides_batches(reason), byte_offset, NULL)) AS hides_batches_at,
         bool_or(reason <> 'blank_line') AS hides_lines
     FROM {unread_spans}
     GROUP BY section_id
@@ -131,6 +132,7 @@ with_faults AS (
             OR coalesce(deep AND incomplete_from < IF(end_reason IN ('truncated', 'exception'), newest_base, newest_base + 1), false)
             AS lacks_records,
         coalesce(unread.hides_lines, false) AS hides_lines,
+        kind = 'log' AND coalesce(unread.hides_batches_at > coalesce(last_line_at, -1L), false) AS hides_end,
         CASE
             WHEN said.message.text_kind = 'snapshot_corrupt' AND kind = 'snapshot' THEN 'snapshot_corrupt'
             WHEN said.message.text_kind = 'exception' AND kind = 'txnindex' THEN 'index_version'
@@ -179,7 +181,7 @@ SELECT
     coalesce(cleaned, false) AS shows_cleaning,
     coalesce(lacks_checksums, false) AS lacks_checksums,
     coalesce(lacks_epochs, false) AS lacks_epochs,
-    end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AS tail_intact,
+    end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AND NOT hides_end AS tail_intact,
     invalid_tail_bytes,
     IF(
         is_chosen AND kind = 'log',
