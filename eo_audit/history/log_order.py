@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from eo_audit.history.text import run
+from eo_audit.history.text import no_rows, run
 from eo_audit.store import frames
 
 _ONE_PIECE = 63  # bits: no position is so large
@@ -23,13 +23,21 @@ _INHERITED = (
 )
 
 
-def in_log_order(batches: DataFrame, replica_logs: DataFrame, clusters: DataFrame, *, chunk_bits: int | None = None) -> DataFrame:
+def in_log_order(
+    batches: DataFrame,
+    replica_logs: DataFrame,
+    clusters: DataFrame,
+    *,
+    unread_spans: DataFrame | None = None,
+    chunk_bits: int | None = None,
+) -> DataFrame:
     """Batches of the sections that are read, placed in their replica logs.
 
     Args:
         batches: the batches table.
         replica_logs: the replica_logs table.
         clusters: the clusters table.
+        unread_spans: the table; without it, all text was understood.
         chunk_bits: None works on each log in one piece; else a log is cut where 2**chunk_bits bytes of a section's text are full.
 
     Returns:
@@ -45,7 +53,9 @@ def in_log_order(batches: DataFrame, replica_logs: DataFrame, clusters: DataFram
         hole_at, cleaned_at (base offset of the newest batch up to this one that has a hole or removal, or a compacted one, before it).
     """
     bits = _ONE_PIECE if chunk_bits is None else chunk_bits
-    placed = run("placed_batches", batches=batches, replica_logs=replica_logs, clusters=clusters, chunk_bits=bits)
+    unread = no_rows(batches.sparkSession, "unread_spans") if unread_spans is None else unread_spans
+    tables = {"batches": batches, "replica_logs": replica_logs, "clusters": clusters, "unread_spans": unread}
+    placed = run("placed_batches", **tables, chunk_bits=bits)
     nothing = frames.no_rows(placed.sparkSession, _INHERITED)
     if chunk_bits is None:
         return run("ordered_batches", placed=placed, inherited=nothing, chunk=0)

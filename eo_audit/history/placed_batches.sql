@@ -5,6 +5,7 @@
 -- room for 16 TiB of text.
 --
 -- batches, replica_logs, clusters    the tables
+-- unread_spans                       the table
 -- chunk_bits               a log is cut where 2**chunk_bits bytes of a section's text are full
 WITH
 
@@ -53,18 +54,25 @@ read_sections AS (
         forgets_below
     FROM sections
 ),
+-- The cleaner leaves nothing of a batch: what is missing before a batch line, with lines right before it that were not understood, may stand
+-- in those.
+lost_lines AS (
+    SELECT section_id, byte_offset + length AS end FROM {unread_spans} WHERE hides_batches(reason)
+),
 placed AS (
-    SELECT /*+ BROADCAST(section) */
+    SELECT /*+ BROADCAST(section), BROADCAST(lost) */
         batch.section_id, batch.byte_offset, batch.length, batch.replica_log_id, batch.base_offset, batch.last_offset, batch.count,
         batch.base_sequence, batch.last_sequence, batch.producer_id, batch.producer_epoch, batch.partition_leader_epoch,
         batch.is_transactional, batch.is_control, batch.marker_type, batch.coordinator_epoch, batch.control_type, batch.timestamp_type,
         batch.max_timestamp_ms, batch.crc, batch.crc_valid,
-        section.* EXCEPT (section_id, section_number),
+        section.* EXCEPT (section_id, section_number, missing_below),
+        IF(lost.section_id IS NULL, section.missing_below, 9223372036854775807L) AS missing_below, -- beyond every offset
         -- A shallow dump prints only the last offset of a compressed batch of magic 0 or 1.
         coalesce(batch.magic < 2 AND batch.codec <> 'none' AND coalesce(batch.records_seen, 0) = 0, false) AS base_unknown,
         shiftleft(section.section_number, 44) + batch.byte_offset AS position_in_log
     FROM {batches} batch
     JOIN read_sections section ON section.section_id = batch.section_id
+    LEFT JOIN lost_lines lost ON lost.section_id = batch.section_id AND lost.end = batch.byte_offset
 )
 
 SELECT *, shiftright(position_in_log, {chunk_bits}) AS chunk

@@ -188,10 +188,11 @@ def _overwritten_offsets(warehouse: Warehouse, frame: Frame) -> None:
 
 def _producers(warehouse: Warehouse, frame: Frame, *, chunked: bool) -> Producers:
     # Read by the producer rows and by the coverage: computed twice, the largest shuffle would run twice.
-    known = (frame.logs, frame.clusters)
-    ordered = warehouse.materialise(in_log_order(warehouse.read("batches"), *known, chunk_bits=CHUNK_BITS if chunked else None))
+    known, unread = (frame.logs, frame.clusters), warehouse.read("unread_spans")
+    bits = CHUNK_BITS if chunked else None
+    ordered = warehouse.materialise(in_log_order(warehouse.read("batches"), *known, unread_spans=unread, chunk_bits=bits))
     rows = warehouse.materialise(producer_rows(ordered, chunked=chunked))
-    covered = warehouse.overwrite("coverage", coverage(ordered, frame.sections, frame.logs, unread_spans=warehouse.read("unread_spans")))
+    covered = warehouse.overwrite("coverage", coverage(ordered, frame.sections, frame.logs, unread_spans=unread))
     return Producers(rows, warehouse.overwrite("transaction_spans", transaction_spans(rows)), covered)
 
 

@@ -25,14 +25,13 @@ ZERO_TO_NINE = (None, True, None, 0, 9, None, False, False, False)
 
 @dataclass(frozen=True)
 class Case:
-    """One log without its ids: its row, segments as (base offset, end offset), a section, batch lines at bytes 80 and 200, unread text."""
+    """One log without its ids: its row, segments as (base offset, end offset), a section, a batch line at byte 80, unread text."""
 
     log: dict[str, object]
     segments: Sequence[tuple[int, int]] = ()
     section: dict[str, object] | None = None
     batch: tuple[object, ...] | None = None
     unread: dict[str, object] | None = None
-    later: tuple[object, ...] | None = None
 
 
 def ending(end_reason: str, *, log_intact: bool, **log: object) -> Case:
@@ -150,22 +149,6 @@ DOUBTFUL_ENDS = {
 }
 
 
-def cleaned(reason: str, ends_at: int) -> Case:
-    """A cleaned log with batches at 5 and 9, and unread text."""
-    first, second = ((None, True, before, at, at, "compacted", False, False, False) for before, at in ((0, 5), (5, 9)))
-    log = DELETED | {"uncleaned_from": 20, "cleanup_policy": "compact", "compacted": True}
-    return Case(log, batch=first, later=second, unread={"byte_offset": ends_at - 30, "length": 30, "reason": reason})
-
-
-CLEANED = {
-    "a record line without its batch before the first batch": (cleaned("orphan_record", 80), [("unexplained", 1, 4)]),
-    "the same before a later one": (cleaned("orphan_record", 200), [("unexplained", 6, 8)]),
-    "a batch line that was cut": (cleaned("lost_batch", 200), [("unexplained", 6, 8)]),
-    "a line of something else": (cleaned("unknown_line", 200), []),
-    "a record line elsewhere": (cleaned("orphan_record", 150), []),
-}
-
-
 def not_read(reason: str) -> Case:
     section = {**TEN, "is_read": False, "supported": False}
     return Case({"hw": 10, "first_offset": 0, "tail_intact": True}, [], section, None, {"byte_offset": 0, "length": 30, "reason": reason})
@@ -197,7 +180,7 @@ FLAT = {
     "without checksums": (flat(lacks_checksums=True), ["no_checksums"]),
     "without epochs": (flat(lacks_checksums=True, lacks_epochs=True), ["no_checksums", "no_epochs"]),
 }
-ALL = (ENDS, HEADS, REMOVED, HOLES, WITHIN_CUTS, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT, CLEANED)
+ALL = (ENDS, HEADS, REMOVED, HOLES, WITHIN_CUTS, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT)
 CASES = {name: told[0] for told_of in ALL for name, told in told_of.items()}
 
 
@@ -210,8 +193,7 @@ def seen(spark: SparkSession) -> dict[str, list[Row]]:
         parts = [{"base_offset": base, "end_offset": end, "section_id": 10 * number + n} for n, (base, end) in enumerate(case.segments)]
         logs.append({**place, **case.log, "segments": parts})
         sections += [] if case.section is None else [{**place, **READ, **case.section, **own}]
-        lines = [(place, line) for place, line in ((80, case.batch), (200, case.later)) if line is not None]
-        batches += [(number, *PLACE.values(), *line, 10 * number, at, 40, at) for at, line in lines]
+        batches += [] if case.batch is None else [(number, *PLACE.values(), *case.batch, 10 * number, 80, 40, 2)]
         unread += [] if case.unread is None else [{**case.unread, **own}]
     ordered, told = frame(spark, ORDERED, batches), table(spark, "unread_spans", unread)
     return by_log(
@@ -262,12 +244,6 @@ def test_what_is_missing_within_text_that_was_not_understood_is_no_hole(seen: di
 def test_a_log_whose_last_text_was_of_batches_that_were_not_read_ends_nowhere(seen: dict[str, list[Row]], name: str) -> None:
     expected = [f"unread text: {reason}" for reason in DOUBTFUL_ENDS[name][1]]
     assert [row.reason for row in seen[name] if row.state == "truncated"] == expected
-
-
-@pytest.mark.parametrize("name", CLEANED)
-def test_the_cleaner_leaves_no_record_without_its_batch(seen: dict[str, list[Row]], name: str) -> None:
-    rows = [(row.state, row.first_offset, row.last_offset) for row in seen[name] if row.state not in ("covered", "truncated")]
-    assert sorted(rows) == [("compacted", 1, 8), *CLEANED[name][1]]
 
 
 @pytest.mark.parametrize("name", FLAT)

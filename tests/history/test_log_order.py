@@ -177,6 +177,20 @@ def test_no_cleaner_took_what_stands_behind_the_end_of_a_text_that_was_cut(order
     assert column(ordered[7], "gap") == [None, "compacted", "hole", "compacted"]
 
 
+@pytest.mark.parametrize("chunk_bits", [None, 7])
+def test_no_cleaner_took_what_may_stand_in_lines_that_were_not_understood(spark: SparkSession, chunk_bits: int | None) -> None:
+    place = {"section_id": 1, "replica_log_id": 1, "length": 40, "crc_valid": True, "magic": 2, "count": 1}
+    batches = [place | {"byte_offset": 200 * n, "base_offset": 4 * n, "last_offset": 4 * n} for n in range(5)]
+    reasons = {1: "orphan_record", 2: "unknown_line", 4: "missing_record"}
+    unread = [{"section_id": 1, "byte_offset": 200 * n - 30, "length": 30, "reason": reason} for n, reason in reasons.items()]
+    unread += [{"section_id": 1, "byte_offset": 520, "length": 30, "reason": "lost_batch"}]  # and behind it what was not asked for
+    logs = [{"replica_log_id": 1, "segments": [(0, None, 1)], "removed_before": [], "compacted": True, "first_offset": 0, "log_start": 0}]
+    tables = table(spark, "batches", batches), table(spark, "replica_logs", logs), table(spark, "clusters", [])
+    found = in_log_order(*tables, unread_spans=table(spark, "unread_spans", unread), chunk_bits=chunk_bits).collect()
+    gaps = {row.base_offset: row.gap for row in found}
+    assert gaps == {0: None, 4: "hole", 8: "compacted", 12: "compacted", 16: "hole"}
+
+
 def test_what_a_broker_may_have_forgotten(spark: SparkSession) -> None:
     """KAFKA-7190: up to 2.3 it forgets a producer with the last of its records; how far they are deleted, a running one notes each minute.
 

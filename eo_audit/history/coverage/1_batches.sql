@@ -245,20 +245,3 @@ explained AS (
     FROM of_batches part
     LEFT JOIN {unread_spans} unread ON unread.section_id = part.section_id AND unread.byte_offset + unread.length = part.unread_end
 ),
--- The cleaner leaves nothing of a batch: where a record stands without its batch line, or its place in the file, that line was lost.
-lost_lines AS (
-    SELECT section_id, byte_offset + length AS unread_end, reason
-    FROM {unread_spans}
-    WHERE hides_batches(reason)
-),
-lost_where_cleaned AS (
-    SELECT /*+ BROADCAST(lost_lines), BROADCAST(log) */
-        batch.replica_log_id, log.cluster, log.broker, log.topic, log.partition,
-        batch.previous_last_offset + 1 AS first_offset, batch.base_offset - 1 AS last_offset,
-        'unexplained' AS state, concat('unread text: ', lost_lines.reason) AS reason,
-        batch.section_id, batch.byte_offset, batch.length
-    FROM {ordered} batch
-    JOIN lost_lines ON lost_lines.section_id = batch.section_id AND lost_lines.unread_end = batch.byte_offset
-    JOIN logs log ON log.replica_log_id = batch.replica_log_id
-    WHERE batch.gap = 'compacted'
-),

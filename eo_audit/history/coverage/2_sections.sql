@@ -152,6 +152,4 @@ SELECT
     section_id, byte_offset, length
 FROM behind_cuts
 UNION ALL
-SELECT * FROM lost_where_cleaned
-UNION ALL
 SELECT * FROM of_sections

@@ -26,7 +26,8 @@ RULE = Rule(
     severity="error",
     reads=("visibility",),
     subject="transactional_batch",
-    needs=("ordered", "epochs", "end", "start"),
+    # `past_of_open`: where offsets are missing, the marker of what was open may have stood there.
+    needs=("ordered", "epochs", "past_of_open", "end", "start"),
     # `UnifiedLog.fetchLastStableOffsetMetadata` never goes below the log start; retention looks at the high watermark only.
     where="blocker_producer_id IS NOT NULL AND blocker_first_offset < log_start AND lso = log_start AND lso < hw "
     # Where no more is known than which segments were dumped, the older ones may be there.
@@ -46,6 +47,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     row, log = case.row, case.log
     if log is None or not log.ends_here or context.is_superseded(log):
         return None
+    if any(hole.number("last_offset") >= row.number("log_start") for hole in log.numbers.rows("holes")):
+        return None  # its marker may have stood there
     producer = row.number("blocker_producer_id")
     if context.ended_elsewhere(log, producer) or (context.has_ended(log, producer) and not context.hangs(log, producer)):
         return None  # its marker came after this dump was made
