@@ -54,8 +54,7 @@ def in_log_order(
     """
     bits = _ONE_PIECE if chunk_bits is None else chunk_bits
     unread = no_rows(batches.sparkSession, "unread_spans") if unread_spans is None else unread_spans
-    tables = {"batches": batches, "replica_logs": replica_logs, "clusters": clusters, "unread_spans": unread}
-    placed = run("placed_batches", **tables, chunk_bits=bits)
+    placed = run("placed_batches", batches=batches, replica_logs=replica_logs, clusters=clusters, unread_spans=unread, chunk_bits=bits)
     nothing = frames.no_rows(placed.sparkSession, _INHERITED)
     if chunk_bits is None:
         return run("ordered_batches", placed=placed, inherited=nothing, chunk=0)
