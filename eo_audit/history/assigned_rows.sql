@@ -70,7 +70,7 @@ owners AS (
         ends_instance(match) AS by_marker,
         listing,
         IF(end_is_told, NULL, closer.type) AS untold_end,
-        coalesce(span.hole_at, removed_at) AS hole_at
+        coalesce(span.hole_at, removed_at, ended_unseen_at) AS hole_at
     FROM owned
 ),
 
@@ -161,7 +161,8 @@ doubted AS (
             -- A PrepareX that was never acknowledged is no decision (C09): another leader goes on from the entry before it, and decides
             -- anew.
             OR (NOT by_marker AND chosen.until_ms >= {never_ms} AND coalesce(untold_end <> chosen.decision, false)) AS is_doubtful,
-        known AND coalesce(listing, 0) = 0 AND NOT epoch_regression AS is_nobodys
+        -- What is known is known of the time at which its span ended, and that may be long behind a hole.
+        known AND coalesce(listing, 0) = 0 AND NOT epoch_regression AND NOT coalesce(base_offset < hole_at, false) AS is_nobodys
     FROM with_chosen
 )
 

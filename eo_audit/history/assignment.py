@@ -42,7 +42,8 @@ def judged_events(
 
     Returns:
         replica_log_id, producer_id, cluster, log (topic and partition), skew_ms, ahead_ms (of the log's clock before the coordinator's),
-        tolerance_ms (how exactly that is known), place (in the log), removed_at (where segments were deleted behind it);
+        tolerance_ms (how exactly that is known), place (in the log), removed_at (where segments were deleted behind it),
+        ended_unseen_at (up to where offsets are missing behind a span that no marker ended);
         marker (null on a span), span (null on a marker);
         match of the marker, on a span that of the marker that closes it, which is `closer` (null while open); matched_until_ms: when the
         instance that it is matched with was completed, or null; marker_before: the producer's previous marker; listing: how many

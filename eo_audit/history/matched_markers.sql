@@ -35,7 +35,8 @@ found AS (
         coalesce(max(doubtful) OVER producer, false) AS ambiguous,
         coalesce(bool_and(legal) OVER producer, true) AS legal,
         lost_among,
-        unseen
+        unseen,
+        hole_behind
     FROM joined
     WINDOW producer AS (PARTITION BY replica_log_id, producer_id)
 ),
@@ -72,7 +73,7 @@ matched AS (
 
 SELECT
     replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, coordinator_log_id, found,
-    doubtful, ambiguous, legal, lost_among, unseen,
+    doubtful, ambiguous, legal, lost_among, unseen, hole_behind,
     match,
     -- The place of the marker that ends the instance, on both.
     CASE

@@ -654,6 +654,14 @@ STORIES = [
         {1: ("covered", "closing"), 2: ("not_judged", "unknown"), 3: ("covered", "closing")},
     ),
     Story(
+        "data that no marker ends before offsets that are missing: a transaction may have ended there, and whose it was nobody knows",
+        THREE,
+        "0 data e0 @110\n1 COMMIT e0 @155\n2 data e0 @310",
+        {0: (1, *GENUINE), 1: "closing", 2: UNKNOWN_HERE},
+        {1: ("covered", "closing"), 2: ("not_judged", "unknown"), 3: ("not_judged", "unknown")},
+        missing_to=9,
+    ),
+    Story(
         "the same hole, and data behind it that nobody ended",
         THREE,
         "0 data e0 @110\n1 COMMIT e0 @155\n12 data e0 @310 hole",
@@ -693,6 +701,17 @@ STORIES = [
         160 CompleteCommit e1 v2""",
         "0 data e0 @110\n9 data e0 @120 hole\n10 COMMIT e1 @155",
         {0: (1, *GENUINE), 9: (1, *GENUINE), 10: "closing"},
+        {1: ("covered", "closing")},
+        transaction_version=2,
+    ),
+    Story(
+        "data of an epoch of no transaction, and a hole between it and the marker that seems to end it",
+        """
+        900 Ongoing e4 [A] v2
+        950 PrepareCommit e5 [A] v2
+        960 CompleteCommit e5 v2""",
+        "0 data e0 @110\n10 COMMIT e5 @955 hole",
+        {0: UNKNOWN_HERE, 10: "closing"},
         {1: ("covered", "closing")},
         transaction_version=2,
     ),

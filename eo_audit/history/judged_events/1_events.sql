@@ -51,7 +51,7 @@ placed_spans AS (
 events AS (
     SELECT
         replica_log_id, producer_id, kind, place, own, marker, found, match, claims, doubtful, ambiguous, legal,
-        unseen <=> 'hole' AS in_hole,
+        unseen <=> 'hole' AS in_hole, hole_behind,
         CAST(NULL AS STRUCT<
             span_id: BIGINT, first_epoch: INT, last_epoch: INT, first_ms: BIGINT, last_ms: BIGINT, complete_past: BOOLEAN,
             hole_at: BIGINT, first_sequence: INT
@@ -60,7 +60,7 @@ events AS (
     FROM {matched}
     UNION ALL
     SELECT
-        replica_log_id, producer_id, 1, place, NULL, NULL, NULL, NULL, NULL, false, false, true, false,
+        replica_log_id, producer_id, 1, place, NULL, NULL, NULL, NULL, NULL, false, false, true, false, NULL,
         span, began_after_ms, sealed_ms
     FROM placed_spans
 ),
@@ -210,6 +210,8 @@ with_candidates AS (
             collect_list(IF(in_hole, NULL, candidate)) OVER same_end,
             IF(coalesce(span.hole_at, removed_at) IS NULL, array(), collect_list(IF(in_hole, candidate, NULL)) OVER same_end)
         )) AS candidates,
+        -- What no marker ended before offsets that are missing may have been ended among them, and another transaction begun.
+        IF(place = {open_end} AND max(hole_behind) OVER producer > span.span_id, max(hole_behind) OVER producer, NULL) AS ended_unseen_at,
         -- A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
         2 * count_if(stale) OVER producer <= count(span) OVER producer AS clocklike
     FROM closed

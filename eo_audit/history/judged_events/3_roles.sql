@@ -88,7 +88,8 @@ roles AS (
 -- Only what is read, and of lists that nobody looks into their size alone: 206 fields were written of each row, and these are half of them
 -- (docs/performance.md).
 SELECT
-    cluster, replica_log_id, producer_id, place, removed_at, marker, span, began_after_ms, sealed_ms, log, skew_ms, ahead_ms, tolerance_ms,
+    cluster, replica_log_id, producer_id, place, removed_at, ended_unseen_at, marker, span, began_after_ms, sealed_ms, log,
+    skew_ms, ahead_ms, tolerance_ms,
     of_doubtful, before, marker_before, closer, match, instance.until_ms AS matched_until_ms, is_ambiguous,
     -- Those that may have written the span. Under TV2 no transaction has data of another epoch than its own (KIP-890).
     size(filter(
