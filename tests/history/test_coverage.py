@@ -134,6 +134,10 @@ WITHIN_CUTS = {
         Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE | {"end_reason": "truncated", "tail_intact": False}, NINE_BEHIND_FOUR),
         ["lines_missing", "truncated"],
     ),
+    "an older segment of which no batch was dumped, and no line is odd": (
+        Case(DELETED, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE, NINE_BEHIND_FOUR),
+        ["hole", "truncated"],
+    ),
     "the same, below what is missing": (
         Case(DELETED, [(0, 5), (9, 20)], NOTHING_IN_FIVE | {"segment_base_offset": 0, "next_segment_base": 5}, NINE_BEHIND_FOUR, LOST),
         ["hole", "truncated"],

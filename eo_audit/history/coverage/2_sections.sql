@@ -35,6 +35,10 @@ sections AS (
         coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset, 0L) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
         doubt.reason IS NOT NULL AS is_doubtful, doubt.reason AS doubted_because, doubt.unread_because,
+        -- A log is rolled behind a batch (`UnifiedLog.maybeRoll`): of an older segment only the cleaner leaves none.
+        section.first_offset IS NULL AND section.segment_base_offset < log.newest_segment AND coalesce(
+            log.never_cleaned OR doubt.unread_because IS NOT NULL OR array_contains(log.short_ends, section.segment_base_offset), false
+        ) AS shows_nothing,
         section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.deep,
         section.lacks_checksums, section.lacks_epochs, section.supported, section.superseded_by, section.dir_kind
     FROM {section_status} section
@@ -62,7 +66,7 @@ parts_of_sections AS (
                 array()
             ),
             IF(
-                is_read AND (is_doubtful OR NOT (tail_intact AND (log_tail_intact OR NOT is_newest))),
+                is_read AND (is_doubtful OR NOT (tail_intact AND (log_tail_intact OR NOT is_newest)) OR shows_nothing),
                 array(struct(
                     end AS first_offset,
                     -- The log reached its high watermark, however early the dump of it ends, and an older segment the next one.
@@ -70,6 +74,7 @@ parts_of_sections AS (
                     'truncated' AS state,
                     CASE
                         WHEN is_doubtful THEN concat('unread text: ', doubted_because)
+                        WHEN shows_nothing THEN coalesce(concat('unread text: ', unread_because), 'no batch of the segment was dumped')
                         WHEN tail_intact AND listed_longer THEN 'more of it was listed right before it was dumped'
                         WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more'
                         WHEN end_reason = 'exception' THEN 'the dump tool failed here'
