@@ -20,8 +20,7 @@ _DECIDED = (
     *("marker_epoch", "decision", "decided_at_ms", "until_ms", "prepare_leader_epoch", "complete_leader_epoch"),
     *("decided_at_offset", "complete_offset", "data_epoch"),
 )
-_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch")
-_OVER_HOLE = ("after_hole", "opened_at")
+_MARKER = ("type", "epoch", "at_ms", "closes", "data_epoch", "coordinator_epoch", "leader_epoch", "opened_at")
 _ENDS = (
     *("older_markers", "older_decided", "newer_markers", "newer_decided", "both_stopped"),
     *("cleaned_below", "known_until_ms", "known_until_epoch", "known_from_offset", "hole_behind"),
@@ -104,7 +103,7 @@ def aligned(paired: DataFrame) -> DataFrame:
         *(f"coalesce(own, partner).{name} AS {name}" for name in _DECIDED),
     ]
     markers = [f"marker.{name} AS its_{name}" for name in _MARKER]
-    told = asked.selectExpr(*columns, *markers, *(f"{name} AS its_{name}" for name in _OVER_HOLE))
+    told = asked.selectExpr(*columns, *markers, "after_hole AS its_after_hole")
     return told.groupBy("replica_log_id").applyInArrow(_aligned, _ANSWER)
 
 

@@ -44,20 +44,16 @@ expected AS (
     FROM listed
     JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
 ),
--- Of each producer the batches before which offsets are missing, and markers of which nobody knows what they say: another marker may have
--- stood there, or this one be it. What the cleaner took has its own prices.
-unseen_markers AS (
-    SELECT
-        replica_log_id, producer_id,
-        collect_list(IF(marker_type IS NULL AND row_kind = 'marker', base_offset, NULL)) AS untyped,
-        collect_list(IF(predecessor IN ('hole', 'removed') AND span_id IS NOT NULL, struct(span_id, base_offset), NULL)) AS behind_holes
-    FROM {rows}
-    WHERE (predecessor IN ('hole', 'removed') AND span_id IS NOT NULL) OR (row_kind = 'marker' AND judged AND marker_type IS NULL)
-    GROUP BY replica_log_id, producer_id
+-- Transactions with offsets missing before or within them: another marker may have stood there. What the cleaner took has its own prices.
+behind_holes AS (
+    SELECT replica_log_id, producer_id, span_id, max(base_offset) AS hole_at
+    FROM {rows} WHERE predecessor IN ('hole', 'removed') AND span_id IS NOT NULL
+    GROUP BY replica_log_id, producer_id, span_id
 ),
 markers AS (
-    SELECT
-        replica_log_id, producer_id, 2 AS kind, producer_epoch AS epoch, base_offset AS place,
+    SELECT /*+ BROADCAST(behind_holes) */
+        rows.replica_log_id, rows.producer_id, IF(rows.marker_type IS NULL, 3, 2) AS kind, rows.producer_epoch AS epoch,
+        rows.base_offset AS place,
         CAST(NULL AS STRUCT<
             first_entry_offset: BIGINT, instance_id: STRING, protocol: STRING, data_epoch: INT, marker_epoch: INT, decision: STRING,
             start_ms: BIGINT, decided_at_ms: BIGINT, until_ms: BIGINT, prepare_leader_epoch: INT, complete_leader_epoch: INT,
@@ -65,19 +61,20 @@ markers AS (
         >) AS own,
         CAST(NULL AS BIGINT) AS told_until_ms,
         struct(
-            marker_type AS type,
-            producer_epoch AS epoch,
-            marker_coordinator_epoch AS coordinator_epoch,
-            max_timestamp_ms AS at_ms,
-            in_open_transaction AS closes,
-            previous_epoch AS data_epoch,
-            partition_leader_epoch AS leader_epoch,
-            predecessor IN ('hole', 'removed') AS after_hole,
-            span_id AS opened_at
+            rows.marker_type AS type,
+            rows.producer_epoch AS epoch,
+            rows.marker_coordinator_epoch AS coordinator_epoch,
+            rows.max_timestamp_ms AS at_ms,
+            rows.in_open_transaction AS closes,
+            rows.previous_epoch AS data_epoch,
+            rows.partition_leader_epoch AS leader_epoch,
+            rows.predecessor IN ('hole', 'removed') OR behind_holes.hole_at IS NOT NULL AS after_hole,
+            coalesce(behind_holes.hole_at, rows.span_id) AS opened_at -- what stood before a hole may have ended in it
         ) AS marker
-    FROM {rows}
-    -- A control batch without a type (a dump without --deep-iteration) may be either marker: it matches nothing.
-    WHERE row_kind = 'marker' AND judged AND marker_type IS NOT NULL
+    FROM {rows} rows
+    LEFT JOIN behind_holes USING (replica_log_id, producer_id, span_id)
+    -- A control batch without a type may be either marker (its record was lost, or a dump without --deep-iteration): kind 3 is no pair of any.
+    WHERE rows.row_kind = 'marker' AND rows.judged
 ),
 events AS (
     SELECT * FROM expected UNION ALL SELECT * FROM markers
@@ -152,15 +149,14 @@ still_open AS (
 ),
 -- Logs, clusters and what is open are few rows beside the markers: broadcast, so that only markers and instances are shuffled.
 told AS (
-    SELECT /*+ BROADCAST(logs, unended, unseen_markers) */
+    SELECT /*+ BROADCAST(logs, unended) */
         events.replica_log_id, events.producer_id, logs.cluster, events.kind, events.epoch, events.place, events.own, events.marker,
         -- A marker is sent when PrepareX is replicated (`TransactionCoordinator.endTransaction`): what is not decided yet waits for none.
         events.kind = 0 AND events.own.decision IS NOT NULL AND events.own.decided_at_ms IS NOT NULL AS is_decided,
         logs.skew_ms, logs.epochs_are_elections,
         IF(logs.compacted, coalesce(logs.uncleaned_from, 4611686018427387904L), 0L) AS cleaned_below, -- beyond every offset
         reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch, reach.known_from_offset, reach.untold_epoch,
-        unended.open_from, unended.open_epoch, logs.last_hole, unseen_markers.untyped,
-        array_max(filter(unseen_markers.behind_holes, hole -> hole.span_id = events.marker.opened_at)).base_offset AS hole_at,
+        unended.open_from, unended.open_epoch, logs.last_hole,
         reach.known_from_ms, logs.first_offset, logs.compacted, logs.may_be_anew, logs.may_begin_late,
         stopped_together(logs.clean_end, logs.broker, reach.stopped_with) AS stopped_together,
         coalesce(logs.clean_end AND reach.stopped_with IS NOT NULL, false) AS both_stopped,
@@ -172,8 +168,6 @@ told AS (
     JOIN logs ON logs.replica_log_id = events.replica_log_id
     LEFT JOIN {reach} reach ON reach.cluster = logs.cluster AND reach.producer_id = events.producer_id
     LEFT JOIN still_open unended ON unended.replica_log_id = events.replica_log_id AND unended.producer_id = events.producer_id
-    LEFT JOIN unseen_markers
-        ON unseen_markers.replica_log_id = events.replica_log_id AND unseen_markers.producer_id = events.producer_id
     WHERE NOT coalesce(
         events.own.decided_at_ms IS NOT NULL AND logs.may_be_anew AND events.told_until_ms < logs.begun_anew_at_ms, false
     )
@@ -192,4 +186,14 @@ ends AS (
         NOT (stopped_together OR dumped_first = 'log') AS newer_markers,
         NOT (stopped_together OR dumped_first = 'coordinator') AS newer_decided
     FROM told
+),
+-- Markers of which nobody knows what they say: another one may be meant than the next that is known.
+beside_untyped AS (
+    SELECT
+        *,
+        max(IF(kind = 3, place, NULL)) OVER (
+            PARTITION BY replica_log_id, producer_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS untyped_before,
+        max(IF(kind = 3, place, NULL)) OVER (PARTITION BY replica_log_id, producer_id) AS last_untyped
+    FROM ends
 ),

@@ -13,7 +13,8 @@ by_protocol AS (
         newer_markers AND marker.closes AND marker.data_epoch = epoch
             AND coalesce(epoch >= untold_epoch, false)
             AND place > min(IF(kind = 2, place, NULL)) OVER same_epoch AS may_be_newer
-    FROM ends
+    FROM beside_untyped
+    WHERE kind <> 3
     WINDOW same_epoch AS (PARTITION BY replica_log_id, producer_id, epoch)
 ),
 ranked AS (
@@ -80,9 +81,7 @@ placed AS (
             min(distance.at_ms) OVER few_before AS at_ms
         ) AS distance_before,
         -- Offsets are missing before the marker, or within what it ends, or nobody knows what a marker says that stands between.
-        marker.after_hole OR hole_at IS NOT NULL
-            OR coalesce(array_max(filter(untyped, at -> at < place)) > coalesce(max(place) OVER few_before, -1L), false) AS after_hole,
-        coalesce(hole_at, marker.opened_at) AS opened_at -- what stood before a hole may have ended in it
+        marker.after_hole OR coalesce(kind = 2 AND untyped_before > coalesce(max(place) OVER few_before, -1L), false) AS after_hole
     FROM compared
     WINDOW few_before AS (
         PARTITION BY replica_log_id, producer_id, of_tv2, kind = 2, is_decided
@@ -129,8 +128,8 @@ of_producer AS (
         max(IF(in_its_time, nearest.rank, NULL)) OVER producer AS last_rank,
         -- Behind all that is known to be the producer's own offsets are missing, or a marker without its record stands there.
         IF(
-            greatest(last_hole, array_max(untyped)) > coalesce(max(IF(kind = 2, place, NULL)) OVER producer, -1L),
-            greatest(last_hole, array_max(untyped)),
+            greatest(last_hole, last_untyped) > coalesce(max(IF(kind = 2, place, NULL)) OVER producer, -1L),
+            greatest(last_hole, last_untyped),
             NULL
         ) AS hole_behind,
         coalesce(bool_or(after_hole) OVER producer, false) AS is_over_hole
@@ -174,7 +173,7 @@ methods AS (
 )
 
 SELECT
-    replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, after_hole, opened_at,
+    replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, after_hole,
     skew_ms, epochs_are_elections, cleaned_below,
     coordinator_log_id, known_until_ms, known_until_epoch, known_from_offset, open_from, open_epoch,
     older_markers, older_decided, newer_markers, newer_decided, both_stopped, hole_behind, of_tv2,
