@@ -73,7 +73,7 @@ markers AS (
         ) AS marker
     FROM {rows} rows
     LEFT JOIN behind_holes USING (replica_log_id, producer_id, span_id)
-    -- A control batch without a type may be either marker (its record was lost, or a dump without --deep-iteration): kind 3 is no pair of any.
+    -- A control batch without a type (a dump without --deep-iteration, or its record was lost) may be either marker: kind 3 ends nothing.
     WHERE rows.row_kind = 'marker' AND rows.judged
 ),
 events AS (

@@ -156,7 +156,7 @@ told_by AS (
             AND (last_rank = wanted OR newer_decided OR hole_behind IS NOT NULL)
             -- So few that fit by their times may do so by chance, where as many do not overlap on both sides.
             AND NOT (matched <= least(older, wanted - last_rank))
-            -- Nor a single one where another decision is left out and nothing is known of both ends: the law hears the other producers, too.
+            -- Nor a single one where another decision is left out and nothing is known of both ends: the law hears the other producers.
             AND NOT (
                 matched = 1 AND wanted > 1 AND (older_markers OR older_decided)
                 AND (newer_markers OR newer_decided OR hole_behind IS NOT NULL)
