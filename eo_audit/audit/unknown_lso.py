@@ -13,13 +13,17 @@ _HIDDEN = Reason(
     "The coordinator holds transactions open on {places} whose data may lie below the first offset dumped: nobody knows the LSO",
     "Dump the newest .snapshot of {places}: collect-dumps.sh does so.",
 )
+_MAY_HAVE_ENDED = Reason(
+    "What is missing in {places} may hold the markers of transactions that no marker seems to end: nobody knows the LSO",
+    "Dump {places} again, whole, and the newest .snapshot: collect-dumps.sh does so.",
+)
 
 
 def of_run(logs: Sequence[Log]) -> list[dict[str, str]]:
     """What leaves a run open where logs have no LSO: `lso_unknown`, once for each reason."""
     found = []
-    for reason, is_its in ((_TWO_DUMPS, _is_unordered), (_HIDDEN, lambda row: not _is_unordered(row))):
-        places = some([f"{shown(log.topic)}-{log.partition}" for log in logs if is_its(log.numbers)], most=4)
+    for reason in (_TWO_DUMPS, _HIDDEN, _MAY_HAVE_ENDED):
+        places = some([f"{shown(log.topic)}-{log.partition}" for log in logs if _reason(log.numbers) is reason], most=4)
         if places:
             why = reason.why.format(places=places)
             found.append({"because": "lso_unknown", "why": why[:1].upper() + why[1:], "bring": reason.bring.format(places=places)})
@@ -35,7 +39,13 @@ def why(row: Row, *, is_read: bool) -> str:
     """
     if not is_read:
         return "nothing of the log was read"
-    if _is_unordered(row):
+    reason = _reason(row)
+    if reason is _MAY_HAVE_ENDED:
+        return (
+            f"what seems to hold it at offset {row.maybe('lso_at_least')} may have ended in what is missing behind: it lies there or "
+            "above. The newest .snapshot of the partition would tell"
+        )
+    if reason is _TWO_DUMPS:
         return "two dumps leave a hole between them, and nothing says which one is newer: dumped_at in the manifest.yaml of each would tell"
     return (
         "the coordinator holds a transaction open here whose data may lie below the first offset dumped: then the last stable offset is "
@@ -43,5 +53,8 @@ def why(row: Row, *, is_read: bool) -> str:
     )
 
 
-def _is_unordered(row: Row) -> bool:
-    return row.maybe("log_start") is None
+def _reason(row: Row) -> Reason:
+    """Which of them it is, of a log whose LSO is null though something of it was read."""
+    if row.maybe("log_start") is None:
+        return _TWO_DUMPS
+    return _HIDDEN if row.maybe("lso_at_least") is None else _MAY_HAVE_ENDED

@@ -27,7 +27,7 @@ logs AS (
         transform(
             filter(segments, s -> s.end_offset > log_start),
             s -> struct(
-                s.base_offset, greatest(s.base_offset, log_start) AS start, s.end_offset AS end, least(s.end_offset, lso) AS upper
+                s.base_offset, greatest(s.base_offset, log_start) AS start, s.end_offset AS end, least(s.end_offset, lso_at_least) AS upper
             )
         ) AS fetches
     FROM {visibility}
@@ -177,14 +177,16 @@ differences AS (
 placed AS (
     SELECT /*+ BROADCAST(here), BROADCAST(log) */
         rows.*,
-        log.lso,
+        log.lso_at_least,
         log.index_known_from,
         coalesce(here.bounded, false) AS bounded,
         coalesce(here.unbounded, false) AS unbounded,
         coalesce(here.unsure, false) AS unsure,
         -- Null outside of what a consumer reads.
         coalesce(
-            rows.row_kind IN ('data', 'plain') AND rows.judged AND rows.last_offset < log.lso AND rows.last_offset >= log.log_start, false
+            rows.row_kind IN ('data', 'plain') AND rows.judged
+                AND rows.last_offset < log.lso_at_least AND rows.last_offset >= log.log_start,
+            false
         ) AS is_read
     FROM {rows} rows
     LEFT JOIN differences here
@@ -197,7 +199,7 @@ placed AS (
 )
 
 SELECT
-    * EXCEPT (lso, index_known_from, bounded, unbounded, unsure, is_read),
+    * EXCEPT (lso_at_least, index_known_from, bounded, unbounded, unsure, is_read),
     unsure AS end_unsure,
     truth(row_kind, is_transactional, instance_decision, judged AND NOT unsure, span_outcome) AS truth,
     -- Null where the index is not known, too.
@@ -211,5 +213,5 @@ SELECT
         WHEN NOT coalesce(is_transactional, false) THEN true
         WHEN base_offset >= index_known_from THEN coalesce(span_outcome = 'aborted', false) = unbounded
     END AS returned_from_segment,
-    coalesce(last_offset < lso, false) AS below_lso
+    coalesce(last_offset < lso_at_least, false) AS below_lso
 FROM placed

@@ -6,7 +6,8 @@ The law is `eo_audit.model.lso`. What is open at the log's end comes from
    marker of their producer follows.
 A closed transaction holds the LSO too while its marker is not below the high watermark. Where the coordinator holds a transaction open
 whose data may lie below the dump, nobody knows the LSO, of a log that was not read neither, nor of one whose dumps nothing puts in order:
-it is null. Where an older dump shows that data, and the coordinator was dumped no earlier than the log, the LSO is the log start.
+it is null. Where an older dump shows that data, and the coordinator was dumped no earlier than the log, the LSO is the log start. Where the
+marker of what seems open may stand in what is missing behind it the LSO is null, too, and `lso_at_least` says what it cannot be below.
 """
 
 from pyspark.sql import DataFrame

@@ -208,38 +208,53 @@ opened AS (
         ) AS open_now
     FROM by_source
 ),
+-- The oldest of what is open, and of what holds the LSO, for it is open or its marker is not below the high watermark.
+holders AS (
+    SELECT *, array_min(open_now) AS blocker, array_min(concat(open_now, unreplicated)) AS holder FROM opened
+),
 -- `UnifiedLog.maybeIncrementFirstUnstableOffset`: retention does not wait for open transactions, so one may begin below the log start;
 -- then the log start itself is the first unstable offset.
 shown AS (
     SELECT
         *,
-        array_min(open_now) AS blocker,
-        IF(
-            size(open_now) + size(unreplicated) > 0,
-            least(hw, greatest(array_min(concat(open_now, unreplicated)).first_offset, log_start)),
-            hw
-        ) AS shown_lso,
-        IF(size(open_now) > 0, least(leo, greatest(array_min(open_now).first_offset, log_start)), leo) AS shown_lso_if_hw_is_leo
-    FROM opened
+        IF(holder IS NULL, hw, least(hw, greatest(holder.first_offset, log_start))) AS shown_lso,
+        IF(blocker IS NULL, leo, least(leo, greatest(blocker.first_offset, log_start))) AS shown_lso_if_hw_is_leo
+    FROM holders
 ),
 -- What may be believed of that. `pinned` is null where nothing older can be open, false where it may be: then only a snapshot at LEO tells,
 -- or an LSO that lies at the log start already and cannot be lower.
-believed AS (
+weighed AS (
     SELECT
         *,
         coalesce(pinned, false) AS is_held,
+        -- What is missing behind its beginning, and before its marker, may hold another marker: the LSO lies there or anywhere above.
+        NOT by_snapshot AND NOT coalesce(pinned, false) AND coalesce(holder.first_offset < hw, false) AND (
+            NOT tail_intact AND holder.marker_offset IS NULL
+            OR exists(
+                missing, m -> m.last_offset >= holder.first_offset AND NOT coalesce(m.first_offset >= holder.marker_offset, false)
+            )
+            OR coalesce(unjudged_from >= holder.first_offset, false)
+        ) AS may_have_ended
+    FROM shown
+),
+believed AS (
+    SELECT
+        *,
         NOT supported
             OR is_unreadable
             OR coalesce(size(unordered_before) > 0 AND NOT (by_snapshot AND shown_lso >= first_offset), false)
             OR coalesce(NOT by_snapshot AND NOT pinned AND shown_lso > log_start, false) AS is_unknown
-    FROM shown
+    FROM weighed
 ),
-stable AS (
+bounded AS (
     SELECT
         *,
-        CASE WHEN is_unknown THEN NULL WHEN is_held THEN least(hw, log_start) ELSE shown_lso END AS lso,
-        CASE WHEN is_unknown THEN NULL WHEN is_held THEN log_start ELSE shown_lso_if_hw_is_leo END AS lso_if_hw_is_leo
+        CASE WHEN is_unknown THEN NULL WHEN is_held THEN least(hw, log_start) ELSE shown_lso END AS lso_at_least,
+        CASE WHEN is_unknown OR may_have_ended THEN NULL WHEN is_held THEN log_start ELSE shown_lso_if_hw_is_leo END AS lso_if_hw_is_leo
     FROM believed
+),
+stable AS (
+    SELECT *, IF(may_have_ended, NULL, lso_at_least) AS lso FROM bounded
 ),
 
 -- Most logs hold nothing back: batches are counted for those only that do.
@@ -281,6 +296,7 @@ SELECT /*+ BROADCAST(held), BROADCAST(clusters) */
     stable.log_start, stable.log_start_source, stable.hw, stable.hw_source, stable.leo, stable.last_leader_epoch,
     stable.lso,
     stable.lso_if_hw_is_leo,
+    stable.lso_at_least,
     CASE
         WHEN stable.lso IS NULL THEN NULL WHEN stable.by_snapshot THEN 'snapshot' WHEN stable.is_held THEN 'coordinator' ELSE 'replay'
     END AS lso_source,

@@ -14,14 +14,14 @@ WITH
 
 logs AS (
     -- Where nobody knows where the log starts, what lies above the last place where it may is there.
-    SELECT replica_log_id, coalesce(log_start, first_offset) AS log_start, lso, hw FROM {visibility}
+    SELECT replica_log_id, coalesce(log_start, first_offset) AS log_start, lso_at_least, hw FROM {visibility}
 ),
 held AS (
     SELECT /*+ BROADCAST(log) */
         rows.replica_log_id, rows.section_id, rows.base_offset, rows.last_offset, log.log_start,
         rows.returned, rows.returned_from_segment,
         -- As far as an index is not known the view shows what a sound one would give.
-        rows.last_offset < log.lso AND (
+        rows.last_offset < log.lso_at_least AND (
             NOT coalesce(rows.is_transactional, false) OR coalesce(rows.span_outcome = 'committed', false)
         ) AS is_soundly_returned,
         rows.last_offset < log.hw AS is_below_hw,

@@ -8,6 +8,7 @@
 6. Up to 2.3 (KAFKA-7190) a log start beyond a producer's last data record takes its state away, its open transaction included.
 7. A snapshot is the state below its offset: at the log's end it is what the broker knows, and an older one knows what began before the
    first batch that is left.
+8. Where offsets are missing behind the beginning of what holds the LSO, the marker that ended it may have stood there.
 
 Source: `ProducerStateManager`, `ProducerAppendInfo.appendEndTxnMarker`, `UnifiedLog.fetchLastStableOffsetMetadata`.
 """
@@ -76,14 +77,33 @@ class TransactionState:
         # truncateHead of those releases; since KAFKA-7190 (2.4) a producer's state outlives its records until it expires.
         self.open = {producer: txn for producer, txn in self.open.items() if txn.last_offset >= log_start}
 
+    def holder(self, *, hw: int) -> OpenTransaction | EndedTransaction | None:
+        """The oldest transaction that is not yet decided and replicated, and so holds the LSO; None when there is none."""
+        # A marker that is not replicated yet may still be lost with its leader (ProducerStateManager.unreplicatedTxns).
+        holders: list[OpenTransaction | EndedTransaction] = [*self.open.values(), *(txn for txn in self.ended if txn.marker_offset >= hw)]
+        return min(holders, key=lambda txn: txn.first_offset, default=None)
+
     def first_unstable_offset(self, *, hw: int, log_start: int) -> int | None:
         """The lowest offset that is not yet decided and replicated; None when there is none."""
-        firsts = [txn.first_offset for txn in self.open.values()]
-        # A marker that is not replicated yet may still be lost with its leader (ProducerStateManager.unreplicatedTxns).
-        firsts += [txn.first_offset for txn in self.ended if txn.marker_offset >= hw]
+        holder = self.holder(hw=hw)
         # Retention does not look at the LSO: the beginning of an open transaction may be deleted, and then the log start is as far as
         # anybody reads.
-        return max(min(firsts), log_start) if firsts else None
+        return None if holder is None else max(holder.first_offset, log_start)
+
+    def may_have_ended(self, *, hw: int, missing: Iterable[tuple[int, int]], unjudged_from: int | None = None) -> bool:
+        """Whether a marker that no dump shows may have ended what holds the LSO: then that is a bound, and the LSO lies there or above.
+
+        Args:
+            hw: the high watermark.
+            missing: first and last of the offsets that should be there and were not seen.
+            unjudged_from: the first offset that is not believed, where there is one.
+        """
+        holder = self.holder(hw=hw)
+        if holder is None or holder.first_offset >= hw:
+            return False
+        marker = holder.marker_offset if isinstance(holder, EndedTransaction) else None
+        hidden = any(last >= holder.first_offset and (marker is None or first < marker) for first, last in missing)
+        return hidden or (unjudged_from is not None and unjudged_from >= holder.first_offset)
 
     def last_stable_offset(self, *, hw: int, log_start: int) -> int:
         """The offset below which a read_committed consumer may read."""

@@ -7,7 +7,7 @@ Bad history: On a broker with transaction.version 2 a transactional producer's f
 Legal look-alike: A log whose head was removed by retention or DeleteRecords; a broker from 2.5 on that had forgotten an idle producer.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from eo_audit.rules.needs import REMOTE
 from eo_audit.rules.rule import Case, Explanation, Rule
@@ -16,16 +16,38 @@ from eo_audit.rules.writers import ASKS, id_of, who
 if TYPE_CHECKING:
     from eo_audit.rules.context import Context, Log
 
+
+class _Past(NamedTuple):
+    """Where what the producer wrote before is, why, and what to do; None: as the rule says."""
+
+    lies: str
+    cause: str | None = None
+    remedy: str | None = None
+
+
+_REMOVED = _Past("is not in the log")
 # Of a log that begins at offset 0, without a hole and never compacted: nothing was removed from it.
-_LOST_AT_BIRTH = (
+_LOST_AT_BIRTH = _Past(
+    "never arrived in this log or was lost",
     "the first records of the producer never arrived in this log, or were lost before the log was as it is now (a failed send that the "
-    "client went on after, an unclean election, a topic created again)"
-)
-_SEND_AGAIN = (
+    "client went on after, an unclean election, a topic created again)",
     "Ask the application whether its first sends were acknowledged: acknowledged records that are not in the log were lost, "
-    "send them again from the source. A broker from 2.5 on takes any first sequence of a producer that it does not know."
+    "send them again from the source. A broker from 2.5 on takes any first sequence of a producer that it does not know.",
 )
-_MOVED = "tiered storage (KIP-405): the beginning of the producer's history lies in remote storage, or was deleted there"
+_MOVED = _Past(
+    "lies in remote storage or was deleted",
+    "tiered storage (KIP-405): the beginning of the producer's history lies in remote storage, or was deleted there",
+)
+_IN_A_HOLE = _Past(
+    "may stand where offsets are missing",
+    "the beginning of the producer's history stands where offsets of the log are missing (R04 and R07 tell which), or was removed",
+    "Dump the missing part, if it still exists.",
+)
+_NOT_DUMPED = _Past(
+    "may stand in what was not dumped",
+    "the beginning of the log was not dumped (R07), and the beginning of the producer's history with it, or that was removed",
+    "Dump the log from its beginning, if that still exists.",
+)
 
 RULE = Rule(
     code="P07",
@@ -38,7 +60,7 @@ RULE = Rule(
     # One case a log: after a retention run every producer of a log may begin like this. One that a broker may have had to refuse speaks.
     by="",
     weight="IF(is_transactional, 1, 0)",
-    columns="base_offset base_sequence is_transactional",
+    columns="base_offset base_sequence is_transactional predecessor",
     asks=ASKS,
     # From 2.5 on (KIP-360) a leader takes any first sequence of a producer id that it does not know.
     informs=True,
@@ -50,12 +72,9 @@ RULE = Rule(
 def explain(case: Case, context: "Context") -> Explanation:
     """An error only where the broker must have refused such a first batch."""
     row, log = case.row, case.log
-    from_birth = log is not None and _is_from_birth(log)
-    refused = from_birth and log is not None and _is_refused(case, context, log.cluster)
-    is_moved = log is not None and any((part.text("reason") or "").startswith(REMOTE) for part in log.breaks)
-    lies = "lies in remote storage or was deleted" if is_moved else "is not in the log"
-    before = "never arrived in this log or was lost" if from_birth else lies
-    untold = f"what it wrote before {before}, so nothing is said about it"
+    past = _past(case)
+    refused = past is _LOST_AT_BIRTH and log is not None and _is_refused(case, context, log.cluster)
+    untold = f"what it wrote before {past.lies}, so nothing is said about it"
     meaning = "a broker refuses that for a producer it does not know" if refused else untold
     others = "" if case.hits == 1 else f" ({case.hits} producers begin so)" if refused else f" (the same holds for {case.hits} producers)"
     message = (
@@ -66,10 +85,23 @@ def explain(case: Case, context: "Context") -> Explanation:
         message,
         named=id_of(case, context) if case.hits == 1 else None,
         severity="error" if refused else "info",
-        cause=_LOST_AT_BIRTH if from_birth else _MOVED if is_moved else None,
-        remedy=_SEND_AGAIN if from_birth else None,
-        details={"producers": case.hits, "log_from_birth": from_birth},
+        cause=past.cause,
+        remedy=past.remedy,
+        details={"producers": case.hits, "log_from_birth": past is _LOST_AT_BIRTH},
     )
+
+
+def _past(case: Case) -> _Past:
+    log = case.log
+    if log is None:
+        return _REMOVED
+    if _is_from_birth(log):
+        return _LOST_AT_BIRTH
+    if any((part.text("reason") or "").startswith(REMOTE) for part in log.breaks):
+        return _MOVED
+    if case.row.text("predecessor") == "hole":
+        return _IN_A_HOLE
+    return _NOT_DUMPED if any(part.text("state") == "head_missing" for part in log.breaks) else _REMOVED
 
 
 def _is_from_birth(log: "Log") -> bool:
