@@ -187,6 +187,14 @@ by_source AS (
         filter(transactions, t -> t.source = 'marker') AS markers
     FROM logs
 ),
+-- What a snapshot calls open, and the first marker behind the snapshot that ended it.
+followed AS (
+    SELECT *, transform(of_snapshot, t -> struct(
+        t AS txn,
+        array_min(filter(markers, m -> m.producer_id = t.producer_id AND m.marker_offset >= snapshot_offset)).marker_offset AS ended_at
+    )) AS in_snapshot
+    FROM by_source
+),
 opened AS (
     SELECT
         *,
@@ -197,20 +205,17 @@ opened AS (
                 of_snapshot,
                 t -> coalesce(get(filter(of_spans, s -> s.producer_id = t.producer_id AND s.first_offset = t.first_offset), 0), t)
             ),
-            array_sort(concat(
-                of_spans,
-                pinned_by,
-                filter(
-                    of_snapshot,
-                    t -> NOT exists(markers, m -> m.producer_id = t.producer_id AND m.marker_offset >= snapshot_offset)
-                )
-            ))
+            array_sort(concat(of_spans, pinned_by, transform(filter(in_snapshot, s -> s.ended_at IS NULL), s -> s.txn)))
         ) AS open_now
-    FROM by_source
+    FROM followed
 ),
 -- The oldest of what is open, and of what holds the LSO, for it is open or its marker is not below the high watermark.
 holders AS (
-    SELECT *, array_min(open_now) AS blocker, array_min(concat(open_now, unreplicated)) AS holder FROM opened
+    SELECT *, array_min(open_now) AS blocker, array_min(concat(
+        transform(concat(open_now, unreplicated), t -> struct(t.first_offset, t.marker_offset)),
+        transform(filter(in_snapshot, s -> s.ended_at >= hw), s -> struct(s.txn.first_offset, s.ended_at AS marker_offset))
+    )) AS holder
+    FROM opened
 ),
 -- `UnifiedLog.maybeIncrementFirstUnstableOffset`: retention does not wait for open transactions, so one may begin below the log start;
 -- then the log start itself is the first unstable offset.

@@ -135,14 +135,17 @@ def state_at_end(batches: Sequence[Batch], *, end_offset: int, snapshot: Snapsho
         end_offset: the log end offset.
         snapshot: the newest one.
     """
-    state = replay(batches)
-    # Better than the replay: up to 2.3 the broker had forgotten what the log still shows, and no dump tells its release.
-    if snapshot is not None and snapshot.offset == end_offset:
+    if snapshot is None or not batches:
+        return replay(batches)
+    if snapshot.offset == end_offset:
+        state = replay(batches)
+        # Better than the replay: up to 2.3 the broker had forgotten what the log still shows, and no dump tells its release.
         state.open = {txn.producer_id: txn for txn in snapshot.open}
-    elif snapshot is not None and batches:
-        # A marker of the producer, at whatever offset behind the snapshot, closed what the snapshot shows as open.
-        closed = {batch.producer_id for batch in batches if batch.kind == "marker" and batch.base_offset >= snapshot.offset}
-        # What began in sight is in the replay already, with its first batch: a snapshot adds what lies below.
-        unseen = (txn for txn in snapshot.open if txn.first_offset < batches[0].base_offset and txn.producer_id not in closed)
-        state.open |= {txn.producer_id: txn for txn in unseen}
+        return state
+    # What began in sight is in the replay already, with its first batch: a snapshot adds what lies below, for markers behind it to end.
+    state = replay(batch for batch in batches if batch.base_offset < snapshot.offset)
+    state.open |= {txn.producer_id: txn for txn in snapshot.open if txn.first_offset < batches[0].base_offset}
+    for batch in batches:
+        if batch.base_offset >= snapshot.offset:
+            state.append(batch)
     return state

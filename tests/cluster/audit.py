@@ -12,14 +12,16 @@ from eo_audit.audit import policy
 from eo_audit.audit.collect import Collected, collect
 from eo_audit.audit.findings import Finding, findings
 from eo_audit.rules.catalogue import RULES
+from eo_audit.rules.context import Log
 from eo_audit.rules.needs import Unknown, unknown
 
 
 @dataclass
 class Said:
-    """What the audit says of one cluster: findings, and the unknowns that the default policy minds (rule, why, where)."""
+    """What the audit says of one cluster: findings, its logs, and the unknowns that the default policy minds (rule, why, where)."""
 
     findings: list[Finding] = field(default_factory=list)
+    logs: list[Log] = field(default_factory=list)
     unknowns: list[tuple[str, str, str]] = field(default_factory=list)
     crashed: tuple[str, ...] = ()
 
@@ -52,6 +54,8 @@ def told(inputs: Sequence[Path], collected: Collected) -> Mapping[str, Said]:
     said: dict[str, Said] = defaultdict(Said, {path.name: Said() for path in inputs})
     for finding in found:
         said[finding.cluster or ""].findings.append(finding)
+    for log in collected.context.logs.values():
+        said[log.cluster].logs.append(log)
     for code, item, cluster in unknowns(collected):
         said[cluster].unknowns.append((code, item.because, item.place))
     for one in said.values():
