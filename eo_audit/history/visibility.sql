@@ -232,14 +232,11 @@ weighed AS (
     SELECT
         *,
         coalesce(pinned, false) AS is_held,
-        -- What is missing behind its beginning, and before its marker, may hold another marker: the LSO lies there or anywhere above.
-        NOT by_snapshot AND NOT coalesce(pinned, false) AND coalesce(holder.first_offset < hw, false) AND (
-            NOT tail_intact AND holder.marker_offset IS NULL
-            OR exists(
-                missing, m -> m.last_offset >= holder.first_offset AND NOT coalesce(m.first_offset >= holder.marker_offset, false)
-            )
-            OR coalesce(unjudged_from >= holder.first_offset, false)
-        ) AS may_have_ended
+        -- Then the LSO lies there, or anywhere above. A snapshot at LEO tells all the same, and so does the coordinator.
+        NOT by_snapshot AND NOT coalesce(pinned, false) AND coalesce(holder.first_offset < hw, false)
+            AND may_have_ended(holder.first_offset, holder.marker_offset, missing, unjudged_from, tail_intact) AS is_bound,
+        NOT by_snapshot AND NOT coalesce(pinned, false)
+            AND may_have_ended(blocker.first_offset, NULL, missing, unjudged_from, tail_intact) AS is_bound_if_hw_is_leo
     FROM shown
 ),
 believed AS (
@@ -255,11 +252,13 @@ bounded AS (
     SELECT
         *,
         CASE WHEN is_unknown THEN NULL WHEN is_held THEN least(hw, log_start) ELSE shown_lso END AS lso_at_least,
-        CASE WHEN is_unknown OR may_have_ended THEN NULL WHEN is_held THEN log_start ELSE shown_lso_if_hw_is_leo END AS lso_if_hw_is_leo
+        CASE
+            WHEN is_unknown OR is_bound_if_hw_is_leo THEN NULL WHEN is_held THEN log_start ELSE shown_lso_if_hw_is_leo
+        END AS lso_if_hw_is_leo
     FROM believed
 ),
 stable AS (
-    SELECT *, IF(may_have_ended, NULL, lso_at_least) AS lso FROM bounded
+    SELECT *, IF(is_bound, NULL, lso_at_least) AS lso FROM bounded
 ),
 
 -- Most logs hold nothing back: batches are counted for those only that do.

@@ -90,25 +90,25 @@ class TransactionState:
         # anybody reads.
         return None if holder is None else max(holder.first_offset, log_start)
 
-    def may_have_ended(self, *, hw: int, missing: Iterable[tuple[int, int]], unjudged_from: int | None = None) -> bool:
-        """Whether a marker that no dump shows may have ended what holds the LSO: then that is a bound, and the LSO lies there or above.
-
-        Args:
-            hw: the high watermark.
-            missing: first and last of the offsets that should be there and were not seen.
-            unjudged_from: the first offset that is not believed, where there is one.
-        """
-        holder = self.holder(hw=hw)
-        if holder is None or holder.first_offset >= hw:
-            return False
-        marker = holder.marker_offset if isinstance(holder, EndedTransaction) else None
-        hidden = any(last >= holder.first_offset and (marker is None or first < marker) for first, last in missing)
-        return hidden or (unjudged_from is not None and unjudged_from >= holder.first_offset)
-
     def last_stable_offset(self, *, hw: int, log_start: int) -> int:
         """The offset below which a read_committed consumer may read."""
         unstable = self.first_unstable_offset(hw=hw, log_start=log_start)
         return hw if unstable is None else min(unstable, hw)
+
+
+def may_have_ended(
+    transaction: OpenTransaction | EndedTransaction, *, missing: Iterable[tuple[int, int]], unjudged_from: int | None = None
+) -> bool:
+    """Whether a marker that no dump shows may have ended what holds the LSO: then that is a bound, and the LSO lies there or above.
+
+    Args:
+        transaction: what is open, or has a marker that is not replicated yet.
+        missing: first and last of the offsets that should be there and were not seen.
+        unjudged_from: the first offset that is not believed, where there is one.
+    """
+    marker = transaction.marker_offset if isinstance(transaction, EndedTransaction) else None
+    hidden = any(last >= transaction.first_offset and (marker is None or first < marker) for first, last in missing)
+    return hidden or (unjudged_from is not None and unjudged_from >= transaction.first_offset)
 
 
 @dataclass(frozen=True)
