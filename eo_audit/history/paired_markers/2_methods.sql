@@ -132,7 +132,9 @@ of_producer AS (
             greatest(last_hole, last_untyped),
             NULL
         ) AS hole_behind,
-        coalesce(bool_or(after_hole) OVER producer, false) AS is_over_hole
+        coalesce(bool_or(after_hole) OVER producer, false) AS is_over_hole,
+        -- What a marker without its record ended counts as a decision, and it has no rank.
+        bool_or(kind = 2 AND untyped_before IS NOT NULL) OVER producer AS is_over_untyped
     FROM fitted
     WINDOW producer AS (PARTITION BY replica_log_id, producer_id, of_tv2)
 ),
@@ -143,6 +145,7 @@ told_by AS (
             -- Fewer markers than decisions, right from the first one on: the others were decided after the data log was dumped.
             -- Or they stood among offsets that are missing behind the last one.
             AND NOT may_repeat
+            AND NOT is_over_untyped
             AND (seen = wanted OR (seen < wanted AND (newer_decided OR (hole_behind IS NOT NULL AND NOT is_over_hole)))) AS by_place,
         all_in_time
             AND NOT fits_any_time
