@@ -20,6 +20,7 @@ HELD = {
     50004114: ("marker_records_lost", "L03: the same, of a log of offsets"),
     50004117: ("marker_records_lost", "L03: the same, of a producer without an id in the dumps"),
     53000138: ("loss:9", "an LSO of 0 where it was 41: the markers of what seemed open stood among what was lost"),
+    54000313: ("loss:16", "C03: the end of a segment of the coordinator's log was not understood, and was held to be cleaned"),
     53000388: ("some_lines_cut", "T07: a marker stood behind one without its record, and was put to the decision of that one"),
 }
 

@@ -45,7 +45,7 @@ known AS (
 sections AS (
     SELECT /*+ BROADCAST(unread) */
         section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, incomplete_from, incomplete_to,
-        unread.unread_at, unread.unread_from,
+        unread.unread_at, unread.unread_from, unread.last_unread_at,
         -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed. Of a later segment a decoder
         -- may have read nothing.
         end_reason IN ('truncated', 'exception')
@@ -56,7 +56,7 @@ sections AS (
     FROM {section_status} section
     -- A text with more such places is not understood behind the 64th: each entry is held against all of them.
     LEFT JOIN (
-        SELECT section_id, slice(spans, 1, 64) AS unread_at, get(spans, 64) AS unread_from, undecoded_at
+        SELECT section_id, slice(spans, 1, 64) AS unread_at, get(spans, 64) AS unread_from, array_max(spans) AS last_unread_at, undecoded_at
         FROM (
             SELECT
                 section_id, array_sort(collect_list(byte_offset)) AS spans,
@@ -70,11 +70,12 @@ sections AS (
 placed AS (
     SELECT /*+ BROADCAST(sections) */
         entries.* EXCEPT (value_version, size_identity_ok),
-        sections.* EXCEPT (section_id, unread_at, unread_from, cut_off, undecoded_at),
+        sections.* EXCEPT (section_id, unread_at, unread_from, last_unread_at, cut_off, undecoded_at),
         -- What no decoder could read behind an entry, or what lost its line, may be the next of its id.
         cut_off OR coalesce(undecoded_at > byte_offset, false) OR coalesce(incomplete_to > entry_offset, false) AS cut_off,
         -- The newest text before the entry that was not understood: one number for the shuffle, not all places of the section.
         IF(byte_offset > unread_from, byte_offset, array_max(filter(unread_at, at -> at < byte_offset))) AS unread_before,
+        coalesce(last_unread_at > byte_offset, false) AS is_before_unread,
         -- An expired id is written without a value (`TransactionStateManager.removeExpiredTransactionalIds`); here that is a state of its
         -- own.
         IF(entries.tombstone, 'Tombstone', coalesce(entries.status, 'Unknown')) AS state,
@@ -104,7 +105,8 @@ together AS (
 in_logs AS (
     SELECT
         *,
-        lag(struct(entry_offset, section_id, byte_offset, batch_timestamp_ms, partition_leader_epoch)) OVER in_log AS log_previous,
+        lag(struct(entry_offset, section_id, byte_offset, batch_timestamp_ms, partition_leader_epoch, is_before_unread)) OVER in_log
+            AS log_previous,
         row_number() OVER in_log AS place,
         transactional_id IS NOT NULL AND entry_offset > min(entry_offset) OVER of_id AS is_again
     FROM together
@@ -126,7 +128,10 @@ behind_holes AS (
         coalesce(entry_offset > IF(begins_section, segment_base_offset, log_previous.entry_offset + 1), false) AS hole,
         (coalesce(begins_section OR unread_before > log_previous.byte_offset, false) AND unread_before IS NOT NULL)
             OR coalesce(incomplete_from < entry_offset AND (begins_section OR incomplete_to > log_previous.entry_offset), false)
-            AS is_behind_unread
+            AS is_behind_unread,
+        -- The text of the segment before ends with what was not understood.
+        coalesce(begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND log_previous.is_before_unread, false)
+            AS is_behind_lost_end
     FROM in_sections
 ),
 behind_cleaner AS (
@@ -149,10 +154,10 @@ behind_segments AS (
     -- the newest of its id up to there, and stays: what is missing there was cleaned while one segment after the other was dumped.
     SELECT
         *,
-        hole AND is_behind_unread AS is_lost,
+        hole AND is_behind_unread OR is_behind_lost_end AS is_lost,
         CASE
             WHEN hole AND is_behind_unread THEN entry_offset - IF(begins_section, segment_base_offset, log_previous.entry_offset + 1)
-            WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND (is_untouched OR NOT cleaned)
+            WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND (is_untouched OR is_behind_lost_end OR NOT cleaned)
                 THEN segment_base_offset - log_previous.entry_offset - 1
             WHEN some_again AND (cleaned OR entry_offset > log_previous.entry_offset + 2)
                 THEN greatest(entry_offset - log_previous.entry_offset - 1, 0)
