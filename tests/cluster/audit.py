@@ -1,7 +1,7 @@
 """Many clusters, one audit: ingest, rebuild and findings in one Spark session; what it says is given back per cluster."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,10 +18,12 @@ from eo_audit.rules.needs import Unknown, unknown
 
 @dataclass
 class Said:
-    """What the audit says of one cluster: findings, its logs, and the unknowns that the default policy minds (rule, why, where)."""
+    """What the audit says of one cluster: findings, its logs, what read_committed consumers got of each (first and last
+    offsets, by id of the log), and the unknowns that the default policy minds (rule, why, where)."""
 
     findings: list[Finding] = field(default_factory=list)
     logs: list[Log] = field(default_factory=list)
+    read_committed: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     unknowns: list[tuple[str, str, str]] = field(default_factory=list)
     crashed: tuple[str, ...] = ()
 
@@ -45,17 +47,28 @@ def audit(spark: SparkSession, inputs: Sequence[Path], out: Path) -> Mapping[str
         pipeline.ingest(warehouse, dumps, options)
         pipeline.rebuild(warehouse, options)
         collected = collect(warehouse)
-    return told(inputs, collected)
+        return told(inputs, collected, warehouse.arrow("visible_ranges").to_pylist())
 
 
-def told(inputs: Sequence[Path], collected: Collected) -> Mapping[str, Said]:
-    """What an audit that asked its rules says of each of its inputs, each of which is a cluster of its name."""
+def told(inputs: Sequence[Path], collected: Collected, visible: Iterable[Mapping[str, object]]) -> Mapping[str, Said]:
+    """What an audit that asked its rules says of each of its inputs, each of which is a cluster of its name.
+
+    Args:
+        inputs: the folders.
+        collected: what the rules were told.
+        visible: rows of visible_ranges.
+    """
+    got: dict[object, list[tuple[int, int]]] = defaultdict(list)
+    for row in visible:
+        if (row["view"], row["reader"]) == ("read_committed", "log_start"):
+            got[row["replica_log_id"]].append((int(str(row["first_offset"])), int(str(row["last_offset"]))))
     found, crashed = findings(collected)
     said: dict[str, Said] = defaultdict(Said, {path.name: Said() for path in inputs})
     for finding in found:
         said[finding.cluster or ""].findings.append(finding)
     for log in collected.context.logs.values():
         said[log.cluster].logs.append(log)
+        said[log.cluster].read_committed[log.log_id] = got[log.log_id]
     for code, item, cluster in unknowns(collected):
         said[cluster].unknowns.append((code, item.because, item.place))
     for one in said.values():

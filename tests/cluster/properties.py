@@ -1,7 +1,7 @@
 """The two properties: a healthy cluster is not accused, and one planted fault is found where it is and nothing else.
 
 1. A healthy cluster has no finding above info, and, when its dumps are complete, no unknown that the default policy minds; and what is said
-   of its last stable offsets is true.
+   of its last stable offsets, and of what read_committed consumers got, is true.
 2. A cluster with one planted fault has that finding at that place, and no other that fails a run. Where the dumps are not complete, the
    rule may be `unknown` there instead, if the policy minds.
 
@@ -31,7 +31,7 @@ from tests.cluster.faults import FAULTS, suited
 from tests.cluster.nights import nights_before
 from tests.cluster.producers import live
 from tests.cluster.shape import Shape
-from tests.cluster.stable import wrong_offsets
+from tests.cluster.stable import wrong_offsets, wrong_views
 from tests.cluster.truth import NoPlace, Scene, Truth
 
 BELOW_ZERO = re.compile(r"(?<![\w.-])-\d[\d.]* (ms|s|min|h|d)\b")
@@ -103,7 +103,7 @@ def _result(case: Case, truth: Truth | None, said: Said, world: World, plan: Pla
     undecided = _undecided(case.shape, said, world)
     if truth is None:
         accused = (*_healthy(case.shape, said, undecided, gone_since_listed(world, plan)), *_blamed_clocks(case.shape, said))
-        wrong = (*accused, *wrong_offsets(world, plan, said.logs))
+        wrong = (*accused, *wrong_offsets(world, plan, said.logs), *wrong_views(world, plan, said.logs, said.read_committed))
         return Result(case, wrong, transactions, open=case.shape.is_complete and bool(undecided))
     missed = [rules for rules in truth.demands if not _is_found(truth, rules, said)]
     headless = any(case.shape.has(feature) for feature in HEADLESS)

@@ -1,11 +1,13 @@
-"""How far read_committed consumers could read in each log as it lived, against what the audit says of it."""
+"""How far read_committed consumers could read in each log as it lived, and what they got, against what the audit says of it."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from eo_audit.rules.context import Log as Told
 from eo_audit.rules.row import Row
-from tests.cluster.brokers import Log, World
+from tests.cluster.brokers import COORDINATOR, Log, World
 from tests.cluster.dumping import Plan, state_of
+from tests.cluster.replay import State
 
 
 def stable_offset(log: Log, moment: int, *, below: int) -> int:
@@ -45,3 +47,44 @@ def wrong_offsets(world: World, plan: Plan, told: Iterable[Told]) -> Iterable[st
             # What began in a hole nobody sees.
             if row.maybe(name) not in (None, was) and not any(_holds(hole, was) for hole in row.rows("holes")):
                 yield f"{name} {row.maybe(name)} of {'-'.join(map(str, copy.place))} on broker {copy.broker}, where it was {was}"
+
+
+def committed_bases(log: Log, moment: int) -> frozenset[int]:
+    """The batches, by their base offsets, that a COMMIT had ended at a true time, and those of no transaction."""
+    kept, waiting, end = set[int](), defaultdict[int, list[int]](list), log.first_offset
+    for write in (write for write in log.writes if write.at <= moment):
+        base, end = end, end + len(write.records)
+        if write.marker is not None and not write.lost:
+            ended = waiting.pop(write.producer_id, [])
+            kept.update(ended if write.marker == "COMMIT" else ())
+        elif write.is_transactional:
+            waiting[write.producer_id].append(base)
+        else:
+            kept.add(base)
+    return frozenset(kept)
+
+
+def _got(state: State, moment: int, *, stable: int) -> set[int]:
+    """The offsets that a read_committed consumer got from the log start on."""
+    kept = committed_bases(state.log, moment)
+    read = (batch for batch in state.batches if batch.write.marker is None and batch.base in kept and batch.last < stable)
+    return {offset for batch in read for offset, _ in batch.records if offset >= state.log_start}
+
+
+def wrong_views(world: World, plan: Plan, told: Iterable[Told], read_committed: Mapping[int, Sequence[tuple[int, int]]]) -> Iterable[str]:
+    """A line for each log of which consumers got other offsets than the audit says; the same logs as above, where their LSO is told and
+    nothing is missing."""
+    logs = {(log.topic, log.partition, log.broker): log for log in told}
+    for copy in plan.copies:
+        log, state = logs.get((*copy.place, copy.broker)), state_of(world, plan, copy)
+        if log is None or log.topic == COORDINATOR or log.numbers.maybe("leo") != state.leo or log.numbers.text("coverage") != "full":
+            continue
+        stable = log.numbers.maybe("lso")
+        # Where no checkpoint was dumped nothing tells how far records were deleted.
+        if stable is None or log.numbers.maybe("log_start") != state.log_start:
+            continue
+        said = {offset for first, last in read_committed[log.log_id] for offset in range(first, last + 1)}
+        was = _got(state, copy.moment, stable=stable)
+        if said != was:
+            where = f"{'-'.join(map(str, copy.place))} on broker {copy.broker}"
+            yield f"consumers of {where} got {sorted(was - said)[:9]} and not {sorted(said - was)[:9]}"

@@ -80,4 +80,6 @@ def audit(spark: SparkSession, modules: Iterable[ModuleType], folder: Path) -> T
         patch.setattr(step, "collect", lambda tables: asked.append(collect(tables)) or asked[-1])
         pipeline.audit(warehouse, options)
     inputs = [path for part in parts.values() for paths in (part.inputs, *part.later) for path in paths]
-    return Together(eo_audit.open(out), told(inputs, asked[0]), asked[0].context, {name: part.kept for name, part in parts.items()})
+    results = eo_audit.open(out)
+    said = told(inputs, asked[0], results.rows("visible_ranges"))
+    return Together(results, said, asked[0].context, {name: part.kept for name, part in parts.items()})
