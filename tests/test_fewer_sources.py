@@ -12,6 +12,8 @@ from tests.cluster.audit import Said
 from tests.support import listed, reshaped, together
 from tests.support.reshaped import Kept
 from tests.support.together import Part, Together
+from tests.sweep.clusters import label_of
+from tests.test_lost_lines import HELD as LOST_LINES
 
 DUMPS = Path(__file__).parent / "data" / "corpus" / "dumps"
 FEWER: Mapping[str, tuple[Callable[[Path], Kept], tuple[str, ...]]] = {
@@ -101,7 +103,7 @@ def test_lines_that_are_missing_from_the_beginning_are_missed(one_audit: Togethe
     """Of a text that was cut at its head, by `tail` or a log collector that keeps the newest lines."""
     cut = {f"{name}.without_first_lines" for name in FEWER["without_first_lines"][1]}
     found = {str(row["cluster"]) for row in one_audit.results.rows("coverage", state="lines_missing")}
-    lossy = (".without_first_lines", ".some_lines_lost", ".some_lines_cut", "-marker_records_lost", "-loss12")
+    lossy = (".without_first_lines", ".some_lines_lost", ".some_lines_cut", *(f"-{label_of(how)}" for how, _ in LOST_LINES.values()))
     assert cut <= found and all(name.endswith(lossy) for name in found)
     why = {why for name in cut for _, why, _ in one_audit.said[str(name)].unknowns}
     assert "missing_segments" in why

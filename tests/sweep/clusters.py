@@ -55,7 +55,7 @@ def changed(seeds: Iterable[int], how: str, folder: Path) -> Made:
         how: `loss:12`, one line of so many, or names of changes with commas between.
         folder: where the dumps go.
     """
-    cases = [Case(draw(seed, features=SURE_FEATURES, dumps=SURE_DUMPS), label=how.replace(":", "").replace(",", "-")) for seed in seeds]
+    cases = [Case(draw(seed, features=SURE_FEATURES, dumps=SURE_DUMPS), label=label_of(how)) for seed in seeds]
     with tempfile.TemporaryDirectory() as whole:
         lived = make_all(cases, Path(whole))
         made = {name: one for name, one in lived.items() if Path(whole, name, "manifest.yaml").exists()}
@@ -64,6 +64,11 @@ def changed(seeds: Iterable[int], how: str, folder: Path) -> Made:
             copied(Path(whole, name), folder / name, listed=drawn.random() < 0.5)
             _change(folder / name, how, drawn)
     return made
+
+
+def label_of(how: str) -> str:
+    """What tells the clusters that were changed so from others of their seeds, behind the seed in their names."""
+    return how.replace(":", "").replace(",", "-")
 
 
 def accusations(result: Result) -> list[str]:
