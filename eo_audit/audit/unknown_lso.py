@@ -14,7 +14,7 @@ _HIDDEN = Reason(
     "Dump the newest .snapshot of {places}: collect-dumps.sh does so.",
 )
 _MAY_HAVE_ENDED = Reason(
-    "What is missing in {places} may hold the markers of transactions that no marker seems to end: nobody knows the LSO",
+    "What is missing or not judged in {places} may hold the markers of transactions that no marker seems to end: nobody knows the LSO",
     "Dump {places} again, whole, and the newest .snapshot: collect-dumps.sh does so.",
 )
 
@@ -42,8 +42,8 @@ def why(row: Row, *, is_read: bool) -> str:
     reason = _reason(row)
     if reason is _MAY_HAVE_ENDED:
         return (
-            f"what seems to hold it at offset {row.maybe('lso_at_least')} may have ended in what is missing behind: it lies there or "
-            "above. The newest .snapshot of the partition would tell"
+            f"what seems to hold it at offset {row.maybe('lso_at_least')} may have ended in what is missing or not judged behind: it "
+            "lies there or above. The newest .snapshot of the partition would tell"
         )
     if reason is _TWO_DUMPS:
         return "two dumps leave a hole between them, and nothing says which one is newer: dumped_at in the manifest.yaml of each would tell"

@@ -89,17 +89,12 @@ reason IN ('lost_batch', 'orphan_record', 'missing_record', 'undelimited_record'
 CREATE OR REPLACE TEMPORARY FUNCTION lacks_batches(state STRING) RETURNS BOOLEAN RETURN
 state IN ('hole', 'unexplained', 'segment_missing', 'lines_missing', 'not_observed', 'unordered', 'truncated');
 
--- Whether offsets that nobody saw, or that are not believed, may hold the marker of a transaction: they stand behind its beginning, and before
--- the marker that seems to end it (`model.lso.may_have_ended`).
+-- Whether offsets that nobody saw, or that are not believed, may hold the marker of a transaction (`model.lso.may_have_ended`): they stand
+-- behind its beginning, and before the marker that seems to end it.
 CREATE OR REPLACE TEMPORARY FUNCTION may_have_ended(
-    first_offset BIGINT, marker_offset BIGINT, missing ARRAY<STRUCT<first_offset: BIGINT, last_offset: BIGINT>>, unjudged_from BIGINT,
-    tail_intact BOOLEAN
+    first_offset BIGINT, marker_offset BIGINT, unseen ARRAY<STRUCT<first_offset: BIGINT, last_offset: BIGINT>>
 ) RETURNS BOOLEAN RETURN
-first_offset IS NOT NULL AND (
-    marker_offset IS NULL AND NOT tail_intact
-    OR exists(missing, m -> m.last_offset >= first_offset AND NOT coalesce(m.first_offset >= marker_offset, false))
-    OR coalesce(unjudged_from >= first_offset, false)
-);
+coalesce(exists(unseen, one -> one.last_offset >= first_offset AND NOT coalesce(one.first_offset >= marker_offset, false)), false);
 
 -- Whether a batch stands where it cannot: at or below the one before it, ended before it starts, or below its segment. A segment's name is
 -- the lowest offset it can hold: a batch below it was written into another file.

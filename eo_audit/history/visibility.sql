@@ -232,11 +232,12 @@ weighed AS (
     SELECT
         *,
         coalesce(pinned, false) AS is_held,
-        -- Then the LSO lies there, or anywhere above. A snapshot at LEO tells all the same, and so does the coordinator.
-        NOT by_snapshot AND NOT coalesce(pinned, false) AND coalesce(holder.first_offset < hw, false)
-            AND may_have_ended(holder.first_offset, holder.marker_offset, missing, unjudged_from, tail_intact) AS is_bound,
-        NOT by_snapshot AND NOT coalesce(pinned, false)
-            AND may_have_ended(blocker.first_offset, NULL, missing, unjudged_from, tail_intact) AS is_bound_if_hw_is_leo
+        -- A snapshot at LEO tells what is open whatever is missing, and so does the coordinator.
+        IF(by_snapshot OR coalesce(pinned, false), array(), concat(
+            missing,
+            IF(unjudged_from IS NULL, array(), array(struct(unjudged_from AS first_offset, leo AS last_offset))),
+            IF(tail_intact, array(), array(struct(leo AS first_offset, leo AS last_offset)))
+        )) AS unseen
     FROM shown
 ),
 believed AS (
@@ -253,12 +254,18 @@ bounded AS (
         *,
         CASE WHEN is_unknown THEN NULL WHEN is_held THEN least(hw, log_start) ELSE shown_lso END AS lso_at_least,
         CASE
-            WHEN is_unknown OR is_bound_if_hw_is_leo THEN NULL WHEN is_held THEN log_start ELSE shown_lso_if_hw_is_leo
+            WHEN is_unknown OR may_have_ended(blocker.first_offset, NULL, unseen) THEN NULL
+            WHEN is_held THEN log_start
+            ELSE shown_lso_if_hw_is_leo
         END AS lso_if_hw_is_leo
     FROM believed
 ),
 stable AS (
-    SELECT *, IF(is_bound, NULL, lso_at_least) AS lso FROM bounded
+    -- Where the marker of what holds it may be unseen the LSO lies there, or anywhere above.
+    SELECT
+        *,
+        IF(holder.first_offset < hw AND may_have_ended(holder.first_offset, holder.marker_offset, unseen), NULL, lso_at_least) AS lso
+    FROM bounded
 ),
 
 -- Most logs hold nothing back: batches are counted for those only that do.

@@ -96,19 +96,15 @@ class TransactionState:
         return hw if unstable is None else min(unstable, hw)
 
 
-def may_have_ended(
-    transaction: OpenTransaction | EndedTransaction, *, missing: Iterable[tuple[int, int]], unjudged_from: int | None = None
-) -> bool:
+def may_have_ended(transaction: OpenTransaction | EndedTransaction, unseen: Iterable[tuple[int, int]]) -> bool:
     """Whether a marker that no dump shows may have ended what holds the LSO: then that is a bound, and the LSO lies there or above.
 
     Args:
         transaction: what is open, or has a marker that is not replicated yet.
-        missing: first and last of the offsets that should be there and were not seen.
-        unjudged_from: the first offset that is not believed, where there is one.
+        unseen: first and last of the offsets that should be there and were not seen, or are not believed.
     """
     marker = transaction.marker_offset if isinstance(transaction, EndedTransaction) else None
-    hidden = any(last >= transaction.first_offset and (marker is None or first < marker) for first, last in missing)
-    return hidden or (unjudged_from is not None and unjudged_from >= transaction.first_offset)
+    return any(last >= transaction.first_offset and (marker is None or first < marker) for first, last in unseen)
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,7 @@ def state_at_end(batches: Sequence[Batch], *, end_offset: int, snapshot: Snapsho
         end_offset: the log end offset.
         snapshot: the newest one.
     """
-    if snapshot is None or not batches:
+    if snapshot is None or (snapshot.offset != end_offset and not batches):
         return replay(batches)
     if snapshot.offset == end_offset:
         state = replay(batches)

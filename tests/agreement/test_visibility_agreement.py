@@ -145,7 +145,8 @@ class Expected:
         holder = self.state.holder(hw=hw)
         if told or holder is None or holder.first_offset >= hw:
             return False
-        return may_have_ended(holder, missing=self.log.holes, unjudged_from=self.log.unjudged_from)
+        not_believed = [] if self.log.unjudged_from is None else [(self.log.unjudged_from, self.log.end_offset)]
+        return may_have_ended(holder, [*self.log.holes, *not_believed])
 
     def _lso(self, hw: int) -> int:
         return self.state.last_stable_offset(hw=hw, log_start=self.log.log_start)

@@ -31,7 +31,7 @@ from tests.cluster.faults import FAULTS, suited
 from tests.cluster.nights import nights_before
 from tests.cluster.producers import live
 from tests.cluster.shape import Shape
-from tests.cluster.stable import wrong_offsets, wrong_views
+from tests.cluster.stable import wrong_numbers
 from tests.cluster.truth import NoPlace, Scene, Truth
 
 BELOW_ZERO = re.compile(r"(?<![\w.-])-\d[\d.]* (ms|s|min|h|d)\b")
@@ -103,8 +103,7 @@ def _result(case: Case, truth: Truth | None, said: Said, world: World, plan: Pla
     undecided = _undecided(case.shape, said, world)
     if truth is None:
         accused = (*_healthy(case.shape, said, undecided, gone_since_listed(world, plan)), *_blamed_clocks(case.shape, said))
-        wrong = (*accused, *wrong_offsets(world, plan, said.logs), *wrong_views(world, plan, said.logs, said.read_committed))
-        return Result(case, wrong, transactions, open=case.shape.is_complete and bool(undecided))
+        return Result(case, (*accused, *wrong_numbers(world, plan, said)), transactions, open=case.shape.is_complete and bool(undecided))
     missed = [rules for rules in truth.demands if not _is_found(truth, rules, said)]
     headless = any(case.shape.has(feature) for feature in HEADLESS)
     apart = (where for _, why, where in said.unknowns if (why in IN_DOUBT and headless) or why == "marker_overdue")

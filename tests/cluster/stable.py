@@ -1,10 +1,10 @@
 """How far read_committed consumers could read in each log as it lived, and what they got, against what the audit says of it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-from eo_audit.rules.context import Log as Told
 from eo_audit.rules.row import Row
+from tests.cluster.audit import Said
 from tests.cluster.brokers import COORDINATOR, Log, World
 from tests.cluster.dumping import Plan, state_of
 from tests.cluster.replay import State
@@ -31,24 +31,6 @@ def _holds(hole: Row, offset: int) -> bool:
     return hole.number("first_offset") <= offset <= hole.number("last_offset")
 
 
-def wrong_offsets(world: World, plan: Plan, told: Iterable[Told]) -> Iterable[str]:
-    """A line for each number that is told and was another. Of a log that the dumps show to another end nothing is compared."""
-    rows = {(log.topic, log.partition, log.broker): log.numbers for log in told}
-    for copy in plan.copies:
-        row = rows.get((*copy.place, copy.broker))
-        state = state_of(world, plan, copy)
-        if row is None or row.maybe("leo") != state.leo:
-            continue
-        ends = {"lso": row.number("hw"), "lso_if_hw_is_leo": state.leo}
-        if ends["lso"] < (state.cleaned_to or 0):
-            del ends["lso"]  # the checkpoint is older than the cleaner's work, which took what held it then
-        for name, below in ends.items():
-            was = max(stable_offset(state.log, copy.moment, below=below), state.log_start)
-            # What began in a hole nobody sees.
-            if row.maybe(name) not in (None, was) and not any(_holds(hole, was) for hole in row.rows("holes")):
-                yield f"{name} {row.maybe(name)} of {'-'.join(map(str, copy.place))} on broker {copy.broker}, where it was {was}"
-
-
 def committed_bases(log: Log, moment: int) -> frozenset[int]:
     """The batches, by their base offsets, that a COMMIT had ended at a true time, and those of no transaction."""
     kept, waiting, end = set[int](), defaultdict[int, list[int]](list), log.first_offset
@@ -71,20 +53,36 @@ def _got(state: State, moment: int, *, stable: int) -> set[int]:
     return {offset for batch in read for offset, _ in batch.records if offset >= state.log_start}
 
 
-def wrong_views(world: World, plan: Plan, told: Iterable[Told], read_committed: Mapping[int, Sequence[tuple[int, int]]]) -> Iterable[str]:
-    """A line for each log of which consumers got other offsets than the audit says; the same logs as above, where their LSO is told and
-    nothing is missing."""
-    logs = {(log.topic, log.partition, log.broker): log for log in told}
+def _wrong_offsets(row: Row, state: State, moment: int) -> Iterable[str]:
+    ends = {"lso": row.number("hw"), "lso_if_hw_is_leo": state.leo}
+    if ends["lso"] < (state.cleaned_to or 0):
+        del ends["lso"]  # the checkpoint is older than the cleaner's work, which took what held it then
+    for name, below in ends.items():
+        was = max(stable_offset(state.log, moment, below=below), state.log_start)
+        # What began in a hole nobody sees.
+        if row.maybe(name) not in (None, was) and not any(_holds(hole, was) for hole in row.rows("holes")):
+            yield f"{name} {row.maybe(name)}, where it was {was}"
+
+
+def _wrong_view(row: Row, state: State, moment: int, ranges: Iterable[tuple[int, int]]) -> Iterable[str]:
+    # Where no checkpoint was dumped nothing tells how far records were deleted.
+    if row.text("coverage") != "full" or row.maybe("lso") is None or row.maybe("log_start") != state.log_start:
+        return
+    said = {offset for first, last in ranges for offset in range(first, last + 1)}
+    got = _got(state, moment, stable=row.number("lso"))
+    if said != got:
+        yield f"consumers got {sorted(got - said)[:9]} and not {sorted(said - got)[:9]}"
+
+
+def wrong_numbers(world: World, plan: Plan, said: Said) -> Iterable[str]:
+    """A line for each last stable offset that is told and was another, and for each log of which consumers got other offsets than the audit
+    says. Of a log that the dumps show to another end nothing is compared, and no view of the coordinator's."""
+    logs = {(log.topic, log.partition, log.broker): log for log in said.logs}
     for copy in plan.copies:
         log, state = logs.get((*copy.place, copy.broker)), state_of(world, plan, copy)
-        if log is None or log.topic == COORDINATOR or log.numbers.maybe("leo") != state.leo or log.numbers.text("coverage") != "full":
+        if log is None or log.numbers.maybe("leo") != state.leo:
             continue
-        stable = log.numbers.maybe("lso")
-        # Where no checkpoint was dumped nothing tells how far records were deleted.
-        if stable is None or log.numbers.maybe("log_start") != state.log_start:
-            continue
-        said = {offset for first, last in read_committed[log.log_id] for offset in range(first, last + 1)}
-        was = _got(state, copy.moment, stable=stable)
-        if said != was:
-            where = f"{'-'.join(map(str, copy.place))} on broker {copy.broker}"
-            yield f"consumers of {where} got {sorted(was - said)[:9]} and not {sorted(said - was)[:9]}"
+        wrong = [*_wrong_offsets(log.numbers, state, copy.moment)]
+        if log.topic != COORDINATOR:
+            wrong += _wrong_view(log.numbers, state, copy.moment, said.read_committed[log.log_id])
+        yield from (f"{'-'.join(map(str, copy.place))} on broker {copy.broker}: {line}" for line in wrong)
