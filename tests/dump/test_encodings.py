@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from eo_audit import pipeline
 from eo_audit.dump.files.discovery import discover, look_through
+from eo_audit.dump.files.recognised import put_before
 from eo_audit.errors import InputError
 from tests.support.dump_text import Batch, Rec, Style, dump
 from tests.support.facts import parsed
@@ -35,7 +37,7 @@ def test_a_byte_order_mark_costs_nothing(text: bytes, name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["a b.txt", "manifest.yaml", "listing.txt", "orders-0/00000000000000000000.log.txt", "x.err.txt"])
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le"])
 def test_utf16_says_what_to_do(name: str, encoding: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,3 +48,44 @@ def test_utf16_says_what_to_do(name: str, encoding: str, tmp_path: Path) -> None
     assert "iconv -f UTF-16 -t UTF-8" in problems[0].text and "cmd.exe" in problems[0].text
     with pytest.raises(InputError, match="UTF-16"):
         discover([path])
+
+
+def before_each(before: str, text: bytes = INDEX) -> bytes:
+    """What a collector made of a dump: `%d` counts the lines."""
+    return b"".join((before % n if "%" in before else before).encode() + line for n, line in enumerate(text.splitlines(keepends=True), 9))
+
+
+PUT_BEFORE = {
+    "kafka-1  | ": "with 'kafka-1  | ' before each line: take that off (`cut -b 12-`)",
+    "[pod/kafka-0/kafka] 2026-11-21T04:25:11.123456789Z ": "(`cut -b 52-`)",
+    "\x1b[36mkafka |\x1b[0m ": r"'\x1b[36mkafka |\x1b[0m ' before each line",
+    "%6d\t": r"with '     9\t' before each line: take that off (`cut -b 8-`)",
+    "%d:": "with something before each line ('9:' before the first)",
+    '{"log":"': "wrapped in JSON, line by line",
+}
+
+
+@pytest.mark.parametrize("before", PUT_BEFORE)
+@pytest.mark.parametrize("name", ["loose.txt", "orders-0/00000000000000000000.txnindex.txt"])
+def test_what_a_collector_puts_before_each_line_is_named(before: str, name: str, tmp_path: Path) -> None:
+    path, said = tmp_path / name, list[str]()
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(before_each(before))
+    (tmp_path / "good.txt").write_bytes(dump([Batch([Rec(b"k", b"v")], 5, 0)], Style()))
+    pipeline.discover([tmp_path], pipeline.Options(notice=said.append))
+    (sentence,) = said
+    assert f"{path.name} is a dump w" in sentence and PUT_BEFORE[before] in sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        dump([Batch([Rec(b"k", b"\n  baseOffset: 3\n  Dumping x" * 9)], 5, 0)], Style()),
+        BOM + INDEX,
+        b"INFO saw baseOffset: 1\n" + b"INFO nothing of importance\n" * 9,
+        b"INFO saw baseOffset: 1\n",
+        b"",
+    ],
+)
+def test_a_dump_as_it_was_printed_and_the_log_of_a_program_have_nothing_before_their_lines(text: bytes) -> None:
+    assert put_before(text) is None

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 # How a file begins -> how it is unpacked. A tar is known by its header, whatever packs it.
@@ -29,12 +30,21 @@ _NAMES = (
     (re.compile(r".*\.rar", re.IGNORECASE), "unrar x"),
 )
 _OWN_NAME = re.compile(r"\d{20}(-\d+)?\.(log|index|timeindex|snapshot|txnindex|checkpoint)(\.(deleted|cleaned|swap))?")
+_WINDOWS_LETTERS = re.compile(rb"(?:[\t\r\n -~]\0){16}")
 _BINARY_WITHIN = 16  # a segment begins with an offset, an index with a small number
 _TAR_HEADER, _CHECKSUM = 512, slice(148, 156)  # POSIX ustar, and the tar of V7 before it
 
 
 class NotADump(Exception):
     """Why a file that can be read is not taken."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something about a path that is not read: one sentence for the person who gave it."""
+
+    path: str
+    text: str
 
 
 class KafkaFile(NotADump):
@@ -99,13 +109,15 @@ def _is_tar(head: bytes) -> bool:
     return sum(header) - sum(header[_CHECKSUM]) + 8 * ord(" ") == int(written, 8)
 
 
-def is_utf16(head: bytes) -> bool:
-    """Whether text begins as UTF-16 with its byte order mark."""
-    return head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" in head
+def in_utf16(name: str, head: bytes) -> NotADump | None:
+    """What to do about a file of UTF-16 text; None where it is none.
 
-
-def in_utf16(name: str) -> NotADump:
-    """What to do about a file of UTF-16 text; `name` is the file's."""
+    Args:
+        name: of the file.
+        head: how its content begins: with a byte order mark, or, as a part of such a file does, with letters of Windows and no mark.
+    """
+    if not ((head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" in head) or _WINDOWS_LETTERS.match(head)):
+        return None
     return NotADump(
         "is UTF-16 text, as PowerShell's > writes it: print the dump again from cmd.exe, or convert it with "
         f"`iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > {shlex.quote(f'utf8-{name}')}`"

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from eo_audit.dump.files.broker_answers import HEAD_LINE
 from eo_audit.dump.lines.console import HEADS
+from eo_audit.dump.lines.printed import text
+from eo_audit.words import visible
 
 DUMP, ANSWERS = "text", "broker_answers"
 # A line as the tool begins it, with a byte order mark where Windows wrote one: what has none within its first 64 KiB is no dump.
@@ -30,3 +32,28 @@ def printed_by(head: bytes) -> str | None:
     """
     found = _FIRST.search(head)
     return None if found is None or found.lastindex is None else tuple(_LINES)[found.lastindex - 1]
+
+
+# As long as a container's name, a time and a host together.
+_PUT_BEFORE = re.compile(rb"^(.{1,120}?)(?:%s)" % _LINES[DUMP], re.MULTILINE)
+
+
+def put_before(head: bytes) -> str | None:
+    """What is wrong with a dump that was copied out of the log of a container, `grep -n` or `cat -n`, and what to do; None: nothing.
+
+    Such a tool puts the same, a time or a number before each line, and then no line begins as `kafka-dump-log` begins it.
+
+    Args:
+        head: the first bytes of a file, decompressed.
+    """
+    if printed_by(head) is not None:
+        return None
+    before = _PUT_BEFORE.findall(head)
+    if len(before) < 2 or 2 * len(before) < sum(map(bool, head.split(b"\n"))):
+        return None
+    first, sizes = f"'{visible(text(before[0]))}'", set(map(len, before))
+    if before[0].startswith(b"{"):
+        return f"wrapped in JSON, line by line ({first} before the first): take the text out of it, or print the dump again into a file"
+    if len(sizes) == 1:
+        return f"with {first} before each line: take that off (`cut -b {sizes.pop() + 1}-`), or print the dump again into a file"
+    return f"with something before each line ({first} before the first): take that off, or print the dump again into a file"
