@@ -5,8 +5,18 @@
 -- aborted_transactions, visibility, section_status: the tables
 WITH
 
--- The entries of the index sections that are read, each with the highest lastStableOffset before it as
--- `TransactionIndex.collectAbortedTxns` walks: file by file, entry by entry.
+-- The entries of the index sections that are read. `TransactionIndex.append` takes none twice, so one that is the same as the one before it
+-- is a line that was printed, or collected, twice.
+printed AS (
+    SELECT
+        *,
+        struct(version, producer_id, first_offset, last_offset, last_stable_offset) AS entry,
+        lag(struct(version, producer_id, first_offset, last_offset, last_stable_offset))
+            OVER (PARTITION BY section_id ORDER BY entry_index) AS entry_before
+    FROM {aborted_transactions}
+    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE kind = 'txnindex' AND is_read) USING (section_id)
+),
+-- Each with the highest lastStableOffset before it as `TransactionIndex.collectAbortedTxns` walks: file by file, entry by entry.
 entries AS (
     SELECT
         *,
@@ -15,9 +25,9 @@ entries AS (
             ORDER BY segment_base_offset, entry_index
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS highest,
-        lag(last_offset) OVER (PARTITION BY section_id ORDER BY entry_index) AS last_offset_before
-    FROM {aborted_transactions}
-    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE kind = 'txnindex' AND is_read) USING (section_id)
+        entry_before.last_offset AS last_offset_before
+    FROM printed
+    WHERE entry IS DISTINCT FROM entry_before
 ),
 entry_columns AS (
     SELECT

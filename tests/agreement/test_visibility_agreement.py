@@ -108,7 +108,8 @@ def _entries(log_id: int, log: TransactionalLog, sections: Rows) -> Rows:
         }
         | {"first_offset": e.first_offset, "last_offset": e.last_offset, "last_stable_offset": e.last_stable_offset}
         for base, entries in (log.index if log.dumped_index is None else log.dumped_index).items()
-        for at, e in enumerate(entries)
+        # Of some logs each line was collected twice.
+        for at, e in enumerate(entry for entry in entries for _ in range(2 if log_id % 5 == 0 else 1))
     ]
 
 
