@@ -6,7 +6,7 @@ run is found by running ever smaller halves of the catalogue; it takes none of t
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -16,13 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from eo_audit.audit import looked_up
 from eo_audit.audit.clocks import clocks
 from eo_audit.audit.evidence_paths import evidence_paths
 from eo_audit.audit.outages import Outage, outage
 from eo_audit.audit.unlisted_aborts import unlisted_aborts
 from eo_audit.rules.cases import cases, may_find
 from eo_audit.rules.catalogue import RULES
-from eo_audit.rules.context import ASKED, Context, Log, lack_alike
+from eo_audit.rules.context import ASKED, Context, Log
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example, Rule
 from eo_audit.rules.sources import SOURCES
@@ -255,8 +256,8 @@ def _context(
     return Context(
         logs=logs,
         clusters=_by_name(tables),
-        instances=_instances(histories["transaction_instances"], instance_ids),
-        last_of_producer=_last_of_producers(
+        instances=looked_up.instances(histories["transaction_instances"], instance_ids),
+        last_of_producer=looked_up.last_of_producers(
             histories["transaction_instances"], {producer for _, producer in asked.producers["last_of_producer"]}
         ),
         open_spans=asked.open_spans(),
@@ -266,79 +267,15 @@ def _context(
         dumped_at_ms=told.dumped_at_ms,
         set_back_ms=told.set_back_ms,
         fates=fates,
-        data_of=_data_of(histories["instance_partitions"], asked.instances("data_of"), logs),
-        unmarked=_unmarked(histories["instance_partitions"], asked.instances("unmarked"), siblings.values()),
-        edges=_of_producers(histories["producer_edges"], asked.producers["edges"]),
-        spans=_of_producers(histories["transaction_spans"], asked.producers["spans"]),
-        missed_entries=_of_producers(missed, asked.producers["missed_entries"]),
-        newest_markers=_newest_markers(histories["producer_history"], asked.producers["newest_markers"]),
+        data_of=looked_up.data_of(histories["instance_partitions"], asked.instances("data_of"), logs),
+        untold_ms=looked_up.untold(histories["instance_partitions"], histories["producer_history"], asked.instances("untold_ms")),
+        unmarked=looked_up.unmarked(histories["instance_partitions"], asked.instances("unmarked"), siblings.values()),
+        edges=looked_up.of_producers(histories["producer_edges"], asked.producers["edges"]),
+        spans=looked_up.of_producers(histories["transaction_spans"], asked.producers["spans"]),
+        missed_entries=looked_up.of_producers(missed, asked.producers["missed_entries"]),
+        newest_markers=looked_up.newest_markers(histories["producer_history"], asked.producers["newest_markers"]),
         siblings=siblings,
     )
-
-
-def _instances(instances: DataFrame, ids: set[str]) -> dict[str, Row]:
-    if not ids:
-        return {}
-    rows = instances.where(F.col("instance_id").isin(sorted(ids))).collect()
-    return {row.instance_id: Row(row.asDict(recursive=True)) for row in rows}
-
-
-def _last_of_producers(instances: DataFrame, producers: set[int]) -> dict[tuple[str, int], Row]:
-    if not producers:
-        return {}
-    newest = F.max_by(F.struct("*"), "first_entry_offset").alias("last")
-    rows = instances.where(F.col("producer_id").isin(sorted(producers))).groupBy("cluster", "producer_id").agg(newest).collect()
-    return {(row["cluster"], row.producer_id): Row(row["last"].asDict(recursive=True)) for row in rows}
-
-
-def _unmarked(partitions: DataFrame, ids: set[str], replicas: Iterable[Sequence[Log]]) -> dict[str, tuple[tuple[str, int], ...]]:
-    if not ids:
-        return {}
-    alike = sorted(log.log_id for of_partition in replicas if lack_alike(of_partition) for log in of_partition)
-    lost = F.col("marker_match").isin("pending", "missing") | ((F.col("coverage") == "overdue") & F.col("replica_log_id").isin(alike))
-    lacking = partitions.where(F.col("instance_id").isin(sorted(ids)) & lost)
-    found: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for row in lacking.select("instance_id", "topic", "partition").collect():
-        found[row.instance_id].add((row.topic, row.partition))
-    return {instance: tuple(sorted(places)) for instance, places in found.items()}
-
-
-def _data_of(partitions: DataFrame, ids: set[str], logs: Mapping[int, Log]) -> dict[str, dict[tuple[str, int], int | None]]:
-    """Records of some transactions by partition, of the replica that shows most; None where no dump reaches the end of the log."""
-    if not ids:
-        return {}
-    found: dict[str, dict[tuple[str, int], int | None]] = defaultdict(dict)
-    columns = ("instance_id", "replica_log_id", "topic", "partition", "coverage", "data_records")
-    for row in partitions.where(F.col("instance_id").isin(sorted(ids))).select(*columns).collect():
-        log, of = logs.get(row.replica_log_id), found[row.instance_id]
-        # No records is an answer only where the log was read up to its end; else they may stand behind the dump.
-        known = row.data_records or (0 if log is not None and log.ends_here and row.coverage in ("covered", "tail") else None)
-        of[row.topic, row.partition] = max((n for n in (known, of.get((row.topic, row.partition))) if n is not None), default=None)
-    return dict(found)
-
-
-def _of_producers(table: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[int, int], list[Row]]:
-    """Rows of some producers, by (replica log, producer id), in offset order."""
-    if not pairs:
-        return {}
-    logs, producers = sorted({log for log, _ in pairs}), sorted({producer for _, producer in pairs})
-    # A product of both lists is more than the pairs, but plain conditions that Delta can skip files by; what nobody asked for is not looked
-    # up.
-    rows = table.where(F.col("replica_log_id").isin(logs) & F.col("producer_id").isin(producers)).collect()
-    found: dict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.first_offset):
-        found[row.replica_log_id, row.producer_id].append(Row(row.asDict(recursive=True)))
-    return found
-
-
-def _newest_markers(rows: DataFrame, pairs: Set[tuple[int, int]]) -> dict[tuple[int, int], Row]:
-    if not pairs:
-        return {}
-    logs, producers = sorted({log for log, _ in pairs}), sorted({producer for _, producer in pairs})
-    markers = rows.where("row_kind = 'marker'").where(F.col("replica_log_id").isin(logs) & F.col("producer_id").isin(producers))
-    newest = F.max_by(F.struct("base_offset", "marker_coordinator_epoch"), "base_offset").alias("newest")
-    found = markers.groupBy("replica_log_id", "producer_id").agg(newest).collect()
-    return {(row.replica_log_id, row.producer_id): Row(row.newest.asDict()) for row in found}
 
 
 def _transactions(instances: DataFrame) -> tuple[Row, ...]:

@@ -14,7 +14,7 @@ UNFINISHED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 # How far a machine that wrote none of the logs may be ahead: healthy clusters were seen 30 s apart, and nothing here tells of its clock.
 OTHER_MACHINE_MS = 60_000
 # What the context holds only of those cases whose rules ask for it (`Rule.asks`): fields of `Context`.
-ASKED = ("last_of_producer", "open_spans", "unmarked", "data_of", "edges", "spans", "missed_entries", "newest_markers")
+ASKED = ("last_of_producer", "open_spans", "unmarked", "data_of", "untold_ms", "edges", "spans", "missed_entries", "newest_markers")
 
 
 class NotAsked(LookupError):
@@ -126,15 +126,14 @@ class Context:
         last_of_producer: the last transaction of each producer id that is open somewhere, by (cluster, producer id).
         open_spans: what is open at the end of a log (rows of transaction_spans), by (replica log, producer id).
         farthest_ms: how far apart the brokers' clocks lie, as matched markers tell, by cluster.
-        stopped: clusters of which a log shows that its broker had been stopped when it was dumped.
-        clean_ends: logs that show it of their own broker.
+        stopped, clean_ends: clusters of which a log shows that its broker had been stopped when it was dumped, and those logs.
         dumped_at_ms: when the dump of a log began, by its own broker's clock, by log id.
         set_back_ms: how much earlier than the latest time in it a log ends, by log id: its clock was set back, or another one's was ahead.
         fates: whether anybody will end what is open (rows of open_transactions), by (replica log, producer id).
         unmarked: partitions that still lack a marker, by instance id.
         data_of: records of an open transaction (C01) in each partition it lists, by instance id; None where the dumps do not show it.
-        edges: the edge rows of producers that cases compare, by (replica log, producer id), in offset order.
-        spans: the transaction spans of the same.
+        untold_ms: when the newest marker of its producer was written that the coordinator's log does not tell of, by instance id (C01).
+        edges, spans: edge rows and transaction spans of producers that cases compare, by (replica log, producer id), in offset order.
         missed_entries: index entries that a look-up may miss (rows of aborted_index), by (replica log, producer id), in offset order.
         newest_markers: the newest marker (offset, coordinator epoch) of producers that hang, by (replica log, producer id).
         siblings: for each partition its replica logs.
@@ -153,6 +152,7 @@ class Context:
     set_back_ms: Mapping[int, int] = field(default_factory=dict)
     unmarked: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     data_of: Mapping[str, Mapping[tuple[str, int], int | None]] = field(default_factory=dict)
+    untold_ms: Mapping[str, int] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     spans: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)
     missed_entries: Mapping[tuple[int, int], list[Row]] = field(default_factory=dict)

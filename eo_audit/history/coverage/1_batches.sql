@@ -92,11 +92,12 @@ looked_at AS (
             odd,
             one -> struct(
                 one.previous_last_offset, one.base_offset, one.last_offset, one.gap, one.disorder, one.crc_invalid, one.at,
-                IF(
-                    one.previous_last_offset < first_offset,
-                    format_string('the first batch of its log stands at %d', one.base_offset),
-                    format_string('%d is followed by %d', one.previous_last_offset, one.base_offset)
-                ) AS missing,
+                CASE
+                    WHEN one.previous_last_offset >= first_offset
+                        THEN format_string('%d is followed by %d', one.previous_last_offset, one.base_offset)
+                    WHEN one.last_offset < one.base_offset THEN format_string('its segments below %d hold no batch', one.base_offset)
+                    ELSE format_string('the first batch of its log stands at %d', one.base_offset)
+                END AS missing,
                 get(filter(missing_segments, base -> base BETWEEN one.previous_last_offset + 1 AND one.base_offset - 1), 0) AS listed_base,
                 exists(short_ends, end -> end BETWEEN one.previous_last_offset + 1 AND one.base_offset - 1) AS is_behind_cut,
                 array_contains(unordered_before, one.base_offset) AS is_unordered,

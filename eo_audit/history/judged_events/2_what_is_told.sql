@@ -54,8 +54,9 @@ dated AS (
             coordinator_latest_ms
         ) AS dumped_first,
         ends_instance(match) AS by_marker,
-        -- That it tells of others behind that place says nothing of a producer whose entries are among lost lines.
-        coalesce(coalesce(span.span_id, place) <= told_up_to_offset AND NOT lost_behind, false) AS by_order,
+        -- That it tells of others behind that place says nothing of a producer whose entries are among lost lines. What stands behind a hole
+        -- may be of a later transaction than what stands before it.
+        coalesce(coalesce(span.hole_at, span.span_id, place) <= told_up_to_offset AND NOT lost_behind, false) AS by_order,
         coalesce(place >= sent_unseen_from, false) AS is_unseen,
         -- The clock of an older leader is not the one whose distance is known, nor the same one before it was set.
         coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)

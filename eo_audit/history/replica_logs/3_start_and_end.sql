@@ -160,14 +160,16 @@ ended AS (
             AND NOT coalesce(snapshot.offset > leo AND (NOT listed OR array_contains(listed_snapshots, snapshot.offset)), false)
             AND NOT coalesce(array_max(listed_logs) > array_max(bases), false)
             AND NOT listed_longer
-            AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false) AS tail_intact
+            AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false) AS tail_intact,
+        -- Where its batches end; where nothing of any is left, all that its segments held is missing: no broker rolls an empty segment.
+        coalesce(array_max(transform(read, s -> s.end)), array_min(bases)) AS ends_below
     FROM placed
 ),
 closed AS (
     SELECT
         *,
         -- A dump tool that died before the first batch may leave the same text.
-        supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact)
+        supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact) AND NOT coalesce(array_max(bases) > ends_below, false)
             AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false) AS is_empty,
         -- `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
         -- An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what
@@ -181,7 +183,7 @@ closed AS (
             -- The script copies the cleaner's checkpoint last: where it was beyond the end, the log had gone on.
             AND NOT coalesce(own_cleaner_row > leo, false) AS has_clean_end,
         exists(
-            transform(read, (s, i) -> s.end < get(bases, i + 1) AND s.base_offset >= first_base), jumps -> jumps
+            transform(read, (s, i) -> coalesce(s.end, s.base_offset) < get(bases, i + 1) AND s.base_offset >= first_base), jumps -> jumps
         ) AS jumps
     FROM ended
 )
@@ -199,9 +201,9 @@ SELECT
     IF(hw_row IS NULL OR coalesce(checkpoints_are_older, false), 'leo', 'checkpoint') AS hw_source,
     leo, tail_intact, listed_longer, short_ends,
     IF(
-        try_element_at(read, -1).end IS NULL AND array_max(transform(read, s -> s.end)) < try_element_at(read, -1).base_offset,
+        try_element_at(read, -1).end IS NULL AND ends_below < try_element_at(read, -1).base_offset,
         struct(
-            array_max(transform(read, s -> s.end)) - 1 AS newest_below, try_element_at(read, -1).base_offset AS base_offset,
+            ends_below - 1 AS newest_below, try_element_at(read, -1).base_offset AS base_offset,
             try_element_at(read, -1).header.section_id, try_element_at(read, -1).header.byte_offset, try_element_at(read, -1).header.length
         ),
         NULL

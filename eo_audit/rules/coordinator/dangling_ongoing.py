@@ -6,7 +6,8 @@ Bad history: Ongoing for two hours with a timeout of 60 s.
 
 Legal look-alike: A transaction inside its timeout; a two-phase transaction (timeout 2147483647), which never times out; an entry whose
 append failed, of which no partition holds data (info); a clock that was set back since, where nothing tells when the log was dumped
-(likely); a replica of the coordinator's log of which another one goes further, or has a newer leader.
+(likely); a replica of the coordinator's log of which another one goes further, or has a newer leader; one that was dumped before the
+transaction ended, as a marker in a partition it lists tells.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ RULE = Rule(
     where="is_last AND last_status = 'Ongoing'",
     by="transactional_id",
     columns="start_ms timeout_ms partitions data_epoch coordinator_partition protocol",
-    asks=("data_of",),
+    asks=("data_of", "untold_ms"),
     waiting="overdue",
     cause="the coordinator partition has no leader or too few in-sync replicas, its thread died, an epoch overflow (4.0 at epoch 32766), "
     "or transaction.version was lowered to 0 while the transaction ran",
@@ -61,7 +62,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         return None
     # Two scans: one may have begun just before the timeout passed (`TransactionStateManager.timedOutTransactions`).
     over = at_least - start - timeout - 2 * cluster.number("abort_scan_interval_ms", 10_000) - cluster.number("skew_ms", 2_000)
-    if over <= 0:
+    if over <= 0 or _went_on(row, context):
         return None
     blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
     unsure, why = doubt(context, *of_log, due_ms=at_least - over, over_ms=over)
@@ -87,6 +88,14 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         },
         producer_epoch=row.maybe("data_epoch"),
     )
+
+
+def _went_on(row: Row, context: "Context") -> bool:
+    """Whether a partition it lists shows a marker, of its producer, that was written while it ran and of which the coordinator's log does
+    not tell: that log was dumped before, and the audit's now is no time of it."""
+    written_ms, name = context.untold_ms.get(row.word("instance_id")), row.word("cluster")
+    apart_ms = context.farthest_ms.get(name, 0) + context.cluster(name).number("skew_ms", 2_000)
+    return written_ms is not None and written_ms > row.number("start_ms") + apart_ms
 
 
 @dataclass(frozen=True)
