@@ -112,6 +112,7 @@ HOLES = {
     "unread text right before it": (unread_before_a_hole(80), "unexplained", "unread text: ambiguous"),
     "unread text elsewhere": (unread_before_a_hole(60), "hole", "4 is followed by 9"),
     "the newest segment is empty": (empty_behind_four(), "hole", "4 is followed by 9"),
+    "all segments are empty": (empty_behind_four(first_offset=5), "hole", "its segments below 9 hold no batch"),
     "the newest segment is empty, in a cleaned log": (
         empty_behind_four(compacted=True, uncleaned_from=5),
         "unexplained",

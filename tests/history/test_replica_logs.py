@@ -458,6 +458,9 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         [section(supported=False, is_read=False)], [epoch(5, 0)], [], {}, {"last_leader_epoch": None},
     ),
     "an empty log": ([section()], [], [], {}, {"supported": True, "is_empty": True, "leo": 0, "first_leader_epoch": None}),
+    "a log of several segments, none of which holds a batch": (
+        [section(), section(base=9)], [], [], {}, {"is_empty": False, "leo": 9, "whole": False},
+    ),
     "an empty log that begins under a later leader": (
         [section()], [epoch(2, 0)], [], {}, {"is_empty": True, "leo": 0, "first_leader_epoch": 2},
     ),
