@@ -111,9 +111,9 @@ def discover(inputs: Sequence[Path], options: Options, *, out: Path | None = Non
         raise InputError(f"there is no text of kafka-dump-log in {', '.join(map(str, inputs))}: {why}")
     for problem in dumps.problems:
         options.notice(f"left out: {problem.path} {problem.text}")
-    if wrapped := [file for file in dumps.files if file.put_before]:
-        others = f"; {count(len(wrapped) - 1, 'more file')} of this kind" if len(wrapped) > 1 else ""
-        options.notice(f"not read: {wrapped[0].path} is a dump {wrapped[0].put_before}{others}")
+    if unread := [file for file in dumps.files if file.spoilt]:
+        others = f"; {count(len(unread) - 1, 'more file')} of this kind" if len(unread) > 1 else ""
+        options.notice(f"not read: {unread[0].path} is a dump {unread[0].spoilt}{others}")
     if printed := [file.path for file in dumps.files if file.kind_hint in CONSOLE_FORMATTERS]:
         what = "what a console consumer prints has no offsets and no end; to have it judged, print the segments of __transaction_state and"
         how = "__consumer_offsets with kafka-dump-log (collect-dumps.sh does)"

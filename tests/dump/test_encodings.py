@@ -6,7 +6,7 @@ import pytest
 
 from eo_audit import pipeline
 from eo_audit.dump.files.discovery import discover, look_through
-from eo_audit.dump.files.recognised import put_before
+from eo_audit.dump.files.recognised import spoilt
 from eo_audit.errors import InputError
 from tests.support.dump_text import Batch, Rec, Style, dump
 from tests.support.facts import parsed
@@ -78,14 +78,34 @@ def test_what_a_collector_puts_before_each_line_is_named(before: str, name: str,
 
 
 @pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        (b"\r\r\n", r"two carriage returns behind each line: take them off (`tr -d '\r'`)"),
+        (b"\r", r"with carriage returns for ends of lines: make them so (`tr '\r' '\n'`)"),
+        (b"\x1b[m\n", "with the colours of a terminal in its lines"),
+    ],
+)
+def test_what_became_of_the_ends_of_lines_is_named(ends: bytes, says: str, tmp_path: Path) -> None:
+    path, said = tmp_path / "orders-0" / "00000000000000000000.txnindex.txt", list[str]()
+    path.parent.mkdir()
+    path.write_bytes(INDEX.replace(b"\n", ends))
+    (tmp_path / "good.txt").write_bytes(dump([Batch([Rec(b"k", b"v")], 5, 0)], Style()))
+    pipeline.discover([tmp_path], pipeline.Options(notice=said.append))
+    assert len(said) == 1 and says in said[0]
+    assert parsed(discover([path])[0]).ledger.unread > 0
+
+
+@pytest.mark.parametrize(
     "text",
     [
         dump([Batch([Rec(b"k", b"\n  baseOffset: 3\n  Dumping x" * 9)], 5, 0)], Style()),
+        dump([Batch([Rec(b"k", b"\x1b[31mred\x1b[m\r\r\n" * 9)], 5, 0)], Style()),
         BOM + INDEX,
+        INDEX.replace(b"\n", b"\r\n"),
         b"INFO saw baseOffset: 1\n" + b"INFO nothing of importance\n" * 9,
         b"INFO saw baseOffset: 1\n",
         b"",
     ],
 )
-def test_a_dump_as_it_was_printed_and_the_log_of_a_program_have_nothing_before_their_lines(text: bytes) -> None:
-    assert put_before(text) is None
+def test_a_dump_as_it_was_printed_and_the_log_of_a_program_are_not_spoilt(text: bytes) -> None:
+    assert spoilt(text) is None

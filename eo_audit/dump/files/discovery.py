@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from eo_audit.dump.files.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.files.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, Problem, archive, by_name, in_utf16, is_kafka_file, told_together, unpacking
-from eo_audit.dump.files.recognised import printed_by, put_before
+from eo_audit.dump.files.recognised import printed_by, spoilt
 from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, PARTITION_METADATA, dump_times, listed_sizes
 from eo_audit.dump.files.unpacked import beginning
 from eo_audit.dump.files.walk import check_file, outside, real_paths, walk
@@ -59,7 +59,7 @@ class DumpFile:
         own: what its own path says.
         dumped_bytes: size of the file that it prints, from a `listing.txt`; of an index, before it was dumped. None: not known.
         kind_hint: text (has or may have `Dumping` lines), one of `sidecars.SIDECAR_KINDS`, or a formatter of `lines.console`.
-        put_before: what a tool put before each of its lines, and what to do about it, in words; None: nothing.
+        spoilt: what became of its lines on the way here, and what to do about it, in words; None: nothing.
     """
 
     cluster: str
@@ -75,7 +75,7 @@ class DumpFile:
     own: PathFacts
     kind_hint: str
     dumped_bytes: int | None = None
-    put_before: str | None = None
+    spoilt: str | None = None
 
     def identity(self, dumped_path: str | None = None) -> Identity:
         """Whose text it holds, behind a `Dumping` line with that path (None: the file has none)."""
@@ -140,7 +140,7 @@ class _Found:
     compression: str
     stored_bytes: int
     kind: str
-    put_before: str | None
+    spoilt: str | None
 
 
 def _look_into(root: Path, problems: list[Problem]) -> list[_Found]:
@@ -198,7 +198,7 @@ def _look_at(root: Path, path: Path) -> _Found:
         if command := by_name(path.name):
             raise archive(path, command) from None
         raise
-    return _Found(root, path, compression, status.st_size, kind, put_before(head) if kind == "text" else None)
+    return _Found(root, path, compression, status.st_size, kind, spoilt(head) if kind == "text" else None)
 
 
 def _kind(name: str, head: bytes) -> str:
@@ -228,8 +228,8 @@ def _kind(name: str, head: bytes) -> str:
         raise NotADump("is a binary file: print segments with kafka-dump-log first")
     if parse_path(name).kind != "unknown":
         return "text"
-    before = put_before(head)
-    raise NotADump(f"is a dump {before}" if before else "does not look like a dump")
+    why = spoilt(head)
+    raise NotADump(f"is a dump {why}" if why else "does not look like a dump")
 
 
 def _manifests(found: Iterable[_Found], problems: list[Problem]) -> dict[Path, ManifestHint]:
@@ -326,7 +326,7 @@ def _dump_file(found: _Found, nearest: dict[Path, _Nearest], *, base: Path, clus
         manifest=manifest,
         own=parse_path(path),
         kind_hint=found.kind,
-        put_before=found.put_before,
+        spoilt=found.spoilt,
     )
 
 

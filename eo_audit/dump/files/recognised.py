@@ -36,24 +36,37 @@ def printed_by(head: bytes) -> str | None:
 
 # As long as a container's name, a time and a host together.
 _PUT_BEFORE = re.compile(rb"^(.{1,120}?)(?:%s)" % _LINES[DUMP], re.MULTILINE)
+_AGAIN = "or print the dump again into a file"
 
 
-def put_before(head: bytes) -> str | None:
-    """What is wrong with a dump that was copied out of the log of a container, `grep -n` or `cat -n`, and what to do; None: nothing.
+def spoilt(head: bytes) -> str | None:
+    """What became of the lines of a dump on its way through a terminal or another tool, and what to do; None: nothing.
 
-    Such a tool puts the same, a time or a number before each line, and then no line begins as `kafka-dump-log` begins it.
+    A container's log, `grep -n`, `cat -n` and the like put the same, a time or a number before each line, and then no line begins as
+    `kafka-dump-log` begins it; line ends may be made into those of Windows twice, or of an old Macintosh.
 
     Args:
         head: the first bytes of a file, decompressed.
     """
-    if printed_by(head) is not None:
-        return None
+    found = _FIRST.search(head)
+    # Of the tool's own first line alone: a payload may hold anything.
+    own = b"" if found is None else head[found.start() :].partition(b"\n")[0]
+    if own.endswith(b"\r\r"):
+        return rf"with two carriage returns behind each line: take them off (`tr -d '\r'`), {_AGAIN}"
+    if own.startswith(b"Dumping ") and own.count(b"\r") > 1:
+        return rf"with carriage returns for ends of lines: make them so (`tr '\r' '\n'`), {_AGAIN}"
+    if own.startswith(b"Dumping ") and b"\x1b[" in own:
+        return rf"with the colours of a terminal in its lines: take them off (`sed 's/\x1b\[[0-9;]*[mK]//g'`), {_AGAIN}"
+    return _put_before(head) if found is None else None
+
+
+def _put_before(head: bytes) -> str | None:
     before = _PUT_BEFORE.findall(head)
     if len(before) < 2 or 2 * len(before) < sum(map(bool, head.split(b"\n"))):
         return None
     first, sizes = f"'{visible(text(before[0]))}'", set(map(len, before))
     if before[0].startswith(b"{"):
-        return f"wrapped in JSON, line by line ({first} before the first): take the text out of it, or print the dump again into a file"
+        return f"wrapped in JSON, line by line ({first} before the first): take the text out of it, {_AGAIN}"
     if len(sizes) == 1:
-        return f"with {first} before each line: take that off (`cut -b {sizes.pop() + 1}-`), or print the dump again into a file"
-    return f"with something before each line ({first} before the first): take that off, or print the dump again into a file"
+        return f"with {first} before each line: take that off (`cut -b {sizes.pop() + 1}-`), {_AGAIN}"
+    return f"with something before each line ({first} before the first): take that off, {_AGAIN}"
