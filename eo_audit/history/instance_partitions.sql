@@ -96,8 +96,14 @@ latest AS (
     SELECT coordinator_log_id, max(coordinator_latest_ms) AS coordinator_latest_ms FROM {reach} GROUP BY coordinator_log_id
 ),
 farthest AS (
-    -- Of a log without a matched marker nobody knows the clock; it may be as far away as any other of the cluster.
-    SELECT cluster, max(abs(newest_offset_ms)) AS farthest_ms FROM {clock_offsets} GROUP BY cluster
+    -- Of a log without a matched marker nobody knows the clock; it may be as far away as any other of the cluster. And a clock that was set
+    -- by so much between the markers of one log may have been set behind the last pair of another.
+    SELECT
+        cluster,
+        max(abs(newest_offset_ms)) AS farthest_ms,
+        max(greatest(abs(newest_offset_ms - offset_ms), farthest_offset_ms - abs(offset_ms))) AS moved_ms
+    FROM {clock_offsets}
+    GROUP BY cluster
 ),
 
 listed AS (
@@ -126,6 +132,7 @@ expected AS (
         clocks.told_up_to_offset,
         coalesce(clocks.newest_offset_ms, 0L) AS ahead_ms,
         clusters.skew_ms + coalesce(clocks.spread_ms, farthest.farthest_ms, 0L) AS margin_ms,
+        clusters.skew_ms + greatest(coalesce(clocks.spread_ms, farthest.farthest_ms, 0L), coalesce(farthest.moved_ms, 0L)) AS moved_margin_ms,
         -- Between the coordinator's clock and that of the broker that dumped the log, which need not have written to it.
         clusters.skew_ms + greatest(coalesce(clocks.spread_ms, 0L), coalesce(farthest.farthest_ms, 0L)) AS dump_margin_ms
     FROM listed
@@ -226,7 +233,7 @@ ended AS (
                 pair_leader_epoch = leader_epoch
                     AND pair_coordinator_epoch <=> end_leader_epoch
                     AND newest_clock_at > told_up_to_offset
-                    AND newest_clock_ms - ahead_ms >= ended_ms + margin_ms
+                    AND newest_clock_ms - ahead_ms >= ended_ms + moved_margin_ms
                     AND (ended_ms >= newest_decision_ms OR newest_decision_ms IS NULL),
                 false
             ) AS is_past_end,
