@@ -11,6 +11,7 @@ from eo_audit.audit.findings import Finding, findings
 from eo_audit.audit.unread import unread_text
 from eo_audit.audit.verdict import build
 from eo_audit.store.tables import Warehouse
+from eo_audit.store.tasks import described
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ def audit_histories(
     """
     # Before any query: a slip in a file is said in a second, not after minutes.
     chosen, known = policies.load(policy), accepted_findings.load(accepted) if accepted else ()
-    collected = collect(warehouse)
+    with described(warehouse.session(), "what the rules look at"):
+        collected = collect(warehouse)
     # From here on nothing asks Spark: what is left are cases, in memory.
     found, crashed = findings(collected)
     verdict = build(

@@ -25,6 +25,7 @@ from eo_audit.store.lock import Held, exclusive
 from eo_audit.store.parquet import DataFile
 from eo_audit.store.recovery import recover
 from eo_audit.store.schemas import conforming, schema
+from eo_audit.store.tasks import described
 
 if TYPE_CHECKING:  # commands that only read start in a fraction of a second, without Spark
     from pyspark.sql import DataFrame, SparkSession
@@ -170,10 +171,11 @@ class Warehouse:
             ConfigurationError: columns are missing, extra or of another type; all of them are named.
         """
         columns = conforming(rows, name)
-        if self.small:
-            # A Spark write job, and a listing of what it wrote, cost more than a small table takes through Arrow.
-            return self.overwrite_arrow(name, rows.toArrow().select(columns))
-        self._commit(name, self._spark_files(name, rows.select(*columns)), mode="overwrite")
+        with described(self.session(), name):
+            if self.small:
+                # A Spark write job, and a listing of what it wrote, cost more than a small table takes through Arrow.
+                return self.overwrite_arrow(name, rows.toArrow().select(columns))
+            self._commit(name, self._spark_files(name, rows.select(*columns)), mode="overwrite")
         return self.read(name)
 
     def overwrite_arrow(self, name: str, rows: pa.Table) -> "DataFrame":
@@ -198,10 +200,11 @@ class Warehouse:
 
     def materialise(self, rows: "DataFrame") -> "DataFrame":
         """Rows computed once, for rows that several tables are made from. Gone when the writer has finished."""
-        if self.small:
-            return frames.of_arrow(self.session(), rows.toArrow(), rows.schema)
-        scratch = self.folder / "_scratch" / uuid.uuid4().hex
-        rows.write.options(**_SCRATCH).parquet(str(scratch))
+        with described(self.session(), "rows that several histories are made of"):
+            if self.small:
+                return frames.of_arrow(self.session(), rows.toArrow(), rows.schema)
+            scratch = self.folder / "_scratch" / uuid.uuid4().hex
+            rows.write.options(**_SCRATCH).parquet(str(scratch))
         return frames.together(self.session().read.schema(rows.schema).parquet(str(scratch)))
 
     @contextmanager

@@ -1,7 +1,8 @@
 """Running a function over tasks: in this process while the input is tiny, as one Spark job where it is not."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from eo_audit.errors import InputError
@@ -19,6 +20,16 @@ POLL_SECONDS = 0.5
 
 def silent(what: str, done: int, total: int) -> None:
     """A `Progress` that shows nothing. It is told what is done, how much of it, and of how much."""
+
+
+@contextmanager
+def described(spark: "SparkSession", what: str) -> Iterator[None]:
+    """Jobs that this thread starts are called so in Spark's pages and its history server, which know only where in Java they began."""
+    spark.sparkContext.setJobDescription(what)
+    try:
+        yield
+    finally:
+        spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
 
 
 class Tasks:
@@ -57,9 +68,13 @@ class Tasks:
             finally:
                 done.add(1)
 
+        def all_of_them() -> list[R | InputError]:
+            with described(spark, what):
+                # One partition a task: they differ by orders of magnitude in size, and Spark would deal them out in equal numbers.
+                return context.parallelize(tasks, len(tasks)).map(counted).collect()
+
         with ThreadPoolExecutor(1) as pool:
-            # One partition a task: they differ by orders of magnitude in size, and Spark would deal them out in equal numbers.
-            job = pool.submit(lambda: context.parallelize(tasks, len(tasks)).map(counted).collect())
+            job = pool.submit(all_of_them)
             while not wait([job], POLL_SECONDS).done:
                 self._progress(what, done.value, len(tasks))
         return [_unless_failed(result) for result in job.result()]

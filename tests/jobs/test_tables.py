@@ -157,6 +157,17 @@ def test_a_step_with_another_outcome_keeps_the_earlier_ones(spark: SparkSession,
     assert [(run["finished_at_ms"], run["verdict"]) for run in tables.runs()] == [(0, "fail"), (1, "pass"), (3, "pass"), (4, "fail")]
 
 
+@pytest.mark.parametrize("small", [True, False])
+def test_jobs_say_what_they_write(spark: SparkSession, tmp_path: Path, small: bool) -> None:
+    context = spark.sparkContext._jsc.sc()
+    tables, before = warehouse(spark, tmp_path, small=small), context.dagScheduler().numTotalJobs()
+    with tables.writing():
+        tables.overwrite("manifest_entries", entries(spark, "a", "b").distinct())
+    jobs = range(before, context.dagScheduler().numTotalJobs())
+    assert jobs and {context.statusStore().job(job).description().get() for job in jobs} == {"manifest_entries"}
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
+
+
 def test_a_second_writer_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     with Warehouse(tmp_path).writing():
         second = Warehouse(tmp_path).writing()
