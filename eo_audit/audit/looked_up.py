@@ -10,20 +10,20 @@ from eo_audit.rules.context import Log, lack_alike
 from eo_audit.rules.row import Row
 
 
-def instances(instances: DataFrame, ids: set[str]) -> dict[str, Row]:
+def instances(table: DataFrame, ids: set[str]) -> dict[str, Row]:
     """Transactions (rows of transaction_instances), by instance id."""
     if not ids:
         return {}
-    rows = instances.where(F.col("instance_id").isin(sorted(ids))).collect()
+    rows = table.where(F.col("instance_id").isin(sorted(ids))).collect()
     return {row.instance_id: Row(row.asDict(recursive=True)) for row in rows}
 
 
-def last_of_producers(instances: DataFrame, producers: set[int]) -> dict[tuple[str, int], Row]:
+def last_of_producers(table: DataFrame, producers: set[int]) -> dict[tuple[str, int], Row]:
     """The last transaction of each producer id, by (cluster, producer id)."""
     if not producers:
         return {}
     newest = F.max_by(F.struct("*"), "first_entry_offset").alias("last")
-    rows = instances.where(F.col("producer_id").isin(sorted(producers))).groupBy("cluster", "producer_id").agg(newest).collect()
+    rows = table.where(F.col("producer_id").isin(sorted(producers))).groupBy("cluster", "producer_id").agg(newest).collect()
     return {(row["cluster"], row.producer_id): Row(row["last"].asDict(recursive=True)) for row in rows}
 
 

@@ -132,7 +132,7 @@ expected AS (
         clocks.told_up_to_offset,
         coalesce(clocks.newest_offset_ms, 0L) AS ahead_ms,
         clusters.skew_ms + coalesce(clocks.spread_ms, farthest.farthest_ms, 0L) AS margin_ms,
-        clusters.skew_ms + greatest(coalesce(clocks.spread_ms, farthest.farthest_ms, 0L), coalesce(farthest.moved_ms, 0L)) AS moved_margin_ms,
+        clusters.skew_ms + coalesce(farthest.moved_ms, 0L) AS moved_margin_ms,
         -- Between the coordinator's clock and that of the broker that dumped the log, which need not have written to it.
         clusters.skew_ms + greatest(coalesce(clocks.spread_ms, 0L), coalesce(farthest.farthest_ms, 0L)) AS dump_margin_ms
     FROM listed
@@ -233,7 +233,7 @@ ended AS (
                 pair_leader_epoch = leader_epoch
                     AND pair_coordinator_epoch <=> end_leader_epoch
                     AND newest_clock_at > told_up_to_offset
-                    AND newest_clock_ms - ahead_ms >= ended_ms + moved_margin_ms
+                    AND newest_clock_ms - ahead_ms >= ended_ms + greatest(margin_ms, moved_margin_ms)
                     AND (ended_ms >= newest_decision_ms OR newest_decision_ms IS NULL),
                 false
             ) AS is_past_end,

@@ -25,11 +25,13 @@ def silent(what: str, done: int, total: int) -> None:
 @contextmanager
 def described(spark: "SparkSession", what: str) -> Iterator[None]:
     """Jobs that this thread starts are called so in Spark's pages and its history server, which know only where in Java they began."""
-    spark.sparkContext.setJobDescription(what)
+    context = spark.sparkContext
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(what)
     try:
         yield
     finally:
-        spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+        context.setJobDescription(before)  # type: ignore[arg-type]  # a notebook's own, or none
 
 
 class Tasks:

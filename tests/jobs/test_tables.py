@@ -19,6 +19,7 @@ from eo_audit.errors import ConfigurationError, WarehouseError
 from eo_audit.store import parquet
 from eo_audit.store.schemas import schema
 from eo_audit.store.tables import Step, Warehouse
+from eo_audit.store.tasks import described
 
 STEP = Step(run_id="r1", step="rebuild", finished_at_ms=1, code_version="0", inputs="[]")
 
@@ -161,8 +162,9 @@ def test_a_step_with_another_outcome_keeps_the_earlier_ones(spark: SparkSession,
 def test_jobs_say_what_they_write(spark: SparkSession, tmp_path: Path, small: bool) -> None:
     context = spark.sparkContext._jsc.sc()
     tables, before = warehouse(spark, tmp_path, small=small), context.dagScheduler().numTotalJobs()
-    with tables.writing():
+    with tables.writing(), described(spark, "a notebook's"):
         tables.overwrite("manifest_entries", entries(spark, "a", "b").distinct())
+        assert spark.sparkContext.getLocalProperty("spark.job.description") == "a notebook's"
     jobs = range(before, context.dagScheduler().numTotalJobs())
     assert jobs and {context.statusStore().job(job).description().get() for job in jobs} == {"manifest_entries"}
     assert spark.sparkContext.getLocalProperty("spark.job.description") is None

@@ -116,9 +116,11 @@ def in_utf16(name: str, head: bytes) -> NotADump | None:
         name: of the file.
         head: how its content begins: with a byte order mark, or, as a part of such a file does, with letters of Windows and no mark.
     """
-    if not ((head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" in head) or _WINDOWS_LETTERS.match(head)):
+    marked = head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" in head
+    if not (marked or _WINDOWS_LETTERS.match(head)):
         return None
+    encoding = "UTF-16" if marked else "UTF-16LE"  # without a mark some iconv take the bytes the other way round
     return NotADump(
         "is UTF-16 text, as PowerShell's > writes it: print the dump again from cmd.exe, or convert it with "
-        f"`iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > {shlex.quote(f'utf8-{name}')}`"
+        f"`iconv -f {encoding} -t UTF-8 {shlex.quote(name)} > {shlex.quote(f'utf8-{name}')}`"
     )
