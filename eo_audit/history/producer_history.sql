@@ -21,7 +21,8 @@ newest_entries AS (
 ),
 logs AS (
     SELECT
-        replica_log_id, leo, holes, index_known_from, index_may_lag,
+        -- Nothing is said behind the first batch that is not judged, and the offsets of a damaged one may be any.
+        replica_log_id, least(leo, unjudged_from) AS leo, holes, index_known_from, index_may_lag,
         -- One fetch for each segment, from its start: `LocalLog.collectAbortedTransactions` walks from the file of the segment that is
         -- read, so where a fetch starts decides which entries it meets.
         transform(
@@ -145,7 +146,7 @@ so_far AS (
         max(IF(is_found, struct(at, until), NULL)) OVER up_to_here AS drop,
         max(IF(is_found_unbounded, struct(at, until), NULL)) OVER up_to_here AS drop_unbounded,
         max(unsure_until) OVER up_to_here AS unsure_so_far,
-        coalesce(lead(at) OVER (PARTITION BY replica_log_id, producer_id ORDER BY at), leo) AS to_offset
+        least(lead(at) OVER (PARTITION BY replica_log_id, producer_id ORDER BY at), leo) AS to_offset
     FROM events
     WINDOW up_to_here AS (
         PARTITION BY replica_log_id, producer_id ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW

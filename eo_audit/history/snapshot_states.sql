@@ -16,7 +16,9 @@ WITH
 
 known AS (
     SELECT
-        cluster, as_of_ms, remembers_by_batches,
+        cluster, as_of_ms, remembers_by_batches, expiration_known,
+        -- What no manifest says was dumped when the newest thing in it was written, or any time later.
+        as_of_source <=> 'newest_broker_clock' AS is_now_seen,
         -- Before 3.4 transactional.id.expiration.ms counts. Who expired then is in the log still, and in no snapshot of the release that
         -- the broker has now: the shorter of the two.
         least(producer_id_expiration_ms, transactional_id_expiration_ms) AS expires_ms
@@ -27,11 +29,11 @@ logs AS (
         seen.replica_log_id, seen.cluster, seen.leo, seen.first_offset, seen.unjudged_from, seen.holes, seen.compacted,
         coalesce(seen.log_start, seen.first_offset) AS log_start,
         logs.snapshot_section_id,
-        known.remembers_by_batches,
+        known.remembers_by_batches, known.expiration_known, known.is_now_seen, known.expires_ms,
         -- What is older than this may have expired; null: nobody knows. A running broker took its snapshots and forgot its producers until
         -- they were dumped: as_of_ms is when the collection began, and nothing notes when it was over.
-        greatest(known.as_of_ms, max(greatest(logs.dumped_at_ms, logs.newest_broker_clock_ms)) OVER (PARTITION BY seen.cluster))
-            - known.expires_ms + least(600000L, known.expires_ms DIV 24) AS expired_before_ms
+        greatest(known.as_of_ms, max(greatest(logs.dumped_at_ms, logs.newest_broker_clock_ms)) OVER (PARTITION BY seen.cluster)) AS now_ms,
+        now_ms - known.expires_ms + least(600000L, known.expires_ms DIV 24) AS expired_before_ms
     FROM {visibility} seen
     JOIN {replica_logs} logs ON logs.replica_log_id = seen.replica_log_id
     JOIN known ON known.cluster = seen.cluster
@@ -90,7 +92,8 @@ replayed AS (
             IF(rows.row_kind = 'marker' OR rows.is_transactional, rows.base_offset, NULL)
         ) AS open_from,
         -- Of its last batch, not of its newest: that is the time it is remembered under (`ProducerStateEntry.update`).
-        max_by(rows.max_timestamp_ms, rows.base_offset) AS last_ms
+        max_by(rows.max_timestamp_ms, rows.base_offset) AS last_ms,
+        max(rows.base_offset) AS last_at
     FROM {rows} rows
     JOIN snapshots snapshot ON snapshot.replica_log_id = rows.replica_log_id AND rows.base_offset < snapshot.snapshot_offset
     WHERE rows.row_kind IN ('data', 'marker') AND rows.judged
@@ -101,13 +104,14 @@ printed AS (
         entry.section_id, entry.producer_id,
         struct(
             entry.producer_epoch AS epoch, entry.coordinator_epoch, entry.current_txn_first_offset AS open_from,
-            coalesce(entry.last_sequence, -1) AS last_sequence, coalesce(entry.last_offset, -1L) AS last_offset, entry.offset_delta
+            coalesce(entry.last_sequence, -1) AS last_sequence, coalesce(entry.last_offset, -1L) AS last_offset, entry.offset_delta,
+            entry.last_timestamp_ms AS last_ms
         ) AS said,
         struct(entry.section_id, entry.byte_offset, entry.length) AS said_at
     FROM {producer_snapshots} entry
 ),
 joined AS (
-    SELECT section_id, producer_id, said, said_at, epoch, data, marker, open_from, last_ms
+    SELECT section_id, producer_id, said, said_at, epoch, data, marker, open_from, last_ms, last_at
     FROM replayed
     FULL JOIN printed USING (section_id, producer_id)
 ),
@@ -146,8 +150,13 @@ differing AS (
         -- Of a producer of which only markers stand here no snapshot was seen, so nothing is asked.
         data IS NOT NULL AND coalesce(last_ms >= expired_before_ms, true) AS is_young,
         -- What the releases forget that remember a producer by its batches; markers have no time there (`ProducerStateEntry.lastTimestamp`).
-        data.last_offset < log_start OR data.epoch <> epoch OR data.max_timestamp_ms < expired_before_ms AS is_forgotten_early
+        data.last_offset < log_start OR data.epoch <> epoch OR data.max_timestamp_ms < expired_before_ms AS is_forgotten_early,
+        open_from IS NOT NULL OR coalesce(min(IF(said IS NOT NULL AND open_from IS NULL, last_ms, NULL)) OVER before <= last_ms, false)
+            AS is_outlived,
+        -- The time of the newest batch or producer that is told, which no snapshot can be older than; of clients' clocks.
+        greatest(now_ms, IF(is_now_seen, max(greatest(said.last_ms, last_ms)) OVER here, NULL)) AS latest_ms
     FROM compared
+    WINDOW here AS (PARTITION BY section_id), before AS (PARTITION BY section_id ORDER BY last_at ROWS UNBOUNDED PRECEDING)
 ),
 judged AS (
     SELECT
@@ -162,6 +171,8 @@ judged AS (
             WHEN NOT is_young OR (is_forgotten_early AND remembers_by_batches) OR (data.last_offset < log_start AND NOT remembers_by_batches)
                 THEN 'expired'
             WHEN expired_before_ms IS NULL OR (is_forgotten_early AND remembers_by_batches IS NULL) THEN 'untold'
+            -- An hour is less than anybody sets it to, as far as is known: it is lowered to some, against many short-lived producers.
+            WHEN NOT is_outlived AND last_ms < latest_ms - IF(expiration_known, expires_ms, least(expires_ms, 3600000L)) THEN 'unsure'
         END AS reason
     FROM differing
 ),

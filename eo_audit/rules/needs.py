@@ -242,7 +242,9 @@ def _start(log: "Log", _context: "Context") -> str | None:
 def _snapshot(log: "Log", _context: "Context") -> str | None:
     if "half_read_snapshot" in log.subjects:
         return "half_read_snapshot"
-    return "release_untold" if "untold_producer" in log.subjects else None
+    if "untold_producer" in log.subjects:
+        return "release_untold"
+    return "expiration_untold" if "idle_producer" in log.subjects else None
 
 
 def _cleaner(log: "Log", context: "Context") -> str | None:

@@ -161,6 +161,13 @@ REASONS: Mapping[str, Reason] = {
         "Say `kafka_version: 3.9.1` (the brokers' release) and `dumped_at` in a manifest.yaml beside the dumps of {places}: "
         "collect-dumps.sh does both.",
     ),
+    "expiration_untold": Reason(
+        "a producer snapshot of {places} lacks producers that had been idle for more than an hour, and nothing says after how long its "
+        "broker forgets them: that may be set while brokers run",
+        "Say what `kafka-configs.sh --entity-type brokers --entity-name 1 --describe --all` shows of producer.id.expiration.ms (before 3.4 "
+        'transactional.id.expiration.ms) in a manifest.yaml beside the dumps of {places}: `broker_config: {{"producer.id.expiration.ms": '
+        '"86400000"}}`; and `dumped_at`.',
+    ),
     "payload_not_printed": Reason(
         "keys and values of {places} were not printed",
         "Dump {places} with --print-data-log (collect-dumps.sh --payloads): keys and values are hashed, never stored.",

@@ -47,6 +47,8 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "half_read_snapshot": ("snapshot_states", "reason <=> 'half_read'"),
     # Missing in a snapshot, and it depends on the release whether it may be.
     "untold_producer": ("snapshot_states", "reason <=> 'untold'"),
+    # Missing there, and it depends on a setting that nothing tells.
+    "idle_producer": ("snapshot_states", "reason <=> 'unsure'"),
     "group_offset": ("group_offsets", "true"),
     "id_block": ("id_allocation", "row_kind = 'block'"),
     "id_user": ("id_allocation", "row_kind = 'user'"),

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from eo_audit.store.reach import within_reach
 from eo_audit.store.schemas import schema
 
 # A writer holds one in memory, and a look-up (`find`) reads whole ones.
@@ -40,6 +41,7 @@ class FactWriter:
             table: name of the table, whose schema the rows have.
             folder: the table's folder.
         """
+        self._table = table
         self._schema = schema(table).arrow()
         self._path = folder / f"part-{uuid.uuid4().hex}.parquet"
         self._writer: pq.ParquetWriter | None = None
@@ -69,7 +71,7 @@ class FactWriter:
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = pq.ParquetWriter(self._unfinished(), self._schema, write_page_checksum=True)
-        self._writer.write_table(pa.concat_tables(self._waiting).cast(self._schema))
+        self._writer.write_table(within_reach(pa.concat_tables(self._waiting).cast(self._schema), self._table))
         self._waiting, self._waiting_rows = [], 0
 
     def _unfinished(self) -> Path:

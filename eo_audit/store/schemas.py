@@ -36,6 +36,12 @@ class TableSchema:
         """Column names, in order."""
         return [str(field["name"]) for field in self.fields]
 
+    def longs_in(self, units: tuple[str, ...]) -> list[str]:
+        """Names of the columns of 64 bits that have one of these units."""
+        longs = [field for field in self.fields if field["type"] == "long"]
+        told = {str(field["name"]): field.get("metadata") for field in longs}
+        return [name for name, said in told.items() if isinstance(said, dict) and said.get("unit") in units]
+
     def spark(self) -> "StructType":
         """The columns as a Spark StructType."""
         from pyspark.sql.types import StructType

@@ -218,11 +218,17 @@ def test_what_a_section_holds(spark: SparkSession) -> None:
         batch(1, 6, 8, max_timestamp_ms=500, timestamp_type="LogAppendTime", crc_valid=False),
         batch(2, 0, 4, max_timestamp_ms=6, timestamp_type="LogAppendTime", count=3),
         batch(3, 9, 9, max_timestamp_ms=8, timestamp_type="CreateTime"),
+        # Whole batches are gone, and not a byte; in the other one bytes are missing too, as where lines are.
+        batch(5, 1, 1, position=0, size_bytes=70, max_timestamp_ms=8, timestamp_type="CreateTime"),
+        batch(5, 4, 4, position=70, size_bytes=70, max_timestamp_ms=9, timestamp_type="CreateTime"),
+        batch(6, 1, 1, position=0, size_bytes=70, max_timestamp_ms=8, timestamp_type="CreateTime"),
+        batch(6, 4, 4, position=140, size_bytes=70, max_timestamp_ms=9, timestamp_type="CreateTime"),
     ]
     sections = [section(1), section(2, base=9), section(3, topic="__transaction_state", replica_log_id=2), section(4, replica_log_id=None)]
+    sections += [section(5, replica_log_id=5), section(6, replica_log_id=6)]
     status = section_status(
         table(spark, "dump_sections", sections),
-        table(spark, "dump_files", [file(n, f"{n}.txt") for n in (1, 2, 3, 4)]),
+        table(spark, "dump_files", [file(n, f"{n}.txt") for n in range(1, 7)]),
         table(spark, "batches", batches),
     )
     columns = ("first_offset", "last_offset", "newest_broker_clock_ms", "shows_cleaning", "is_read")
@@ -231,6 +237,8 @@ def test_what_a_section_holds(spark: SparkSession) -> None:
         2: (0, 4, 6, True, True),
         3: (9, 9, 8, False, True),
         4: (None, None, None, False, False),
+        5: (1, 4, None, True, True),
+        6: (1, 4, None, False, True),
     }
 
 

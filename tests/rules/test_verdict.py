@@ -167,6 +167,14 @@ def test_a_clean_run_passes() -> None:
             "kafka_version",
             "unknown",
         ),
+        (
+            a_log(TRANSACTIONAL | {"snapshot", "idle_producer"}),
+            True,
+            "S01",
+            "idle for more than an hour",
+            "producer.id.expiration.ms",
+            "unknown",
+        ),
         (a_log(TRANSACTIONAL | {"unjudged_batch"}), True, "P01", "nothing is judged behind a bad checksum", "another replica", "unknown"),
         (
             a_log(TRANSACTIONAL, states=("head_missing",)),

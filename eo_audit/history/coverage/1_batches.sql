@@ -158,7 +158,10 @@ parts_of_stretches AS (
                 short > 0,
                 array(struct(
                     short_first AS first_offset, short_last AS last_offset, 'count_short' AS state,
-                    format_string('%d batches hold fewer records than offsets, in a log that was not compacted there', short) AS reason,
+                    concat(
+                        IF(short = 1, '1 batch holds', format_string('%d batches hold', short)),
+                        ' fewer records than offsets, in a log that was not compacted there'
+                    ) AS reason,
                     short_at AS at
                 )),
                 array()

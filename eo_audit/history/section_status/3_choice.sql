@@ -178,7 +178,10 @@ SELECT
     oldest_batch_ms,
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
     IF(is_internal(topic), latest_batch_ms, latest_broker_batch_ms) AS latest_broker_clock_ms,
-    coalesce(cleaned, false) AS shows_cleaning,
+    -- A broker appends offset after offset, byte after byte: where bytes follow each other and offsets do not, a cleaner took batches as a
+    -- whole, here or on the leader that it was copied from. A replica that was reassigned has no row in the cleaner's checkpoint for what its
+    -- leader's cleaner did.
+    coalesce(cleaned, false) OR coalesce(rewritten, false) AS shows_cleaning,
     coalesce(lacks_checksums, false) AS lacks_checksums,
     coalesce(lacks_epochs, false) AS lacks_epochs,
     end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AND NOT hides_end AS tail_intact,

@@ -4,8 +4,9 @@ Proves: Offsets are missing inside a log that was never compacted: records are l
 
 Bad history: Batch 0 to 4, then batch 9 to 12; a segment named 0 whose first batch stands at 2.
 
-Legal look-alike: A compacted topic; a head removed by retention or DeleteRecords, also where nothing says which of two dumps is newer;
-markers, which take offsets too; a hole of which nothing says whether the cleaner made it (R07).
+Legal look-alike: A compacted topic, also one that only the leader's cleaner has worked on, where nothing says its policy; a head removed
+by retention or DeleteRecords, also where nothing says which of two dumps is newer; markers, which take offsets too; a hole of which
+nothing says whether the cleaner made it (R07).
 """
 
 from typing import TYPE_CHECKING

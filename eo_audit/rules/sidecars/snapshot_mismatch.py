@@ -5,11 +5,11 @@ Proves: A broker that starts from this snapshot remembers its producers wrongly:
 Bad history: The log ends with sequence 7 of producer 2, the snapshot at its end says 12; a snapshot without any producer over a log with
 three (the broker lost its snapshots, and started as if nobody had written).
 
-Legal look-alike: A producer that expired, also by transactional.id.expiration.ms before its broker was upgraded to 3.4 or later; one that
-brokers up to 2.4.0 forgot, with the head of its log or by a marker of another epoch; one whose data lies below the first offset dumped; a
-transaction that is open across the snapshot's offset; a compacted log, of which the snapshot still describes batches that are gone; a
-marker with a new epoch, which empties what the broker remembers; 0.11, which remembers the marker's offset; the timestamps, which meant
-something else before 2.4.1.
+Legal look-alike: A producer that expired, also by a setting that was lowered while the broker ran and that no dump tells, or by
+transactional.id.expiration.ms before its broker was upgraded to 3.4 or later; one that brokers up to 2.4.0 forgot, with the head of its
+log or by a marker of another epoch; one whose data lies below the first offset dumped; a transaction that is open across the snapshot's
+offset; a compacted log, of which the snapshot still describes batches that are gone; a marker with a new epoch, which empties what the
+broker remembers; 0.11, which remembers the marker's offset; the timestamps, which meant something else before 2.4.1.
 """
 
 from typing import TYPE_CHECKING
