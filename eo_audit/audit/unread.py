@@ -1,6 +1,6 @@
 """Text that nobody understood, file by file, as far as it could matter: whether that leaves a run open is the policy's word."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,12 +9,14 @@ if TYPE_CHECKING:
 
 AMBIGUOUS = "ambiguous"  # more than one reading of the text closes
 UNDECODED_RECORD = "undecoded_record"  # the decoder of the tool could not read it
+NAMELESS = "no_partition"  # batches that were read, of which nothing says whose they are
 # The reasons of `unread_spans` that a policy may name, and the kinds of `dump_sections`.
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
     "lost_batch",
     AMBIGUOUS,
     UNDECODED_RECORD,
+    NAMELESS,
     *("unknown_line", "blank_line", "unsupported_dialect", "not_a_dump", "bad_manifest", "another_tool"),
     "no_producer_epochs",  # of facts that older versions read; policies name it
 )
@@ -49,20 +51,32 @@ def unread_text(tables: Tables) -> list[Unread]:
     """The unread text of all dump files, in the order of paths; without that of sections that another dump replaces or that are of no
     log in its place (`-delete`, `-future`, `-stray`)."""
     spans = tables.arrow("unread_spans").select(["section_id", "byte_offset", "length", "reason"])
-    if not spans.num_rows:
-        return []
-    columns = ["section_id", "path", "kind", "superseded_by", "dir_kind"]
+    columns = ["section_id", "path", "kind", "superseded_by", "dir_kind", "topic", "partition", "first_offset"]
     sections = {row["section_id"]: row for row in tables.arrow("section_status").select(columns).to_pylist()}
     grouped = spans.group_by(["section_id", "reason"]).aggregate([("length", "sum"), ("byte_offset", "min")])
+    pieces = [(row["section_id"], row["reason"], row["length_sum"], row["byte_offset_min"]) for row in grouped.to_pylist()]
     found: dict[tuple[str, str, str], tuple[int, int]] = {}
-    for row in grouped.to_pylist():
-        section = sections[row["section_id"]]
+    for section_id, reason, length, at in [*pieces, *_nameless(tables, sections.values())]:
+        section = sections[section_id]
         # Nobody judges what a newer dump replaced, or folders that no log lives in.
         if section["superseded_by"] is None and section["dir_kind"] in (None, "normal"):
-            key = (section["path"], section["kind"], row["reason"])
-            size, first = found.get(key, (0, row["byte_offset_min"]))
-            found[key] = (size + row["length_sum"], min(first, row["byte_offset_min"]))
+            key = (section["path"], section["kind"], reason)
+            size, first = found.get(key, (0, at))
+            found[key] = (size + length, min(first, at))
     return sorted(Unread(path, first, size, because, kind) for (path, kind, because), (size, first) in found.items())
+
+
+def _nameless(tables: Tables, sections: Iterable[Mapping[str, object]]) -> list[tuple[int, str, int, int]]:
+    """Log sections with batches of no known partition, as pieces of text: somebody printed a segment from within its folder."""
+    nobodys = {
+        section["section_id"]
+        for section in sections
+        if section["kind"] == "log" and section["first_offset"] is not None and None in (section["topic"], section["partition"])
+    }
+    if not nobodys:
+        return []
+    texts = tables.arrow("dump_sections").select(["section_id", "length", "byte_offset"]).to_pylist()
+    return [(text["section_id"], NAMELESS, text["length"], text["byte_offset"]) for text in texts if text["section_id"] in nobodys]
 
 
 def holds_dumps(tables: Tables) -> bool:
@@ -80,6 +94,12 @@ def holds_dumps(tables: Tables) -> bool:
 
 def told(unread: Sequence[Unread]) -> tuple[str, str]:
     """Why a run is unknown for this text, and what to do: the largest pieces by name."""
+    nameless = [one for one in unread if one.because == NAMELESS]
+    if nameless:
+        why, what = _named_nowhere(nameless)
+        rest = [one for one in unread if one.because != NAMELESS]
+        others = told(rest) if rest else ("", "")
+        return "; ".join(filter(None, (why, others[0]))), " ".join(filter(None, (what, others[1])))
     by_size = sorted(unread, key=lambda one: -one.size)
     largest, doubt = by_size[:MOST_FILES], next((one for one in by_size if one.because == AMBIGUOUS), None)
     named = ", ".join(f"{one.path} ({one.size:,} bytes from {one.byte_offset:,} on, {one.because.replace('_', ' ')})" for one in largest)
@@ -96,6 +116,16 @@ def told(unread: Sequence[Unread]) -> tuple[str, str]:
     return why, what + (
         f"Look at the text ({shown}, eo-audit export unread_spans). Where a dump is damaged, print it again; where the text is no dump at "
         "all (a login, a shell), take it out of the file, or let the policy allow it (unread_bytes)."
+    )
+
+
+def _named_nowhere(nameless: Sequence[Unread]) -> tuple[str, str]:
+    paths = sorted({one.path for one in nameless})
+    more = f" and {len(paths) - MOST_FILES} more" if len(paths) > MOST_FILES else ""
+    why = f"Nothing says of which partition the batches in {', '.join(paths[:MOST_FILES])}{more} are, so nobody judges them"
+    return why, (
+        "Put each such text into a folder that is named as the partition is (orders-0), or print it again with the whole path of its segment: "
+        "`kafka-dump-log.sh --files /var/lib/kafka/data/orders-0/00000000000000000000.log`."
     )
 
 

@@ -35,7 +35,7 @@ SCHEMA = 1
 EXIT_CODES = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
 MOST_FINDINGS = 10  # of verdict.json; all of them are in findings.jsonl
 NOTHING_JUDGED = "nothing_judged"
-_NOTHING_JUDGED = "No partition was judged: the dumps hold no batch of any log that could be read"
+_NOTHING_JUDGED = "No partition was judged: the dumps hold no batch that could be read of any log whose partition is named"
 _BRING_LOGS = "Dump the segments of the partitions in question with kafka-dump-log: collect-dumps.sh does so."
 
 

@@ -15,7 +15,7 @@ from eo_audit.dump.log.doubt import NOWHERE, Lines, Lost, first_believed
 from eo_audit.dump.log.framing import Failure, Group, whole_message
 from eo_audit.dump.log.least import LARGEST_PAYLOAD, fragment, odd_text
 from eo_audit.dump.log.progress import LONGEST_UNREAD_LINE
-from eo_audit.dump.log.resync import broken_behind, may_begin, next_beginning, read_up_to
+from eo_audit.dump.log.resync import broken_behind, may_begin, may_name_section, next_beginning, read_up_to
 from eo_audit.dump.log.sections import (
     announced,
     kind_without_path,
@@ -166,9 +166,10 @@ class Reader(FlatReader):
             self.damage = damage = Damage(damage.base, bounded=True, sealed=damage.sealed)
         apart = self.unread_reason == Failure.AMBIGUOUS.value and not self.window.text.startswith(b"Dumping ", at)
         if apart or not may_begin(self.window, at):
-            if DUMPING.match(self.window.text, at):  # whose lines stand behind it nobody knows
+            until = next_beginning(self.window, at, self._stop)
+            if may_name_section(self.window, at, until):  # whose lines stand behind it nobody knows
                 self.damage = replace(damage, sealed=NOWHERE)
-            return self._skip(at, reason, until=next_beginning(self.window, at, self._stop))
+            return self._skip(at, reason, until=until)
         lines = self._lines_of(section)
         held, believed = first_believed(lines, at, self._what_is_lost(damage, section))
         broken = self._broken_behind(held, section) if believed else None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from eo_audit.audit import order, verdict
@@ -14,7 +15,7 @@ from eo_audit.audit.collect import Collected
 from eo_audit.audit.findings import Finding, findings
 from eo_audit.audit.outages import Outage
 from eo_audit.audit.policy import HeldBack, load, parse
-from eo_audit.audit.unread import Unread
+from eo_audit.audit.unread import Unread, unread_text
 from eo_audit.rules.catalogue import RULES
 from eo_audit.rules.context import Context, Log
 from eo_audit.rules.row import Row
@@ -369,6 +370,37 @@ def test_text_that_nobody_read_is_never_a_pass(unread: Unread, run: str) -> None
         (said,) = found["unknowns"]  # type: ignore[misc]
         assert f"{unread.path} ({unread.size:,} bytes from {unread.byte_offset} on, " in said["why"]
         assert f"eo-audit show {unread.path}@{unread.byte_offset}" in said["bring"]
+
+
+class Facts:
+    """The tables that tell of text: a log whose partition is named, one of nobody's, a snapshot of nobody's, and one that was replaced."""
+
+    def arrow(self, name: str) -> pa.Table:
+        sections = [
+            ("a-0/0.txt", "log", "a", 0, 4, None),
+            ("x.txt", "log", None, None, 0, None),
+            ("s.txt", "snapshot", None, None, None, None),
+        ]
+        sections += [("y.txt", "log", None, None, 0, 9)]
+        names = ("path", "kind", "topic", "partition", "first_offset", "superseded_by")
+        rows = [dict(zip(names, section, strict=True)) | {"section_id": n, "dir_kind": None} for n, section in enumerate(sections)]
+        spans = [{"section_id": 0, "byte_offset": 40, "length": 2, "reason": "unknown_line"}]
+        texts = [{"section_id": n, "byte_offset": 0, "length": 900 + n} for n in range(len(sections))]
+        return pa.Table.from_pylist({"section_status": rows, "unread_spans": spans, "dump_sections": texts}[name])
+
+
+def test_batches_of_no_known_partition_are_never_a_pass() -> None:
+    unread = unread_text(Facts())
+    assert unread == [Unread("a-0/0.txt", 40, 2, "unknown_line", "log"), Unread("x.txt", 0, 901, "no_partition", "log")]
+    found = built(collected(a_log(TRANSACTIONAL)), unread=unread[1:])
+    (said,) = found["unknowns"]  # type: ignore[misc]
+    assert (found["verdict"], said["why"]) == (
+        "unknown",
+        "Nothing says of which partition the batches in x.txt are, so nobody judges them",
+    )
+    assert "named as the partition is (orders-0)" in said["bring"]
+    (both,) = built(collected(a_log(TRANSACTIONAL)), unread=unread)["unknowns"]  # type: ignore[misc]
+    assert "x.txt are, so nobody judges them; 2 bytes of the dumps were not understood" in both["why"]
 
 
 def test_the_policy_of_a_team_may_allow_unread_text() -> None:

@@ -18,6 +18,22 @@ _BEGINNING = re.compile(rb"\n(?=baseOffset: |offset: |Dumping )")
 _LONGEST_BEGINNING = len("baseOffset: ")
 
 
+# Though the line does not begin with it: a byte order mark of files that were joined, a prompt or a name may stand before it.
+_SECTION = re.compile(rb"^(?:[^\n]{0,4096}?Dumping |(?:Log s|S)tarting offset: )", re.MULTILINE)
+_LOOKED_AT = 4096 + len(b"Dumping ")  # of a line that may be as long as it likes
+
+
+def may_name_section(window: Window, at: int, until: int) -> bool:
+    """Whether a section may begin in the text that is passed over from `at` to `until`, or in the line at `at`.
+
+    Raises:
+        NeedMore: the window does not show it.
+    """
+    window.reach(at + _LOOKED_AT)
+    newline = window.text.find(b"\n", at, at + _LOOKED_AT)
+    return _SECTION.search(window.text, at, max(until, at + _LOOKED_AT if newline < 0 else newline)) is not None
+
+
 def next_beginning(window: Window, at: int, stop: int) -> int:
     """The start of the next line before `stop` that could be the tool's own; of the last line before it where there is none."""
     found = _BEGINNING.search(window.text, at, stop)
