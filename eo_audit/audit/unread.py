@@ -124,8 +124,8 @@ def _named_nowhere(nameless: Sequence[Unread]) -> tuple[str, str]:
     more = f" and {len(paths) - MOST_FILES} more" if len(paths) > MOST_FILES else ""
     why = f"Nothing says of which partition the batches in {', '.join(paths[:MOST_FILES])}{more} are, so nobody judges them"
     return why, (
-        "Put each such text into a folder that is named as the partition is (orders-0), or print it again with the whole path of its segment: "
-        "`kafka-dump-log.sh --files /var/lib/kafka/data/orders-0/00000000000000000000.log`."
+        "Put each such text into a folder that is named as the partition is (orders-0), or print it again with the whole path of its "
+        "segment: `kafka-dump-log.sh --files /var/lib/kafka/data/orders-0/00000000000000000000.log`."
     )
 
 

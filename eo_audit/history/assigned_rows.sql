@@ -7,14 +7,22 @@
 WITH
 
 -- Spans without a candidate look for the instance of the producer that was running then, be the partition in its list or not. Under TV0 and
--- TV1 an instance's time begins with the decision before it; such times of one producer do not overlap.
+-- TV1 an instance's time begins with the decision before it. Such times of one producer do not overlap, but where a coordinator's clock went
+-- back: then it was the later one, by order.
 running AS (
     SELECT
-        cluster, producer_id, instance_id, protocol, data_epoch, decision, start_ms, decided_at_ms,
-        coalesce(completed_at_ms, next_at_ms, {never_ms}) AS until_ms,
-        partitions,
-        lag(decided_at_ms) OVER (PARTITION BY cluster, producer_id ORDER BY first_entry_offset) AS free_from_ms
-    FROM {instances}
+        *,
+        max(ends_ms) OVER (
+            PARTITION BY cluster, producer_id ORDER BY first_entry_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS free_from_ms
+    FROM (
+        SELECT
+            cluster, producer_id, instance_id, protocol, data_epoch, decision, start_ms, first_entry_offset,
+            coalesce(completed_at_ms, next_at_ms, {never_ms}) AS until_ms,
+            partitions,
+            coalesce(decided_at_ms, lead(start_ms) OVER (PARTITION BY cluster, producer_id ORDER BY first_entry_offset)) AS ends_ms
+        FROM {instances}
+    )
 ),
 asking AS (
     SELECT
@@ -46,7 +54,7 @@ owned AS (
             running.protocol = 'tv2'
             OR (
                 coalesce(events.span.first_ms >= running.free_from_ms, true)
-                AND coalesce(events.span.first_ms < running.decided_at_ms, true)
+                AND coalesce(events.span.first_ms < running.ends_ms, true)
                 AND events.span.first_ms >= running.start_ms - events.skew_ms
                 AND coalesce(running.start_ms <= events.closer.at_ms - events.ahead_ms + events.tolerance_ms, true)
             )

@@ -12,18 +12,20 @@ MOST_COPIES = 4
 MOST_APART_MS = 900_000  # as a restart in P12: who sends again does so within minutes
 
 
-def repeated_records(rows: DataFrame, records: DataFrame, replica_logs: DataFrame) -> DataFrame:
+def repeated_records(rows: DataFrame, records: DataFrame, section_status: DataFrame, replica_logs: DataFrame) -> DataFrame:
     """The table repeated_records: one row per run of records that stand in the log again.
 
     Args:
         rows: the table producer_history.
         records: the records table.
+        section_status: the section_status table.
         replica_logs: the replica_logs table.
     """
     return run(
         "repeated_records",
         rows=rows,
         records=records,
+        section_status=section_status,
         replica_logs=replica_logs,
         least=LEAST_RECORDS,
         one_in=REPEATS_ONE_IN,

@@ -4,7 +4,8 @@
 -- Equal records prove something only where records differ: heartbeats and states repeat themselves. So a log is asked only where few of its
 -- records are repeats, and of a content that stands more than twice the first and the last copy are looked at.
 --
--- records         the table
+-- records         the table, of all dumps that were ever read
+-- section_status  the table: which of them are read now
 -- rows            the table producer_history; it is read three times
 -- replica_logs    the table
 -- least           records that a log must have
@@ -27,11 +28,12 @@ contents AS (
         min(offset) AS original, min(base_offset) AS original_base_offset,
         max(offset) AS again, max(base_offset) AS base_offset,
         max(timestamp_ms) AS timestamp_ms, max(timestamp_ms) - min(timestamp_ms) AS apart_ms
+    -- Not those that a newer dump replaced, nor of an earlier log of the same name: a record is as often in its log, however often it was dumped.
     FROM {records}
+    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE is_read) USING (section_id)
     -- A key may be there and have no hash: it is no text, or was not printed. Such a record equals no other.
     WHERE value_hash IS NOT NULL AND (key_hash IS NOT NULL OR key_size < 0)
     GROUP BY replica_log_id, key_hash, value_hash
-    -- The same record in two dumps of one log is no repeat.
     HAVING min(offset) < max(offset)
 ),
 counted AS (

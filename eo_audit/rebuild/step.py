@@ -307,6 +307,6 @@ def _producer_edges(warehouse: Warehouse, frame: Frame, history: "DataFrame", *,
 
 def _repeated_records(warehouse: Warehouse, frame: Frame, history: "DataFrame") -> None:
     if has_repeats(warehouse):
-        warehouse.overwrite("repeated_records", repeated_records(history, warehouse.read("records"), frame.logs))
+        warehouse.overwrite("repeated_records", repeated_records(history, warehouse.read("records"), frame.sections, frame.logs))
     else:
         write_none(warehouse, "repeated_records")

@@ -66,6 +66,8 @@ def test_names_and_content_decide_together(tmp_path: Path) -> None:
             "manifest.yml": b"cluster: c\n",
             "all.out": b"Picked up JAVA_TOOL_OPTIONS: -D\n" + LOG,
             "README.md": b"What happened\n",
+            "incident.md": b"What happened:\n\n" + LOG,
+            "plan.md": b"What to do\n",
             "orders-0/meta.properties": b"node.id=1\n",
             "notes.txt": b"What happened\n",
             ".hidden": LOG,
@@ -89,6 +91,7 @@ def test_names_and_content_decide_together(tmp_path: Path) -> None:
     }
     assert {Path(problem.path).name: problem.text for problem in found.problems} == {
         "notes.txt": "does not look like a dump",
+        "incident.md": "holds lines of a dump, and is no dump by its name: call it .txt to have it read",
         "dumps": "holds 1 binary segment (orders-0/00000000000000000000.log): these are Kafka's own files; print them with kafka-dump-log, "
         "or collect-dumps.sh does",
         "powershell.txt": "is UTF-16 text, as PowerShell's > writes it: print the dump again from cmd.exe, or convert it with "

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from eo_audit.dump.files.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.files.manifest import MAX_BYTES, Manifest, hint, read_manifest
 from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, Problem, archive, by_name, in_utf16, is_kafka_file, told_together, unpacking
-from eo_audit.dump.files.recognised import printed_by, spoilt
+from eo_audit.dump.files.recognised import dumps_in_notes, printed_by, spoilt
 from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, PARTITION_METADATA, dump_times, listed_sizes
 from eo_audit.dump.files.unpacked import beginning
 from eo_audit.dump.files.walk import check_file, outside, real_paths, walk
@@ -35,7 +35,8 @@ _DUMP_TIMES = re.compile(r"dumped-at\.txt(\.gz)?")
 _PARTITION_METADATA = re.compile(r"partition\.metadata(\.gz)?")
 _MESSAGES = re.compile(r".*\.(std)?err(\.txt)?(\.gz)?|stderr(\.txt|\.log)?(\.gz)?")
 # Hidden files, what people write beside dumps, what brokers keep beside logs.
-_NOT_MEANT = re.compile(r"\..*|README.*|.*\.md|meta\.properties|quorum-state")
+_NOT_MEANT = re.compile(r"\..*|README.*|meta\.properties|quorum-state")
+_NOTES = re.compile(r".*\.md")
 
 _Nearest = tuple[ManifestHint, Path | None]
 
@@ -175,6 +176,9 @@ def _dumps_below(root: Path, problems: list[Problem]) -> Iterator[_Found]:
 
 def _taken(root: Path, problems: list[Problem], own: list[Path]) -> Iterator[_Found]:
     for path in walk(root, lambda path, why: problems.append(Problem(path, why)), _NOT_MEANT.fullmatch):
+        if _NOTES.fullmatch(path.name):
+            problems += dumps_in_notes(path, HEAD_BYTES)
+            continue
         try:
             yield _look_at(root, path)
         except KafkaFile:

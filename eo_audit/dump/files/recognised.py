@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from eo_audit.dump.files.broker_answers import HEAD_LINE
+from eo_audit.dump.files.not_dumps import Problem
 from eo_audit.dump.lines.console import HEADS
 from eo_audit.dump.lines.printed import text
 from eo_audit.words import visible
@@ -32,6 +34,16 @@ def printed_by(head: bytes) -> str | None:
     """
     found = _FIRST.search(head)
     return None if found is None or found.lastindex is None else tuple(_LINES)[found.lastindex - 1]
+
+
+def dumps_in_notes(path: Path, size: int) -> list[Problem]:
+    """Notes (`*.md`) are left out in silence, but for those into whose first bytes somebody pasted a dump."""
+    try:
+        with path.open("rb") as file:
+            tool = printed_by(file.read(size))
+    except OSError:
+        return []
+    return [] if tool is None else [Problem(str(path), "holds lines of a dump, and is no dump by its name: call it .txt to have it read")]
 
 
 # As long as a container's name, a time and a host together.

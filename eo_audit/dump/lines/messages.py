@@ -56,9 +56,17 @@ _HEADS = [
         ("other", "warning", rb"Ignoring unknown file (?P<path>.+)"),
         ("other", "info", rb"kafka\.serializer\.\w+Decoder is deprecated\. Please use .*"),
         ("jvm_warning", "info", rb"(?:OpenJDK|Java HotSpot\(TM\)|Eclipse OpenJ9).{0,40}\bwarning: .*"),
-        ("jvm_warning", "info", rb"(?:Picked up (?:_JAVA_OPTIONS|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS): |WARNING: |SLF4J(?:\([WIE]\))?: ).*"),
+        (
+            "jvm_warning",
+            "info",
+            rb"(?:(?:NOTE: )?Picked up (?:_JAVA_OPTIONS|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS): |WARNING: |SLF4J(?:\([WIE]\))?: ).*",
+        ),
         ("jvm_warning", "info", rb"(?:log4j:(?:WARN|ERROR) |\[[\d :,.-]+\] (?:WARN|INFO|ERROR) |main (?:WARN|ERROR) ).*"),
         ("jvm_warning", "info", rb"(?:DEPRECATED: A Log4j 1\.x |To use a Log4j 2\.x |You can also use the \S+log4j2\.\w+ file ).*"),
+        # Unified logging goes to the standard output, with the dump (`-Xlog`, and what the virtual machine says of its own accord).
+        ("jvm_warning", "info", rb"\[\d{1,9}[.,]\d{3}s\]\[\w+ *\]\[[\w,+ ]+\] .*"),
+        ("jvm_warning", "info", rb"\[(?:otel\.javaagent|dd\.trace) [\d :+.-]+\] \[[^\]]*\] (?:TRACE|DEBUG|INFO|WARN|ERROR) .*"),
+        ("jvm_warning", "info", rb"(?:Unable to use a TTY - .*|the input device is not a TTY.*|command terminated with exit code \d{1,3})"),
         ("jvm_warning", "info", rb"(?:Defaulted container |Enabling Java debug options: |Listening for transport ).*"),
     )
 ]

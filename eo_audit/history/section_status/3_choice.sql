@@ -8,7 +8,9 @@ candidates AS (
             struct(
                 -- Of a segment that the cleaner emptied no batch tells whether records were printed.
                 supported, coalesce(deep, is_cleaned AND kind = 'log' AND end_reason IN ('eof', 'next'), false) AS deep,
-                newness, length, path, -byte_offset AS place
+                newness, length, path, -byte_offset AS place,
+                -- Of two that nothing else puts in order one is read, whichever: two that were read would accuse their log of repeats.
+                section_id
             ) AS rank,
             CASE
                 WHEN is_of_log THEN string(segment_base_offset)
@@ -44,7 +46,8 @@ beside_segments AS (
     FROM candidates
 ),
 beside_rivals AS (
-    SELECT *, collect_list(candidate) OVER (PARTITION BY cluster, broker, replica_log_id, competes, kind) AS rivals
+    -- By file: a broker's checkpoints are of no log, and each night brings some of each kind.
+    SELECT *, collect_list(candidate) OVER (PARTITION BY cluster, broker, replica_log_id, competes, kind, candidate.file) AS rivals
     FROM beside_segments
 ),
 judged AS (
@@ -55,8 +58,7 @@ judged AS (
             coalesce(
                 array_max(filter(
                     rivals,
-                    rival -> rival.file = candidate.file
-                        AND rival.rank > candidate.rank
+                    rival -> rival.rank > candidate.rank
                         AND (is_of_log OR rival.rank.newness > candidate.rank.newness OR (rival.digest = digest AND NOT is_answer))
                 )),
                 array_max(filter(
