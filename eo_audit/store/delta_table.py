@@ -6,7 +6,7 @@ A table's log is a row of JSON files, one a version, with a checkpoint now and t
 
 import json
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,7 +162,9 @@ class Table:
             done = DeltaTable(self.folder).delete(f"{column} IN ({told})", post_commithook_properties=_NO_HOOKS)
             return int(done["num_deleted_rows"])
 
-    def sweep(self, kept: Collection[int], *, newest: Newest | None = None, grace_ms: int = GRACE_MS) -> int:
+    def sweep(
+        self, kept: Collection[int], *, newest: Newest | None = None, grace_ms: int = GRACE_MS, check: Callable[[], object] = bool
+    ) -> int:
         """Remove what nobody needs: data files that no kept version names, and the log below the oldest kept version.
 
         What a version lost less than `grace_ms` ago stays, for readers of that version. The caller holds the lock; the newest
@@ -172,18 +174,22 @@ class Table:
             kept: versions that readers may open.
             newest: the newest version, if the caller has asked for it since the last commit.
             grace_ms: how long a reader of another version may take.
+            check: raises if the lock was taken from the caller; asked before anything is removed.
 
         Returns:
             Bytes that were freed.
         """
         with self._told():
+            # Listed first, and then asked: what the next holder writes while this process sleeps is in no list.
+            there, folders = self._data_files(), [path for path in self.folder.iterdir() if path.is_dir() and path.name.startswith("part-")]
+            check()
             now, since_ms = newest or self.newest(), time.time_ns() // 1_000_000 - grace_ms
             oldest = self._before(min([*kept, now.version]), since_ms)
             at_oldest = now.files if oldest == now.version else self.files(oldest)
             needed = self._needed({*kept, now.version}, oldest, now.version, at_oldest, since_ms=since_ms)
-            freed = sum(_removed(path) for path in self._data_files() if path.relative_to(self.folder).as_posix() not in needed)
-            for folder in self.folder.iterdir():  # Spark writes into folders of its own
-                if folder.is_dir() and folder.name.startswith("part-") and not any(folder.iterdir()):
+            freed = sum(_removed(path) for path in there if path.relative_to(self.folder).as_posix() not in needed)
+            for folder in folders:  # Spark writes into folders of its own
+                if not any(folder.iterdir()):
                     folder.rmdir()
             return freed + self._shorten_log(oldest, grace_ms)
 
