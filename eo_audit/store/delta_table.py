@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, create_table_with_add_actions
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from eo_audit.errors import WarehouseError, of_machine
 from eo_audit.store.parquet import DataFile
@@ -118,26 +118,29 @@ class Table:
         # The log of a Delta table holds paths as URLs.
         return [(self.folder / unquote(path), size) for path, size in sorted(sizes.items())]
 
-    def commit(self, files: Sequence[DataFile], *, mode: str, transaction: str | None = None) -> int:
+    def commit(self, files: Sequence[DataFile], *, mode: str, transaction: str | None = None, replaced: Collection[Path] = ()) -> int:
         """Make files that lie in the folder part of the table: the one place that changes its content.
 
         Args:
             files: as `parquet.write` describes them.
             mode: append, or overwrite.
             transaction: application id kept in the table's log.
+            replaced: files of the table that are no part of it any more; where files are appended.
 
         Returns:
             The new version.
         """
         # No partition values, no modification time: the log then says the same of the same files.
         added = [AddAction(file.path, file.size, {}, 0, True, file.stats) for file in files]
+        now_ms = time.time_ns() // 1_000_000
+        removed = [RemoveAction(path.relative_to(self.folder).as_posix(), True, now_ms) for path in replaced]
         properties = CommitProperties(app_transactions=[Transaction(transaction, 1)]) if transaction else None
         with self._told():
             # The files lie in the folder already: the one commit makes all of them visible, or none.
             if self.exists():
                 table = DeltaTable(self.folder)
                 table.create_write_transaction(
-                    [*added], mode, _delta_schema(self.name), commit_properties=properties, post_commithook_properties=_NO_HOOKS
+                    [*added, *removed], mode, _delta_schema(self.name), commit_properties=properties, post_commithook_properties=_NO_HOOKS
                 )
                 table.update_incremental()  # reads what is new of the log, and not all of it again
                 return int(table.version())
@@ -154,13 +157,6 @@ class Table:
             table = DeltaTable(self.folder)
             table.restore(version)
             return int(table.version())
-
-    def delete(self, column: str, values: Collection[int]) -> int:
-        """Delete the rows whose column has one of some values, in a new version; return the number of rows."""
-        with self._told():
-            told = ", ".join(map(str, sorted(values)))
-            done = DeltaTable(self.folder).delete(f"{column} IN ({told})", post_commithook_properties=_NO_HOOKS)
-            return int(done["num_deleted_rows"])
 
     def sweep(
         self, kept: Collection[int], *, newest: Newest | None = None, grace_ms: int = GRACE_MS, check: Callable[[], object] = bool

@@ -309,6 +309,59 @@ def test_prune_removes_what_no_audit_reads(spark: SparkSession, mended: Path, ha
     assert spark.read.format("delta").load(str(out / "warehouse" / "batches")).count() == len(left["batches"])
 
 
+def pruned(out: Path) -> tuple[Path, list[Path]]:
+    """A folder with the facts of two ingests, where the batches of one section were removed; the files of `batches` before."""
+    ingest(out, CLEAN)
+    ingest(out, OTHER)
+    batches = Table("batches", out / "warehouse" / "batches")
+    before = [path for path, _ in batches.files()]
+    with (warehouse := Warehouse(out, no_spark)).writing():
+        rows = warehouse.arrow("batches").to_pylist()
+        left = [row for row in rows if row["section_id"] != rows[0]["section_id"]]
+        assert warehouse.delete("batches", "section_id", [rows[0]["section_id"]]) == len(rows) - len(left) > 0
+        assert warehouse.delete("batches", "section_id", [rows[0]["section_id"]]) == 0
+        assert sorted(warehouse.arrow("batches").to_pylist(), key=repr) == sorted(left, key=repr)
+        assert Warehouse(out).arrow("batches").to_pylist() == rows  # not published yet
+        warehouse.publish(Step("r2", "prune", finished_at_ms=2, code_version="0", inputs="[]"))
+    return out, before
+
+
+def test_prune_writes_anew_only_files_that_lose_rows(tmp_path: Path) -> None:
+    out, before = pruned(tmp_path)
+    after = [path for path, _ in Table("batches", out / "warehouse" / "batches").files()]
+    assert len(before) == 2 and len(set(before) & set(after)) == 1
+    ingest(out, CLEAN)  # a version whose files are not all of the newest can be put back, added to and swept
+    with (warehouse := Warehouse(out, no_spark)).writing():
+        assert upkeep.tidy(warehouse, keep_audits=1) == 0  # readers of the version before can finish
+        assert upkeep.tidy(warehouse, keep_audits=1, grace_ms=0) > 0
+        assert warehouse.arrow("batches").num_rows
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damaged_facts_are_noticed_behind_prune(tmp_path: Path, how: str) -> None:
+    out, before = pruned(tmp_path)
+    (file,) = (path for path, _ in Table("batches", out / "warehouse" / "batches").files() if path not in before)
+    DAMAGES[how](file)
+    with pytest.raises(DamagedError, match=r"the table batches in .* is damaged"):
+        ingest(out, CLEAN)
+
+
+def test_a_prune_that_dies_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest(tmp_path, CLEAN)
+    before, table = content(tmp_path), Table("batches", tmp_path / "warehouse" / "batches")
+    sections = Warehouse(tmp_path).arrow("batches")["section_id"].to_pylist()
+    with (warehouse := Warehouse(tmp_path, no_spark)).writing():  # ends behind its commit
+        assert warehouse.delete("batches", "section_id", sections) == len(sections)
+        assert table.files() == []
+    assert content(tmp_path) == before
+    monkeypatch.setattr(Table, "commit", lambda *_, **__: pytest.fail("and before it"))
+    with pytest.raises(pytest.fail.Exception), (warehouse := Warehouse(tmp_path, no_spark)).writing():
+        warehouse.delete("batches", "section_id", sections[:1])
+    monkeypatch.undo()
+    ingest(tmp_path, CLEAN)
+    assert content(tmp_path) == before
+
+
 @pytest.mark.parametrize(("text", "days"), [("90d", 90), ("2w", 14), ("0d", 0)])
 def test_ages(text: str, days: int) -> None:
     assert upkeep.parse_age(text) == days * upkeep.DAY_MS
