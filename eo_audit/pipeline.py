@@ -174,9 +174,11 @@ def audit(warehouse: Warehouse, options: Options) -> None:
     )
     warehouse.overwrite_arrow("findings", findings.table(audited.findings))
     # For people and programs in the order in which they may believe it: findings, the pinned tables, the report, the verdict.
+    warehouse.still_held()
     findings.write(warehouse.out, audited.findings)
     publish(warehouse, "audit", options, rule_set=str(audited.verdict["rule_set"]), verdict=str(audited.verdict["verdict"]))
-    build.write_report(warehouse.out, audited.verdict)
+    build.write_report(warehouse.out, audited.verdict, check=warehouse.still_held)
+    warehouse.still_held()
     verdict.write(warehouse.out, audited.verdict)
     tidy(warehouse, options)
 
@@ -236,17 +238,18 @@ def writing(
         for sentence in before.lost:
             options.notice(sentence)
         check_parser(warehouse)
-        with nullcontext() if keeps_verdict else _without_verdict(warehouse.out / "verdict.json"):
+        with nullcontext() if keeps_verdict else _without_verdict(warehouse, warehouse.out / "verdict.json"):
             if isinstance(starting, Starting) and starts_spark and not keeps_verdict:
                 starting.begin()
             yield warehouse
 
 
 @contextmanager
-def _without_verdict(path: Path) -> Iterator[None]:
+def _without_verdict(warehouse: Warehouse, path: Path) -> Iterator[None]:
     """Remove verdict.json, so that nobody reads yesterday's verdict of a run that dies today; whatever ends the run tells of it."""
     stood = path.exists()
     try:
+        warehouse.still_held()
         path.unlink(missing_ok=True)
         yield
     except BaseException as error:

@@ -1,7 +1,7 @@
 """report.html of an output folder, from its tables and its verdict."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from eo_audit.report.content import MAX_EVIDENCE, Quote, build_content, evidence_of
@@ -29,12 +29,13 @@ def _load() -> None:
     import eo_audit.report.pictures  # noqa: F401
 
 
-def write_report(out: Path, verdict: Mapping[str, object] | None = None) -> Path:
+def write_report(out: Path, verdict: Mapping[str, object] | None = None, *, check: Callable[[], object] = bool) -> Path:
     """Write `report.html` into the output folder of a finished audit.
 
     Args:
         out: the output folder.
         verdict: what verdict.json will say; the file that is there by default.
+        check: raises if the page must not be written any more; asked when it is made, which takes the time.
 
     Returns:
         The path of the page.
@@ -49,6 +50,7 @@ def write_report(out: Path, verdict: Mapping[str, object] | None = None) -> Path
     content = build_content(verdict or results.verdict, results.findings, _quotes(results))
     page = render(with_pictures(content, results.findings, results), {rule.code: rule.slug for rule in RULES})
     path = out / FILE
+    check()
     # Aside first: who has the old page open and reloads it gets the old one or the new one.
     waiting = path.with_suffix(".html.new")
     waiting.write_text(page, encoding="utf-8", errors="backslashreplace")

@@ -6,7 +6,7 @@ A table's log is a row of JSON files, one a version, with a checkpoint now and t
 
 import json
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, create_table_with_add_actions
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from eo_audit.errors import WarehouseError, of_machine
 from eo_audit.store.parquet import DataFile
@@ -118,26 +118,29 @@ class Table:
         # The log of a Delta table holds paths as URLs.
         return [(self.folder / unquote(path), size) for path, size in sorted(sizes.items())]
 
-    def commit(self, files: Sequence[DataFile], *, mode: str, transaction: str | None = None) -> int:
+    def commit(self, files: Sequence[DataFile], *, mode: str, transaction: str | None = None, replaced: Collection[Path] = ()) -> int:
         """Make files that lie in the folder part of the table: the one place that changes its content.
 
         Args:
             files: as `parquet.write` describes them.
             mode: append, or overwrite.
             transaction: application id kept in the table's log.
+            replaced: files of the table that are no part of it any more; where files are appended.
 
         Returns:
             The new version.
         """
         # No partition values, no modification time: the log then says the same of the same files.
         added = [AddAction(file.path, file.size, {}, 0, True, file.stats) for file in files]
+        now_ms = time.time_ns() // 1_000_000
+        removed = [RemoveAction(path.relative_to(self.folder).as_posix(), True, now_ms) for path in replaced]
         properties = CommitProperties(app_transactions=[Transaction(transaction, 1)]) if transaction else None
         with self._told():
             # The files lie in the folder already: the one commit makes all of them visible, or none.
             if self.exists():
                 table = DeltaTable(self.folder)
                 table.create_write_transaction(
-                    [*added], mode, _delta_schema(self.name), commit_properties=properties, post_commithook_properties=_NO_HOOKS
+                    [*added, *removed], mode, _delta_schema(self.name), commit_properties=properties, post_commithook_properties=_NO_HOOKS
                 )
                 table.update_incremental()  # reads what is new of the log, and not all of it again
                 return int(table.version())
@@ -155,14 +158,9 @@ class Table:
             table.restore(version)
             return int(table.version())
 
-    def delete(self, column: str, values: Collection[int]) -> int:
-        """Delete the rows whose column has one of some values, in a new version; return the number of rows."""
-        with self._told():
-            told = ", ".join(map(str, sorted(values)))
-            done = DeltaTable(self.folder).delete(f"{column} IN ({told})", post_commithook_properties=_NO_HOOKS)
-            return int(done["num_deleted_rows"])
-
-    def sweep(self, kept: Collection[int], *, newest: Newest | None = None, grace_ms: int = GRACE_MS) -> int:
+    def sweep(
+        self, kept: Collection[int], *, newest: Newest | None = None, grace_ms: int = GRACE_MS, check: Callable[[], object] = bool
+    ) -> int:
         """Remove what nobody needs: data files that no kept version names, and the log below the oldest kept version.
 
         What a version lost less than `grace_ms` ago stays, for readers of that version. The caller holds the lock; the newest
@@ -172,18 +170,22 @@ class Table:
             kept: versions that readers may open.
             newest: the newest version, if the caller has asked for it since the last commit.
             grace_ms: how long a reader of another version may take.
+            check: raises if the lock was taken from the caller; asked before anything is removed.
 
         Returns:
             Bytes that were freed.
         """
         with self._told():
+            # Listed first, and then asked: what the next holder writes while this process sleeps is in no list.
+            there, folders = self._data_files(), [path for path in self.folder.iterdir() if path.is_dir() and path.name.startswith("part-")]
+            check()
             now, since_ms = newest or self.newest(), time.time_ns() // 1_000_000 - grace_ms
             oldest = self._before(min([*kept, now.version]), since_ms)
             at_oldest = now.files if oldest == now.version else self.files(oldest)
             needed = self._needed({*kept, now.version}, oldest, now.version, at_oldest, since_ms=since_ms)
-            freed = sum(_removed(path) for path in self._data_files() if path.relative_to(self.folder).as_posix() not in needed)
-            for folder in self.folder.iterdir():  # Spark writes into folders of its own
-                if folder.is_dir() and folder.name.startswith("part-") and not any(folder.iterdir()):
+            freed = sum(_removed(path) for path in there if path.relative_to(self.folder).as_posix() not in needed)
+            for folder in folders:  # Spark writes into folders of its own
+                if not any(folder.iterdir()):
                     folder.rmdir()
             return freed + self._shorten_log(oldest, grace_ms)
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from eo_audit.errors import WarehouseError
 
@@ -39,7 +40,7 @@ class Held:
     def is_ours(self) -> bool:
         """Does the lock file still name this process? Not if another one has put its own there."""
         try:
-            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor)) and _content(self._path).get("token") == _TOKEN
+            return _is_at(self._path, self._descriptor) and _content(self._path).get("token") == _TOKEN
         except OSError:
             return False
 
@@ -73,8 +74,7 @@ def exclusive(path: Path, *, break_lock: bool = False) -> Iterator[Held]:
     # A new file, not the old one locked again: the holder keeps his own, sees at his next commit that the path is another file, and stops.
     if break_lock:
         path.unlink(missing_ok=True)
-    with path.open("a+") as file:
-        _take(file.fileno(), path)
+    with _taken(path) as file:
         # Before the file is emptied: a holder that ended in order has left nothing in it.
         held = Held(path, file.fileno(), died=bool(_content(path)) or break_lock)
         file.truncate(0)
@@ -99,6 +99,29 @@ _TOKEN = secrets.token_hex(8)
 def _beat(held: Held, done: threading.Event) -> None:
     while not done.wait(BEAT_SECONDS):
         held.beat()
+
+
+def _taken(path: Path) -> TextIO:
+    """The lock file, open and locked."""
+    while True:
+        file = path.open("a+")
+        try:
+            _take(file.fileno(), path)
+            if _is_at(path, file.fileno()):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        # Another run broke the lock between the two: this one holds a file that nobody sees, so the one that is there now is asked.
+        file.close()
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Is the file at a path the one that is open?"""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _take(descriptor: int, path: Path) -> None:

@@ -5,7 +5,7 @@ import re
 import sys
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,6 +145,38 @@ def write(table: str, rows: pa.Table, folder: Path) -> list[DataFile]:
     writer.write(rows)
     written = writer.close()
     return [written] if written else []
+
+
+def without(table: str, path: Path, folder: Path, column: str, values: Collection[int]) -> tuple[int, list[DataFile]]:
+    """Write the rows of a file anew but for those whose column has one of some values; memory holds a part of them only.
+
+    Args:
+        table: name of the table.
+        path: the file, which stays as it is.
+        folder: the table's folder.
+        column: of integers.
+        values: of the rows that are left out.
+
+    Returns:
+        How many rows were left out, and the new file. None was written if there are no such rows, or no others.
+    """
+    file = opened(path)
+    gone = pa.array(sorted(values), file.schema_arrow.field(column).type)
+
+    def kept(columns: list[str] | None) -> Iterator[pa.Table]:
+        for batch in file.iter_batches(columns=columns):
+            rows = pa.Table.from_batches([batch])
+            yield rows.filter(pc.invert(pc.is_in(rows[column], gone)))
+
+    # Of most files nothing goes: one column tells.
+    left_out = file.metadata.num_rows - sum(rows.num_rows for rows in kept([column]))
+    if not left_out:
+        return 0, []
+    writer = FactWriter(table, folder)
+    for rows in kept(None):
+        writer.write(rows)
+    written = writer.close()
+    return left_out, [written] if written else []
 
 
 def describe(path: Path, folder: Path) -> DataFile:

@@ -23,7 +23,7 @@ from eo_audit.store.delta_table import DamagedError, OtherVersionError, Table
 from eo_audit.store.keys import Keys
 from eo_audit.store.lock import Held, exclusive
 from eo_audit.store.parquet import DataFile
-from eo_audit.store.recovery import recover
+from eo_audit.store.recovery import SCRATCH, recover
 from eo_audit.store.schemas import conforming, schema
 from eo_audit.store.tasks import described
 
@@ -57,16 +57,6 @@ class Before:
     lost: Sequence[str]
 
 
-# Rows that are read a few times and thrown away: no dictionaries, no statistics, the quickest codec. A tenth of the rebuild's CPU time
-# (benchmarks, 1 GB: 90 s against 103 s).
-_SCRATCH = {
-    "compression": "lz4_raw",
-    "parquet.enable.dictionary": "false",
-    "parquet.column.statistics.enabled": "false",
-    "parquet.size.statistics.enabled": "false",
-}
-
-
 class Warehouse:
     """All tables of one output folder.
 
@@ -92,6 +82,7 @@ class Warehouse:
         self.folder = self.out / "warehouse"
         self._spark = spark
         self.small = small
+        self._scratch = self.folder / f"{SCRATCH}-{uuid.uuid4().hex}"
         self._versions = self.pinned()
         self._inline: dict[str, pa.Table] = {}
         self._frames: dict[str, DataFrame] = {}
@@ -203,16 +194,14 @@ class Warehouse:
         with described(self.session(), "rows that several histories are made of"):
             if self.small:
                 return frames.of_arrow(self.session(), rows.toArrow(), rows.schema)
-            scratch = self.folder / "_scratch" / uuid.uuid4().hex
-            rows.write.options(**_SCRATCH).parquet(str(scratch))
-        return frames.together(self.session().read.schema(rows.schema).parquet(str(scratch)))
+            return frames.aside(rows, self._scratch / uuid.uuid4().hex)
 
     @contextmanager
     def writing(self, *, break_lock: bool = False, remakes: bool = True) -> Iterator[Before]:
         """Hold the lock; tables newer than their pinned version are put back to it first.
 
         Args:
-            break_lock: take it from whoever holds it; his next commit fails.
+            break_lock: take it from whoever holds it; he writes nothing more.
             remakes: histories and findings will be made anew, so damaged ones may go.
 
         Yields:
@@ -224,17 +213,29 @@ class Warehouse:
         with exclusive(self.folder / "_lock", break_lock=break_lock) as held:
             self._held, self._versions, self._inline, self._frames, self._listed = held, self.pinned(), {}, {}, {}
             # Only under the lock: a run that is at work looks just like one that died.
-            recovered = recover(self.folder, self._versions, remakes=remakes)
+            recovered = recover(self.folder, self._versions, remakes=remakes, check=held.check)
             self._versions = dict(recovered.versions)
             if recovered.lost:
                 self._unpin(recovered.lost)
             self.keys.move_in(self.folder, used=bool(self._files("records")))
             try:
                 yield Before(held.died or recovered.put_back, tuple(recovered.lost.values()))
+            except Exception:
+                held.check()  # who took the lock has removed what this run had in its scratch folder: that is the cause to tell
+                raise
             finally:
                 self._held = None
                 self.keys.throw_away(self.folder)
-                shutil.rmtree(self.folder / "_scratch", ignore_errors=True)
+                shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def still_held(self) -> None:
+        """Nothing is written or removed by a process whose lock was taken from it while it slept.
+
+        Raises:
+            WarehouseError: it was.
+        """
+        if self._held is not None:
+            self._held.check()
 
     def publish(self, step: Step) -> None:
         """Add the row of a finished step to `runs`: from now on every reader sees the tables as they are now.
@@ -281,12 +282,14 @@ class Warehouse:
 
     def delete(self, name: str, column: str, values: Collection[int]) -> int:
         """Delete the rows of a table of facts whose column has one of some values; return their number. The caller publishes."""
-        self._still_held()
-        deleted = self._table(name).delete(column, values) if self.exists(name) and values else 0
-        if deleted:
-            self._versions[name] = self._table(name).version()
-            self._forget(name)
-        return deleted
+        files = [path for path, _ in self._files(name)] if values else []
+        with self._told(name):
+            # By our own writer, and not by delta-rs: its files have no sum in their names, and damage of them would not be noticed.
+            found = {path: parquet.without(name, path, self.folder / name, column, values) for path in files}
+        left = {path: written for path, (rows, written) in found.items() if rows}
+        if left:
+            self._commit(name, [file for written in left.values() for file in written], mode="append", replaced=left)
+        return sum(rows for rows, _ in found.values())
 
     def stored_bytes(self) -> int:
         """What the tables take on the disk."""
@@ -334,17 +337,14 @@ class Warehouse:
         # An empty partition of Spark leaves a file without rows; Delta readers would open each of them.
         return [file for file in files if file.rows]
 
-    def _commit(self, name: str, files: Sequence[DataFile], *, mode: str, transaction: str | None = None) -> None:
-        self._still_held()
-        self._versions[name] = self._table(name).commit(files, mode=mode, transaction=transaction)
+    def _commit(
+        self, name: str, files: Sequence[DataFile], *, mode: str, transaction: str | None = None, replaced: Collection[Path] = ()
+    ) -> None:
+        self.still_held()
+        self._versions[name] = self._table(name).commit(files, mode=mode, transaction=transaction, replaced=replaced)
         self._forget(name)
 
     def _forget(self, name: str) -> None:
         """What was read of a table is not what it is now."""
         self._inline.pop(name, None)
         self._frames.pop(name, None)
-
-    def _still_held(self) -> None:
-        """Nothing is committed by a process whose lock was taken from it while it slept."""
-        if self._held is not None:
-            self._held.check()

@@ -40,6 +40,9 @@ def tidy(warehouse: Warehouse, *, keep_audits: int, grace_ms: int = GRACE_MS) ->
 
     Returns:
         Bytes that were freed.
+
+    Raises:
+        WarehouseError: another run took the lock meanwhile.
     """
     tables = {name: Table(name, warehouse.folder / name) for name in table_names()}
     newest = {name: table.newest() for name, table in tables.items() if table.exists()}
@@ -53,7 +56,7 @@ def tidy(warehouse: Warehouse, *, keep_audits: int, grace_ms: int = GRACE_MS) ->
         for name, version in _pins(run).items():
             if schema(name).family != "facts" or run is kept[-1]:  # facts are only added: an older version is part of the newer one
                 pins[name].add(version)
-    return sum(tables[name].sweep(pins[name], newest=newest[name], grace_ms=grace_ms) for name in newest)
+    return sum(tables[name].sweep(pins[name], newest=newest[name], grace_ms=grace_ms, check=warehouse.still_held) for name in newest)
 
 
 def _pins(run: _ROWS) -> dict[str, int]:

@@ -21,8 +21,9 @@ from eo_audit import pipeline
 from eo_audit.dump.lines.hashes import hashes_of
 from eo_audit.errors import ArgumentError, ConfigurationError, WarehouseError, of_machine
 from eo_audit.pipeline import Options
+from eo_audit.report import build
 from eo_audit.report.audits import audits_of
-from eo_audit.store import delta_table, lock, scratch, upkeep
+from eo_audit.store import delta_table, lock, parquet, scratch, upkeep
 from eo_audit.store.delta_table import DamagedError, Table
 from eo_audit.store.keys import KEY_FILE, NAME, OLD_SALT, Keys
 from eo_audit.store.schemas import table_names
@@ -308,6 +309,59 @@ def test_prune_removes_what_no_audit_reads(spark: SparkSession, mended: Path, ha
     assert spark.read.format("delta").load(str(out / "warehouse" / "batches")).count() == len(left["batches"])
 
 
+def pruned(out: Path) -> tuple[Path, list[Path]]:
+    """A folder with the facts of two ingests, where the batches of one section were removed; the files of `batches` before."""
+    ingest(out, CLEAN)
+    ingest(out, OTHER)
+    batches = Table("batches", out / "warehouse" / "batches")
+    before = [path for path, _ in batches.files()]
+    with (warehouse := Warehouse(out, no_spark)).writing():
+        rows = warehouse.arrow("batches").to_pylist()
+        left = [row for row in rows if row["section_id"] != rows[0]["section_id"]]
+        assert warehouse.delete("batches", "section_id", [rows[0]["section_id"]]) == len(rows) - len(left) > 0
+        assert warehouse.delete("batches", "section_id", [rows[0]["section_id"]]) == 0
+        assert sorted(warehouse.arrow("batches").to_pylist(), key=repr) == sorted(left, key=repr)
+        assert Warehouse(out).arrow("batches").to_pylist() == rows  # not published yet
+        warehouse.publish(Step("r2", "prune", finished_at_ms=2, code_version="0", inputs="[]"))
+    return out, before
+
+
+def test_prune_writes_anew_only_files_that_lose_rows(tmp_path: Path) -> None:
+    out, before = pruned(tmp_path)
+    after = [path for path, _ in Table("batches", out / "warehouse" / "batches").files()]
+    assert len(before) == 2 and len(set(before) & set(after)) == 1
+    ingest(out, CLEAN)  # a version whose files are not all of the newest can be put back, added to and swept
+    with (warehouse := Warehouse(out, no_spark)).writing():
+        assert upkeep.tidy(warehouse, keep_audits=1) == 0  # readers of the version before can finish
+        assert upkeep.tidy(warehouse, keep_audits=1, grace_ms=0) > 0
+        assert warehouse.arrow("batches").num_rows
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damaged_facts_are_noticed_behind_prune(tmp_path: Path, how: str) -> None:
+    out, before = pruned(tmp_path)
+    (file,) = (path for path, _ in Table("batches", out / "warehouse" / "batches").files() if path not in before)
+    DAMAGES[how](file)
+    with pytest.raises(DamagedError, match=r"the table batches in .* is damaged"):
+        ingest(out, CLEAN)
+
+
+def test_a_prune_that_dies_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest(tmp_path, CLEAN)
+    before, table = content(tmp_path), Table("batches", tmp_path / "warehouse" / "batches")
+    sections = Warehouse(tmp_path).arrow("batches")["section_id"].to_pylist()
+    with (warehouse := Warehouse(tmp_path, no_spark)).writing():  # ends behind its commit
+        assert warehouse.delete("batches", "section_id", sections) == len(sections)
+        assert table.files() == []
+    assert content(tmp_path) == before
+    monkeypatch.setattr(Table, "commit", lambda *_, **__: pytest.fail("and before it"))
+    with pytest.raises(pytest.fail.Exception), (warehouse := Warehouse(tmp_path, no_spark)).writing():
+        warehouse.delete("batches", "section_id", sections[:1])
+    monkeypatch.undo()
+    ingest(tmp_path, CLEAN)
+    assert content(tmp_path) == before
+
+
 @pytest.mark.parametrize(("text", "days"), [("90d", 90), ("2w", 14), ("0d", 0)])
 def test_ages(text: str, days: int) -> None:
     assert upkeep.parse_age(text) == days * upkeep.DAY_MS
@@ -364,6 +418,80 @@ def test_a_writer_whose_lock_was_broken_writes_nothing_more(tmp_path: Path) -> N
         assert held and not (tmp_path / "warehouse" / "_lock").read_text()
     ingest(tmp_path, CLEAN)
     assert Warehouse(tmp_path).arrow("batches").num_rows
+
+
+def test_a_lock_that_is_broken_while_it_is_taken_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening the file and locking it: the one that was opened is no longer the lock then."""
+    take, breaking = lock._take, lock.exclusive(tmp_path / "_lock", break_lock=True)
+
+    def late(descriptor: int, path: Path) -> None:
+        monkeypatch.setattr(lock, "_take", take)
+        breaking.__enter__()
+        take(descriptor, path)
+
+    monkeypatch.setattr(lock, "_take", late)
+    with pytest.raises(WarehouseError, match=f"is being written by process {os.getpid()}"), lock.exclusive(tmp_path / "_lock"):
+        pass
+    breaking.__exit__(None, None, None)
+    with lock.exclusive(tmp_path / "_lock") as held:
+        assert held.is_ours()
+
+
+def test_a_writer_whose_lock_was_broken_puts_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest(tmp_path, CLEAN)
+    table = Table("batches", tmp_path / "warehouse" / "batches")
+    with Warehouse(tmp_path, no_spark).writing():
+        table.commit([], mode="overwrite")  # and dies
+    monkeypatch.setattr(lock.Held, "is_ours", lambda held: False)
+    with pytest.raises(WarehouseError, match="was taken over"), Warehouse(tmp_path, no_spark).writing():
+        pass
+    assert table.files() == []
+    monkeypatch.undo()
+    ingest(tmp_path, CLEAN)
+    assert table.files()
+
+
+def test_a_writer_whose_lock_was_broken_removes_nothing(tmp_path: Path) -> None:
+    """Files of a run that has not committed them yet look like files that no version needs."""
+    ingest(tmp_path, CLEAN)
+    slow, next_one = Warehouse(tmp_path, no_spark), Warehouse(tmp_path, no_spark)
+    with pytest.raises(WarehouseError, match="was taken over"), slow.writing(), next_one.writing(break_lock=True):
+        files = parquet.write("batches", next_one.arrow("batches"), next_one.folder / "batches")
+        with pytest.raises(WarehouseError, match="was taken over"):
+            pipeline.tidy(slow, Options())
+        next_one.append("batches", files, transaction="ingest:x:batches")
+        next_one.publish(Step("r2", "ingest", finished_at_ms=2, code_version="0", inputs="[]"))
+        raise OSError  # whatever the first one meets then is told by its cause
+    ingest(tmp_path, CLEAN)
+    assert files[0].path in {path.name for path, _ in Table("batches", tmp_path / "warehouse" / "batches").files()}
+
+
+WRITTEN = ("findings.jsonl", "report.html", "verdict.json")
+# Behind which it sleeps: the commit of the findings, the row of `runs`, the making of the page, the page.
+ASLEEP = {"overwrite_arrow": Warehouse, "publish": Warehouse, "render": build, "write_report": build}
+
+
+@pytest.mark.parametrize("behind", ASLEEP)
+def test_a_writer_whose_lock_was_broken_leaves_what_people_read(
+    spark: SparkSession, hanging_example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: str
+) -> None:
+    out, awake = Path(shutil.copytree(hanging_example, tmp_path / "out")), getattr(ASLEEP[behind], behind)
+
+    def then_sleeps(*given: object, **named: object) -> object:
+        done = awake(*given, **named)
+        if behind != "overwrite_arrow" or given[1] == "findings":
+            with Warehouse(out, no_spark).writing(break_lock=True):  # the next run, from its beginning to its end
+                for file in WRITTEN:
+                    (out / file).write_text("of the next run")
+        return done
+
+    monkeypatch.setattr(ASLEEP[behind], behind, then_sleeps)
+    with (
+        pytest.raises(WarehouseError, match="was taken over"),
+        pipeline.writing(out, Options(), after="rebuild", spark=lambda: spark) as warehouse,
+    ):
+        pipeline.audit(warehouse, Options())
+    assert {(out / file).read_text() for file in WRITTEN} == {"of the next run"}
 
 
 def test_what_a_kill_leaves_in_the_temporary_folder_goes(tmp_path: Path) -> None:

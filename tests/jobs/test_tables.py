@@ -170,6 +170,24 @@ def test_jobs_say_what_they_write(spark: SparkSession, tmp_path: Path, small: bo
     assert spark.sparkContext.getLocalProperty("spark.job.description") is None
 
 
+def test_a_writer_removes_its_own_scratch_rows_and_those_of_the_dead(spark: SparkSession, tmp_path: Path) -> None:
+    def left() -> list[Path]:
+        return [*(tmp_path / "warehouse").glob("_scratch*")]
+
+    slow, next_one = (warehouse(spark, tmp_path, small=False) for _ in range(2))
+    (tmp_path / "warehouse" / "_scratch" / "of-an-earlier-release").mkdir(parents=True)
+    slowly = slow.writing()
+    slowly.__enter__()
+    assert left() == []
+    slow.materialise(entries(spark, "a"))
+    with next_one.writing(break_lock=True):
+        assert left() == []
+        rows = next_one.materialise(entries(spark, "b", "c"))
+        slowly.__exit__(None, None, None)
+        assert names(rows) == ["b", "c"]
+    assert left() == []
+
+
 def test_a_second_writer_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     with Warehouse(tmp_path).writing():
         second = Warehouse(tmp_path).writing()
