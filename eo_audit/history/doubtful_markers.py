@@ -110,8 +110,11 @@ def aligned(paired: DataFrame) -> DataFrame:
 def _aligned(log: "pa.Table") -> "pa.Table":
     import pyarrow as pa
 
-    # `applyInArrow` promises no order of the rows of a group.
-    rows: list[_Row] = sorted(log.to_pylist(), key=lambda row: row["place"])
+    # `applyInArrow` promises no order of the rows of a group, and what `align` says depends on who is heard first. Places are offsets of
+    # several logs, so many are alike: there the producer decides, and all that a row says, so that only rows that are alike stay tied.
+    first = ("place", "producer_id")
+    keys = [*first, *(name for name in log.column_names if name not in first)]
+    rows: list[_Row] = log.sort_by([(key, "ascending") for key in keys]).to_pylist()
     of_producer: dict[int, list[_Row]] = {}
     seen: dict[int | None, list[Witness]] = {}
     for row in rows:

@@ -12,8 +12,13 @@ totals AS (
         min(rows.base_offset) AS first_offset,
         max(rows.last_offset) AS last_offset,
         sum(CAST(rows.count AS BIGINT)) AS records,
-        min_by(struct(rows.base_sequence, rows.section_id, rows.byte_offset, rows.length), rows.base_offset) AS first,
-        max_by(rows.max_timestamp_ms, rows.base_offset) AS last_timestamp_ms,
+        -- Where a log is out of order, two batches may begin at one offset: what is judged stands before what is not, and in the order of
+        -- the text.
+        min_by(
+            struct(rows.base_sequence, rows.section_id, rows.byte_offset, rows.length),
+            struct(rows.base_offset, NOT rows.judged, rows.section_id, rows.byte_offset)
+        ) AS first,
+        max_by(rows.max_timestamp_ms, struct(rows.base_offset, NOT rows.judged, rows.section_id, rows.byte_offset)) AS last_timestamp_ms,
         coalesce(bool_or(rows.is_transactional), false) AS is_transactional
     FROM {rows} rows
     LEFT SEMI JOIN (SELECT /*+ BROADCAST */ replica_log_id FROM {replica_logs} WHERE NOT is_internal) log

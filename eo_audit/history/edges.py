@@ -15,7 +15,7 @@ def producer_edges(rows: DataFrame, records: DataFrame, replica_logs: DataFrame,
     """The table producer_edges: one row per producer id and epoch, of topics that clients write.
 
     Args:
-        rows: the table producer_history; it is read three times.
+        rows: the table producer_history; it is read four times.
         records: the records table.
         replica_logs: the replica_logs table.
         chunked: look for the edges in blocks of offsets first, so that a huge producer is many tasks. The rows are the same.

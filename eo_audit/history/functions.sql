@@ -81,6 +81,13 @@ CASE
     ELSE 'hole'
 END;
 
+-- What the first batch of a log follows, where it must show offsets from `starts_at` on and begins behind that: the offset right below. Null
+-- where it begins there, or the cleaner may have been before it, or nobody knows where it begins.
+CREATE OR REPLACE TEMPORARY FUNCTION begins_behind(
+    starts_at BIGINT, base_offset BIGINT, base_unknown BOOLEAN, cleaned_below BIGINT
+) RETURNS BIGINT RETURN
+IF(starts_at < base_offset AND NOT base_unknown AND coalesce(base_offset > cleaned_below, true), starts_at - 1, NULL);
+
 -- Whether text that was not understood, for a reason of `unread_spans`, may be lines of batches that nothing else shows.
 CREATE OR REPLACE TEMPORARY FUNCTION hides_batches(reason STRING) RETURNS BOOLEAN RETURN
 reason IN ('lost_batch', 'orphan_record', 'missing_record', 'undelimited_record', 'ambiguous');

@@ -1,5 +1,5 @@
 -- What each chunk of a log inherits from the chunks before it, one row a chunk. The chunks are summed up as if each were a log of its own;
--- then each chunk's first batch is held against the end of the one before.
+-- then each chunk's first batch is held against the end of the one before, and that of the first one against the start of the log.
 --
 -- alone    the batches of each chunk, judged as if nothing stood before it: step `judged` of ordered_batches
 WITH
@@ -8,7 +8,7 @@ chunks AS (
     SELECT
         replica_log_id, chunk,
         min_by(
-            struct(base_offset, last_offset, segment_base_offset, cleaned_below, missing_below, base_unknown, behind_removal),
+            struct(base_offset, last_offset, segment_base_offset, cleaned_below, missing_below, base_unknown, behind_removal, starts_at),
             position_in_log
         ) AS first,
         max_by(last_offset, position_in_log) AS last_offset_inside,
@@ -19,7 +19,13 @@ chunks AS (
     GROUP BY replica_log_id, chunk
 ),
 followed AS (
-    SELECT *, lag(last_offset_inside) OVER (PARTITION BY replica_log_id ORDER BY chunk) AS previous_last_offset
+    -- The first chunk that has a batch is the head of the log, whatever its number.
+    SELECT
+        *,
+        coalesce(
+            lag(last_offset_inside) OVER (PARTITION BY replica_log_id ORDER BY chunk),
+            begins_behind(first.starts_at, first.base_offset, first.base_unknown, first.cleaned_below)
+        ) AS previous_last_offset
     FROM chunks
 ),
 checked AS (

@@ -25,17 +25,14 @@ begun AS (
 ),
 followed AS (
     -- Only the first row of a chunk has none before it there: what it follows is inherited. Before the first row of a log the cleaner may
-    -- have been; where it was not, the log must begin where its segment does.
+    -- have been; where it was not, the log must begin where its segment does. The first row may stand in any chunk (no batch of the first
+    -- segments was understood, or none for as long as a chunk is): inherited_order tells the first one there is.
     SELECT
         *,
         coalesce(
             lag(last_offset) OVER (PARTITION BY replica_log_id, {chunk} ORDER BY position_in_log),
             inherited_last_offset,
-            IF(
-                chunk = 0 AND starts_at < base_offset AND NOT base_unknown AND coalesce(base_offset > cleaned_below, true),
-                starts_at - 1,
-                NULL
-            )
+            IF(chunk = 0, begins_behind(starts_at, base_offset, base_unknown, cleaned_below), NULL)
         ) AS previous_last_offset
     FROM begun
 ),

@@ -11,8 +11,12 @@ WITH
 numbered AS (
     SELECT
         *,
-        row_number() OVER (PARTITION BY replica_log_id, producer_id, producer_epoch ORDER BY base_offset) AS from_start,
-        row_number() OVER (PARTITION BY replica_log_id, producer_id, producer_epoch ORDER BY base_offset DESC) AS from_end
+        row_number() OVER (
+            PARTITION BY replica_log_id, producer_id, producer_epoch ORDER BY base_offset, section_id, byte_offset
+        ) AS from_start,
+        row_number() OVER (
+            PARTITION BY replica_log_id, producer_id, producer_epoch ORDER BY base_offset DESC, section_id DESC, byte_offset DESC
+        ) AS from_end
     FROM {batches}
 ),
 read AS (
@@ -26,7 +30,12 @@ read AS (
             coalesce(record.key_size >= 0, false) AS keyed
         ) AS record
     FROM numbered batch
-    JOIN {records} record ON record.section_id = batch.section_id AND record.base_offset = batch.base_offset
+    -- Of magic 0 and 1 one line may be both batch and record.
+    JOIN {records} record
+        ON record.section_id = batch.section_id
+        AND record.base_offset = batch.base_offset
+        AND record.byte_offset >= batch.byte_offset
+        AND (batch.records_end_at IS NULL OR record.byte_offset < batch.records_end_at)
     WHERE batch.from_start <= batch.most OR batch.from_end <= batch.most
 ),
 edges AS (

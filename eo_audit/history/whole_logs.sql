@@ -68,14 +68,17 @@ all_copies AS (
 
 -- Brokers that stopped when all coordinator logs had ended as they were dumped.
 longest AS (
-    SELECT cluster, max_by(struct(stopped_with AS brokers, is_empty), end_offset) AS longest
+    -- Of copies that end at one offset the one tells that had been stopped, and of the others one that has a batch.
+    SELECT
+        cluster,
+        max(struct(end_offset, stopped_with IS NOT NULL AS is_stopped, NOT is_empty AS is_written, stopped_with AS brokers)) AS longest
     FROM {coordinator_logs}
     GROUP BY cluster, partition
 ),
 stopped AS (
     SELECT
         cluster,
-        collect_list(IF(longest.is_empty AND longest.brokers IS NULL, NULL, coalesce(longest.brokers, array()))) AS stopped
+        collect_list(IF(NOT (longest.is_written OR longest.is_stopped), NULL, coalesce(longest.brokers, array()))) AS stopped
     FROM longest
     GROUP BY cluster
 )

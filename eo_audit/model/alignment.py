@@ -45,7 +45,8 @@ def align(
     """Match the markers of one log with the transactions of their producers.
 
     Args:
-        producers: the sequences of each producer id, markers in the order of the log, transactions in that of the coordinator's log.
+        producers: the sequences of each producer id, markers in the order of the log, transactions in that of the coordinator's log. In
+            this order they are heard, and who is heard later has heard more: the same question must come in the same order.
         skew_ms: how far clocks may lie apart before that alone is odd.
         seen: by coordinator, what pairs tell of the clocks that need no alignment (TV2).
 
@@ -53,7 +54,8 @@ def align(
         For each producer id one `Match` a marker, and what is lost.
     """
     newest: dict[int | None, Marker] = {}
-    for marker in sorted((marker for producer in producers.values() for marker in producer.markers), key=lambda marker: marker.at_ms):
+    markers = (marker for producer in producers.values() for marker in producer.markers)
+    for marker in sorted(markers, key=lambda marker: (marker.at_ms, marker.offset)):
         newest[marker.leader_epoch] = marker
     bounds = {one: _bounds(producers, one) for one in {producer.coordinator for producer in producers.values()}}
     alone = {one: Clock(newest=newest, bounds=bounds[one]) for one in bounds}

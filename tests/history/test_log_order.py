@@ -38,9 +38,9 @@ KNOWN: dict[int, dict[str, object]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def ordered(spark: SparkSession) -> dict[int, list[dict[str, object]]]:
-    """Rows of each log in order."""
+@pytest.fixture(scope="module", params=[None, 7, 26])
+def ordered(spark: SparkSession, request: pytest.FixtureRequest) -> dict[int, list[dict[str, object]]]:
+    """Rows of each log in order: worked on in one piece, in chunks of a batch or two, and as big as those of huge logs."""
     batches = [
         {
             "section_id": section,
@@ -61,7 +61,8 @@ def ordered(spark: SparkSession) -> dict[int, list[dict[str, object]]]:
         {"replica_log_id": log, "segments": [(BASES[section], None, section) for section in segments], **KNOWN.get(log, {})}
         for log, segments in LOGS.items()
     ]
-    rows = in_log_order(table(spark, "batches", batches), table(spark, "replica_logs", logs), table(spark, "clusters", [])).collect()
+    tables = table(spark, "batches", batches), table(spark, "replica_logs", logs), table(spark, "clusters", [])
+    rows = in_log_order(*tables, chunk_bits=request.param).collect()
     found = sorted((row.asDict() for row in rows), key=lambda row: row["position_in_log"])
     return {log: [row for row in found if row["replica_log_id"] == log] for log in LOGS}
 
@@ -151,6 +152,20 @@ def test_in_chunks_only_a_log_begins_where_its_segment_does(spark: SparkSession)
     assert len(set(column(rows, "chunk"))) > 2
     assert column(rows, "gap") == ["hole"] + [None] * 5
     assert column(rows, "hole_at") == [4] * 6
+
+
+@pytest.mark.parametrize("chunk_bits", [None, 7, 26])
+def test_a_hole_at_the_head_of_a_log_is_seen_behind_text_that_was_not_understood(spark: SparkSession, chunk_bits: int | None) -> None:
+    place = {"section_id": 1, "replica_log_id": 1, "length": PRINTED_BY_HAND, "crc_valid": True, "magic": 2, "count": 1}
+    batches = [place | {"byte_offset": 70_000_000 + PRINTED_BY_HAND * n, "base_offset": 4 + n, "last_offset": 4 + n} for n in range(2)]
+    logs = [{"replica_log_id": 1, "segments": [(0, None, 1)], "removed_before": [], "first_offset": 0, "log_start": 0}]
+    found = in_log_order(
+        table(spark, "batches", batches), table(spark, "replica_logs", logs), table(spark, "clusters", []), chunk_bits=chunk_bits
+    ).collect()
+    rows = [row.asDict() for row in sorted(found, key=lambda row: row.position_in_log)]
+    assert column(rows, "previous_last_offset") == [-1, 4]
+    assert column(rows, "gap") == ["hole", None]
+    assert column(rows, "hole_at") == [4, 4]
 
 
 def test_deep_dumps_show_where_such_a_batch_begins(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from eo_audit.history.sections import section_status
+from eo_audit.history.text import run
 from tests.support.rows import table
 
 MONDAY, TUESDAY = 1_000, 2_000
@@ -434,3 +435,11 @@ def test_a_broker_that_was_not_there_when_a_topic_was_created_anew_shows_the_log
     found = {row.section_id: (row.is_read, row.superseded_by, row.supersession_reason) for row in status.collect()}
     kept = (True, None, None)
     assert found == {1: (False, 2, "created_anew"), 2: kept, 3: (False, 2, "created_anew"), 4: kept, 5: kept}
+
+
+@pytest.mark.parametrize("inputs", [("/dumps", "/dumps 2"), ("/dumps 2", "/dumps")])
+def test_of_two_inputs_that_met_a_text_at_one_moment_the_name_decides(spark: SparkSession, inputs: tuple[str, str]) -> None:
+    met = [{"dump_file_id": 1, "dumped_at_ms": TUESDAY, "input_path": name, "dump_set": "night"} for name in inputs]
+    tables = {"dump_files": table(spark, "dump_files", [file(1, "a.log.txt", dumped_at_ms=MONDAY)])}
+    (row,) = run("section_status", step="met_again", **tables, dump_sightings=table(spark, "dump_sightings", met)).collect()
+    assert (row.newest.dumped_at_ms, row.newest.dump_set) == (TUESDAY, f"/dumps night {TUESDAY}")

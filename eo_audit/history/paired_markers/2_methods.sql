@@ -7,7 +7,8 @@ by_protocol AS (
     SELECT
         *,
         coalesce(max(own.protocol = 'tv2') OVER same_epoch AND NOT max(own.protocol = 'tv0') OVER same_epoch, false) AS of_tv2,
-        first(own, true) OVER same_epoch AS of_epoch,
+        -- Where two ids share a producer id, the one that stands first in its coordinator's log, and then by its name: so `own` begins.
+        min(own) OVER same_epoch AS of_epoch,
         -- Behind the newest entry that is told TV1 may go on with its epoch (`reach.untold_epoch`); a repeated marker that ends data of the
         -- next transaction looks the same.
         newer_markers AND marker.closes AND marker.data_epoch = epoch

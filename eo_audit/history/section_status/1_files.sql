@@ -52,7 +52,8 @@ in_sets AS (
     FROM of_collections
 ),
 met_again AS (
-    SELECT dump_file_id, max_by(struct(dumped_at_ms, dump_set), dumped_at_ms) AS newest FROM in_sets WHERE is_again GROUP BY dump_file_id
+    -- Two inputs may have it at one moment: then the name decides, and not which was read first.
+    SELECT dump_file_id, max(struct(dumped_at_ms, dump_set)) AS newest FROM in_sets WHERE is_again GROUP BY dump_file_id
 ),
 files AS (
     SELECT /*+ BROADCAST(again) */
