@@ -177,7 +177,7 @@ def _dumps_below(root: Path, problems: list[Problem]) -> Iterator[_Found]:
 def _taken(root: Path, problems: list[Problem], own: list[Path]) -> Iterator[_Found]:
     for path in walk(root, lambda path, why: problems.append(Problem(path, why)), _NOT_MEANT.fullmatch):
         if _NOTES.fullmatch(path.name):
-            problems += dumps_in_notes(path, HEAD_BYTES)
+            problems.extend(dumps_in_notes(path, HEAD_BYTES))
             continue
         try:
             yield _look_at(root, path)
