@@ -75,6 +75,10 @@ def page(schemas: Path) -> str:
         "`eo_audit/history/` that makes one. No table holds keys or values of records: their sizes, and "
         "keyed hashes of them.",
         "",
+        "`results.frame` keeps whole numbers whole (`Int64`). Who reads the Delta tables with pandas itself says so: where a column has "
+        "nulls, pandas makes floats of whole numbers, and ids of 64 bits (`replica_log_id`, `section_id`, `instance_id`, ...) lose their "
+        "last digits. `DeltaTable(path).to_pandas(types_mapper={pyarrow.int64(): pandas.Int64Dtype()}.get)` keeps them.",
+        "",
         "| question | table | look at |",
         "|---|---|---|",
     ]

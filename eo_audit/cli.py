@@ -129,16 +129,18 @@ def rebuild(out: Out = Path("out"), as_of: AsOf = None, config: ConfigFile = Non
 @app.command()
 def audit(
     out: Out = Path("out"),
-    as_of: AsOf = None,
     policy: Policy = None,
     accepted: AcceptedFile = DEFAULT_ACCEPTED,
     config: ConfigFile = None,
     break_lock: BreakLock = False,
 ) -> None:
-    """Step 3: histories to findings and the verdict."""
+    """Step 3: histories to findings and the verdict.
+
+    The audit's now is the one of the histories: eo-audit rebuild --as-of sets it.
+    """
     from eo_audit import pipeline
 
-    with _options(None, as_of, policy, config, accepted=accepted, break_lock=break_lock) as options:
+    with _options(None, None, policy, config, accepted=accepted, break_lock=break_lock) as options:
         options.policy_and_accepted()
         with pipeline.writing(out, options, after="rebuild") as warehouse:
             pipeline.audit(warehouse, options)

@@ -40,7 +40,11 @@ ClusterName = Annotated[
 ]
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="TIME", help="The audit's now, ISO 8601 or epoch ms (default: when the dumps were made)."),
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="The audit's now, ISO 8601 or epoch ms (default: when the dumps were made). It does not cut the dumps off.",
+    ),
 ]
 Policy = Annotated[Path | None, _place("--policy", metavar="FILE", tells="What fails a run, instead of conf/policy.yaml.")]
 AcceptedFile = Annotated[

@@ -50,7 +50,9 @@ def step_of(name: str, out: Path, spark: "Callable[[], SparkSession]", *, small:
     warehouse = _Finished(out, spark, small=small)
     if not warehouse.exists("producer_history"):
         raise WarehouseError(f"{warehouse.folder} holds no histories yet: `eo-audit rebuild` makes them")
-    as_of = next(row["as_of_ms"] for row in warehouse.arrow("clusters").to_pylist())
+    # Without one each cluster has a now of its own.
+    given = (row["as_of_ms"] for row in warehouse.arrow("clusters").to_pylist() if row["as_of_source"] == "argument")
+    as_of = next(given, None)
     with looking_for(history, step):
         try:
             rebuild_histories(warehouse, as_of_ms=as_of, small=small)

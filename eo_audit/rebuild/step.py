@@ -39,6 +39,7 @@ from eo_audit.history.snapshot_states import snapshot_states
 from eo_audit.history.spans import transaction_spans
 from eo_audit.history.visibility import mark_visibility, visibility
 from eo_audit.history.visible_ranges import visible_ranges
+from eo_audit.rebuild.as_of import refuse_before_dumps
 from eo_audit.rebuild.marker_keys import write_marker_keys
 from eo_audit.rebuild.plain import OF_TRANSACTIONS, has_repeats, has_transactions, nobodys, write_none
 from eo_audit.store.tables import Warehouse
@@ -94,6 +95,9 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         as_of_ms: the audit's now as the user gave it.
         small: work on each log in one piece.
         progress: hears which part is being worked on.
+
+    Raises:
+        ArgumentError: that now is before what the dumps show.
     """
     stages = iter(range(STAGES))
 
@@ -157,7 +161,10 @@ def _frame(warehouse: Warehouse, as_of_ms: int | None) -> Frame:
         coordinator_entries=read("coordinator_entries"),
         as_of_ms=as_of_ms,
     )
-    return Frame(sections, logs, warehouse.overwrite("clusters", known))
+    known = warehouse.overwrite("clusters", known)
+    if as_of_ms is not None:
+        refuse_before_dumps(as_of_ms, clusters=warehouse.arrow("clusters"), logs=warehouse.arrow("replica_logs"))
+    return Frame(sections, logs, known)
 
 
 def _is_of_nights(warehouse: Warehouse) -> bool:

@@ -125,9 +125,13 @@ class Results:
     def frame(self, table: str, **equal: object) -> "pd.DataFrame":
         """Rows of a table whose columns equal the given values, or one of several, as a pandas frame in key order.
 
-        Example: `frame("producer_history", producer_id=4007)`, `frame("findings", rule=["T01", "L01"])`.
+        Example: `frame("producer_history", producer_id=4007)`, `frame("findings", rule=["T01", "L01"])`. Whole numbers stay whole beside
+        nulls (`Int64`, `Int32`, `boolean`; a null is `pandas.NA`): of a float the last digits of a 64-bit id would be lost.
         """
-        return self._selected(table, equal).to_pandas()
+        import pandas as pd
+
+        types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype(), pa.bool_(): pd.BooleanDtype()}
+        return self._selected(table, equal).to_pandas(types_mapper=types.get)
 
     def rows(self, table: str, **equal: object) -> list[Row]:
         """The same as `frame`, as a list of dictionaries."""
@@ -283,6 +287,7 @@ class Results:
         return self.warehouse.scan(table, (), **numbers)
 
     def _selected(self, table: str, equal: Mapping[str, object]) -> "pa.Table":
+        _refuse_unknown(table, equal)
         # By these Parquet skips whole row groups; a bool is an int to Python, but not to a bound.
         numbers = {name: (value, value) for name, value in equal.items() if isinstance(value, int) and not isinstance(value, bool)}
         parts = list(self._scan(table, numbers))
@@ -290,6 +295,19 @@ class Results:
             parts = [rows.filter(_equals(name, value)) for rows in parts]
         rows = pa.concat_tables([schema(table).arrow().empty_table(), *parts])
         return rows.sort_by([(name, "ascending") for name in schema(table).key])
+
+
+def _refuse_unknown(table: str, equal: Mapping[str, object]) -> None:
+    """Refuse columns that a table does not have, and values that none of its rows can have in a column."""
+    nothing = schema(table).arrow().empty_table()
+    for name, value in equal.items():
+        if name not in nothing.column_names:
+            raise ArgumentError(f"{table} has no column {name}; it has {', '.join(nothing.column_names)}")
+        try:
+            nothing.filter(_equals(name, value))
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            kind = nothing.schema.field(name).type
+            raise ArgumentError(f"{name} of {table} is {kind}, and cannot be compared with {value!r}") from error
 
 
 def _equals(column: str, value: object) -> pc.Expression:

@@ -40,6 +40,15 @@ def dump_path(input_path: object, path: object) -> Path:
     return given if is_the_file else given / str(path)
 
 
+# What a run leaves in its `--out` beside the tables.
+RESULTS = frozenset({"findings.jsonl", "verdict.json", "report.html", "data-docs"})
+
+
+def is_warehouse(folder: Path) -> bool:
+    """Whether a folder holds the tables of a run: the first one that writes there leaves the file that it locks."""
+    return folder.name == "warehouse" and (folder / "_lock").is_file()
+
+
 # Readers of Delta tables take the path for an address: they decode it, and a backslash for a slash.
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\|[\x00-\x1f\x7f]")
 

@@ -116,6 +116,8 @@ def _local_settings(config: Config, profile: Profile, notice: Callable[[str], ob
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")])),
         # Shuffles and spills hold rows of the dumps: in a folder of this run that goes with it, not in the temporary folder of all.
         "spark.local.dir": str(own_folder()),
+        # No table lies in Spark's own warehouse, but each session makes the folder: by default in the current one.
+        "spark.sql.warehouse.dir": str(own_folder() / "spark-warehouse"),
         "spark.driver.extraJavaOptions": " ".join(
             filter(None, [profile.java_options, _ENDS_WITHOUT_MEMORY, _scratch_options(), _archive_options()])
         ),

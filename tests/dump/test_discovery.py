@@ -224,6 +224,18 @@ def test_links_are_followed_once(tmp_path: Path) -> None:
     ]
 
 
+def test_results_among_the_dumps_are_left_out_without_a_word_and_dumps_beside_them_are_not(tmp_path: Path) -> None:
+    results = ("warehouse/_lock", "warehouse/batches/part.parquet", "verdict.json", "findings.jsonl", "report.html", "data-docs/index.html")
+    tree(tmp_path, {f"out/{name}": b"\0" for name in results})
+    tree(tmp_path, {f"out/a-0/{SEGMENT}": LOG, "b/warehouse/part.parquet": b"\0", "b/report.html": b"\0"})
+    found = look_through([tmp_path])
+    assert [file.path for file in found.files] == [f"out/a-0/{SEGMENT}"]
+    assert [Path(problem.path).relative_to(tmp_path).as_posix() for problem in found.problems] == [
+        "b/report.html",
+        "b/warehouse/part.parquet",
+    ]
+
+
 def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tree(tmp_path, {SEGMENT: LOG}) / "pipe.log.txt")
     assert [problem.text for problem in look_through([tmp_path]).problems] == ["is neither a file nor a folder"]

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from eo_audit.config import load
 from eo_audit.errors import ConfigurationError
 from eo_audit.store import jars, session
+from eo_audit.store.scratch import own_folder
 
 
 def test_delta_is_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -20,6 +21,11 @@ def test_delta_is_on(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_the_clock_of_the_session_is_utc(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_spark_makes_no_folder_in_the_current_one(spark: SparkSession) -> None:
+    warehouse = Path(spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))  # type: ignore[union-attr]
+    assert warehouse.is_relative_to(own_folder())
 
 
 def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

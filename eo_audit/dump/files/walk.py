@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from eo_audit.dump.files.not_dumps import NotADump
+from eo_audit.store.folders import RESULTS, is_warehouse
 
 LEADS_OUT = "is a link that leads out of the input, so it is not followed: copy what it names, or name it as an input of its own"
 # Reading them may block for ever, or act.
@@ -40,6 +41,7 @@ def walk(root: Path, told: Callable[[str, str], object], hidden: Callable[[str],
         return False
 
     for folder, subfolders, names in os.walk(root, followlinks=True, onerror=unreadable):
+        _leave_out_results(folder, subfolders, names)
         subfolders[:] = [name for name in sorted(subfolders) if kept(folder, name)]
         for name in sorted(names):
             path = Path(folder, name)
@@ -49,6 +51,13 @@ def walk(root: Path, told: Callable[[str, str], object], hidden: Callable[[str],
                 told(str(path), why)
             elif not hidden(name):
                 yield path
+
+
+def _leave_out_results(folder: str, subfolders: list[str], names: list[str]) -> None:
+    """Results of a run that lie among the dumps (`cd dumps; eo-audit run .`) are nothing to tell of; dumps beside them are dumps."""
+    if "warehouse" in subfolders and is_warehouse(Path(folder, "warehouse")):
+        subfolders[:] = [name for name in subfolders if name not in {"warehouse", *RESULTS}]
+        names[:] = [name for name in names if name not in RESULTS]
 
 
 def real_paths(files: Iterable[Path]) -> dict[Path, str]:
