@@ -115,7 +115,7 @@ def stuck_sentence(partition: Row, findings: Sequence[Row], *, many: bool = Fals
     since = f" since {moment(hanging.get('timestamp_ms'))}" if hanging and hanging.get("timestamp_ms") else ""
     ending = "; they go on with its marker, and these dumps do not tell whether that comes"
     if hanging:
-        ending = "; nothing will free them without an abort"
+        ending = "; only an abort frees them, or that producer's next marker here"
     elif told.get("coordinator_status"):
         ending = _open_for(told) + (_ends(told) or ending)
     where = f"{place(partition)}{_cluster(partition, many=many)}"

@@ -107,7 +107,7 @@ def test_one_incident_reads_as_one(browser: Chrome, tmp_path: Path) -> None:
     opened(browser, tmp_path, incident_page())
     assert text_of(browser, "h1") == (
         "orders-0: read_committed consumers are stuck at offset 6 since 2026-11-21 04:25:15 UTC behind producer 1; "
-        "nothing will free them without an abort."
+        "only an abort frees them, or that producer's next marker here."
     )
     assert len(shown(browser)) == 2
     assert "1 more finding of the same cause: L01" in text_of(browser, "#incidents > article:first-child summary")

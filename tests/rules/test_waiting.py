@@ -71,7 +71,11 @@ HANGING = {"rule": "T01", "cluster": "c", "topic": "orders", "partition": 0}
     [
         ({}, [], "orders-0: read_committed consumers wait at offset 3 for a .producer 7., open for 5 of 60 s"),
         ({"held_back_records": 0}, [], "orders-0: read_committed consumers wait at .*No committed record stands behind it"),
-        ({"held_back_records": 0}, [HANGING], "orders-0: read_committed consumers are stuck at .*nothing will free them without an abort"),
+        (
+            {"held_back_records": 0},
+            [HANGING],
+            "orders-0: read_committed consumers are stuck at .*only an abort frees them, or that producer.s next",
+        ),
         ({"held_back_records": None}, [], "orders-0: read_committed consumers are stuck at "),
         ({"blocker": BLOCKER | {"coordinator_status": None}}, [], "orders-0: .* are stuck at .*these dumps do not tell whether that comes"),
     ],

@@ -1,7 +1,7 @@
 """T01 hanging-txn: a transaction is open at the end of a log and no coordinator entry will ever end it.
 
 Proves: A transaction is open at the end of a log, and the coordinator does not hold it open for this partition: it holds back every
-read_committed consumer for ever.
+read_committed consumer until somebody aborts it, or the producer's next transaction here ends it too (T15).
 
 Bad history: Transactional data at offsets 6 to 8, no marker behind it; the coordinator's last entry for the producer is CompleteAbort.
 

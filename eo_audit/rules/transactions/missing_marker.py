@@ -132,7 +132,9 @@ def _missing_remedy(case: Case, *, commit: bool) -> str:
         )
     if commit:
         return (
-            "Do not abort: the records were promised as committed, no tool writes a COMMIT marker, and an abort would lose them. "
-            "Publish them again first; if T01 reports this transaction as hanging, then follow its remedy."
+            "Do not abort: the records were promised as committed, no tool writes a COMMIT marker, and an abort would lose them. Where a "
+            "COMMIT of the producer follows them here, they are visible: publish nothing. Where an ABORT does, publish them again. Where "
+            "neither does and T01 reports this transaction as hanging, follow its remedy: the producer's next COMMIT here makes them "
+            "visible, so publish them again with another transactional.id only."
         )
     return "Safe to leave if another ABORT of the producer follows; if T01 reports this transaction as hanging, follow its remedy."

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules import commands
 from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.owners import Owner, owner
-from eo_audit.rules.waiting import ONGOING, frees_at_ms
+from eo_audit.rules.waiting import ONGOING, frees_at_ms, whose
 from eo_audit.words import NEVER_TIMES_OUT, moment, shown
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def wait(log: "Log", producer_id: int, context: "Context") -> str:
             "it: no timeout ends this one. Neither abort it with Kafka's tools nor restart its producer before: initTransactions() aborts "
             f"what may have been promised already. What the coordinator says now: {asked(last, context)}."
         )
-    whose = owner(name)
-    if whose.family == "flink":
-        return f"{by_flink(whose, until, now)} {ask_it}"
+    holder = owner(name)
+    if holder.family == "flink":
+        return f"{by_flink(holder, until, now)} {ask_it}"
     if until is None:
         return f"{ask}, or restart it: initTransactions() aborts what is open. {ask_it}"
     if now is not None and until < now:
@@ -46,12 +46,12 @@ def wait(log: "Log", producer_id: int, context: "Context") -> str:
     )
 
 
-def by_flink(whose: Owner, until: int | None, now: int | None) -> str:
+def by_flink(holder: Owner, until: int | None, now: int | None) -> str:
     """What to do about an open transaction of Flink, which commits at its next start what waits for a commit: how long that is possible."""
     if until is not None and now is not None and until < now:
-        return f"{whose.first}. The coordinator should have aborted it at {moment(until, now)} (C01)."
-    first = f"If the Flink job is down: {whose.first[0].lower()}{whose.first[1:]}."
-    return first if until is None or now is None else f"{first} The coordinator aborts it at {moment(until, now)}: then {whose.lost}."
+        return f"{holder.first}. The coordinator should have aborted it at {moment(until, now)} (C01)."
+    first = f"If the Flink job is down: {holder.first[0].lower()}{holder.first[1:]}."
+    return first if until is None or now is None else f"{first} The coordinator aborts it at {moment(until, now)}: then {holder.lost}."
 
 
 def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> str:
@@ -62,24 +62,36 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
     """
     topic, partition, version = log.topic or "", log.partition or 0, context.version(log.cluster)
     hanging = _named(log, row_offset, producer_id, context)
-    by_hand = (
-        f"Check that it is still open: {commands.describe_producers(topic, partition, version)}. Then abort it: "
-        f"{commands.abort_for(topic, partition, hanging, version)}.{_blanks(hanging, log, context)}"
-    )
+    check = f"{_keep_out(log, producer_id, context)} Check that it is still open: {commands.describe_producers(topic, partition, version)}."
+    by_hand = f"Then abort it: {commands.abort_for(topic, partition, hanging, version)}.{_blanks(hanging, log, context)}"
     if context.lost_commit(log, producer_id):
         return (
-            "Not safe yet: the coordinator committed these records, and an abort loses them. Publish them again first. "
+            f"Not safe yet: the coordinator committed these records, and an abort loses them. {check} {_again('them', topic)} "
             f"{by_hand} Safe then: the coordinator has completed the transaction and will not send the lost COMMIT again."
         )
     if context.lost_marker(log, producer_id):
         return (
-            f"{by_hand} Safe now as far as the dumps show: that is what the coordinator decided, and it has completed the transaction and "
-            "will not send the lost ABORT again."
+            f"{check} {by_hand} Safe now as far as the dumps show: that is what the coordinator decided, and it has completed the "
+            "transaction and will not send the lost ABORT again."
         )
     return (
-        f"{by_hand} Safe now as far as the dumps show: the coordinator does not list this partition, so it will never end it. "
-        f"Records that should have been committed are lost by the abort: publish them again first. {_prevents(log, context)}"
+        f"{check} The abort loses what should have been committed. {_again('that', topic)} {by_hand} Safe then as far as the dumps "
+        f"show: the coordinator does not list this partition, so it will not end it. {_prevents(log, context)}"
     )
+
+
+def _again(what: str, topic: str) -> str:
+    """How to save what an abort loses: with the same id the COMMIT of the new copies would end the hanging records, too."""
+    if topic == "__consumer_offsets":
+        return "Write those offsets down, and set them after the abort, before the group starts."
+    return f"Publish {what} again first, with another transactional.id (or copy now, and publish the copy with any id after the abort)."
+
+
+def _keep_out(log: "Log", producer_id: int, context: "Context") -> str:
+    """Why its producer must not go on before the abort: the next marker of any epoch ends all that is open of it in a partition (T15)."""
+    last = context.last_of_producer.get((log.cluster, producer_id))
+    who = whose(last.text("transactional_id") if last is not None else None, producer_id)
+    return f"Keep {who} stopped until the abort: its next marker here ends these records too, and a COMMIT makes them visible."
 
 
 def _prevents(log: "Log", context: "Context") -> str:
