@@ -118,9 +118,11 @@ def stuck_sentence(partition: Row, findings: Sequence[Row], *, many: bool = Fals
         ending = "; only an abort frees them, or that producer's next marker here"
     elif told.get("coordinator_status"):
         ending = _open_for(told) + (_ends(told) or ending)
-    where = f"{place(partition)}{_cluster(partition, many=many)}"
-    stuck_at = digits(partition.get("lso"))
-    return f"{where}: read_committed consumers are stuck at offset {stuck_at}{since} behind {writer(told)}{ending}."
+    where, lso = f"{place(partition)}{_cluster(partition, many=many)}", partition.get("lso")
+    if lso is None:
+        untold = "these dumps do not tell the last stable offset"
+        return f"{where}: nobody knows whether read_committed consumers are stuck behind {writer(told)}: {untold}."
+    return f"{where}: read_committed consumers are stuck at offset {digits(lso)}{since} behind {writer(told)}{ending}."
 
 
 def held_back_sentence(partition: Row, findings: Sequence[Row]) -> str:

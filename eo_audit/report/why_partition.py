@@ -40,17 +40,21 @@ def partition(name: str, results: Results, cluster: str | None = None) -> Subjec
     if not (logs or told):
         held = sorted({place(row) for row in results.rows("visibility", **of_cluster) if not row["is_internal"]})
         raise ArgumentError(f"the dumps hold no partition {name}; they hold {some(held, most=12) or 'none'}")
-    copies = [Copy(log, _line(log), list(_below(log, results))) for log in sorted(logs, key=of_broker)]
+    copies = [Copy(log, how_far(log), list(_below(log, results))) for log in sorted(logs, key=of_broker)]
     blocks = list(told_once(copies, results)) or [Text("no replica of it was dumped")]
     blocks += told
     clusters = {log["cluster"] for log in logs}
     return Subject(name, lambda row: place(row) == name and row["cluster"] in clusters, blocks)
 
 
-def _line(log: Row) -> Text:
+def how_far(log: Row) -> Text:
     """How far a log reaches, and where its consumers stand."""
-    reach = f"offsets {digits(log['log_start'])} to {digits(log['leo'])}, high watermark {digits(log['hw'])}"
-    return Text(f"{reach}, last stable offset {digits(log['lso'])}, coverage {log['coverage']}")
+    hw, lso = digits(log["hw"]), digits(log["lso"])
+    # Without a checkpoint the end of the dump stands for it, and behind that the log goes on.
+    if log["hw"] is not None and log["hw_source"] == "leo" and not log["tail_intact"]:
+        hw, lso = f"at least {hw}", f"at least {lso}" if log["lso"] == log["hw"] else lso
+    offsets = f"offsets {digits(log['log_start'])} to {digits(log['leo'])}, high watermark {hw}"
+    return Text(f"{offsets}, last stable offset {lso}, coverage {log['coverage']}")
 
 
 def _below(log: Row, results: Results) -> Iterator[RenderableType]:

@@ -32,7 +32,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "missing_segments": Reason(
         "offsets are missing from the dumps of {places}",
-        "Dump every segment of {places}: `kafka-dump-log.sh --deep-iteration --files $(ls *.log | paste -sd,)`",
+        "Dump every segment of {places}, with the whole paths of the segments or into a folder of the partition's name, as "
+        "collect-dumps.sh does: `kafka-dump-log.sh --deep-iteration --files $(ls -d /DATA/TOPIC-N/*.log | paste -sd,)`",
     ),
     "remote_segments": Reason(
         "older segments of {places} lie in remote storage (KIP-405): only what the brokers still have was dumped",
@@ -105,8 +106,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "no_coordinator": Reason(
         "not every partition of __transaction_state of {places} was dumped whole and decoded",
-        "Dump all partitions of __transaction_state of {places}: "
-        "`kafka-dump-log.sh --deep-iteration --transaction-log-decoder --files $(ls *.log | paste -sd,)`. Up to 2.4.0 that tool dies of "
+        "Dump all partitions of __transaction_state of {places}, as collect-dumps.sh does, each N by: `kafka-dump-log.sh --deep-iteration "
+        "--transaction-log-decoder --files $(ls -d /DATA/__transaction_state-N/*.log | paste -sd,)`. Up to 2.4.0 that tool dies of "
         "the first id that was removed (KAFKA-9293): take the one of a later release, which reads the same files.",
     ),
     "producer_forgotten": Reason(

@@ -186,6 +186,7 @@ def spent(ms: int | None, timeout_ms: int | None) -> str:
         return f"{duration(ms)} without a timeout"
     if ms is not None and timeout_ms is not None:
         unit, size = ("min", 60_000) if timeout_ms >= 120_000 else ("s", 1_000)
-        if ms >= size and timeout_ms >= size and timeout_ms % size == 0:
+        # `70691 of 60 s` says less than `19 h 38 min of 1 min`.
+        if size <= ms < max(120 * size, 2 * timeout_ms) and timeout_ms >= size and timeout_ms % size == 0:
             return f"{ms // size} of {timeout_ms // size} {unit}"
     return f"{duration(ms)} of {duration(timeout_ms)}"

@@ -9,6 +9,7 @@ from rich.text import Text
 import eo_audit
 from eo_audit.cli import run_command
 from eo_audit.report.subject import Copy, table_of, told_once
+from eo_audit.report.why_partition import how_far
 
 # Arguments -> what must be told, in this order.
 ANSWERS = {
@@ -96,3 +97,20 @@ def test_copies_that_nothing_tells_apart_are_told_once(all_examples: Path) -> No
 def test_the_page_shows_what_it_prints(hanging_example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "operate.md").read_text(encoding="utf-8")
     assert told("orders-0", hanging_example, capsys).strip() in page
+
+
+LOG = {"log_start": 0, "leo": 10, "hw": 10, "lso": 10, "hw_source": "leo", "tail_intact": True, "coverage": "full"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "high watermark 10, last stable offset 10"),
+        ({"tail_intact": False}, "high watermark at least 10, last stable offset at least 10"),
+        ({"tail_intact": False, "lso": 6}, "high watermark at least 10, last stable offset 6"),
+        ({"tail_intact": False, "lso": None}, "high watermark at least 10, last stable offset –"),
+        ({"tail_intact": False, "hw_source": "checkpoint", "hw": 12}, "high watermark 12, last stable offset 10"),
+    ],
+)
+def test_behind_a_dump_that_is_cut_the_log_goes_on(changed: dict[str, object], said: str) -> None:
+    assert said in how_far(LOG | changed).plain

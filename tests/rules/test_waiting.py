@@ -19,6 +19,9 @@ MINUTE = 60_000
         (2_500, 10 * MINUTE, "2.5 s of 10 min"),
         (10_000, MINUTE, "10 of 60 s"),
         (70_000, MINUTE, "70 of 60 s"),
+        (119_999, MINUTE, "119 of 60 s"),
+        (70_691_000, MINUTE, "19 h 38 min of 1 min"),
+        (70_691_000, 15 * MINUTE, "19 h 38 min of 15 min"),
         (90_000, 125_500, "1 min of 2 min"),
         (None, MINUTE, "an unknown time of 1 min"),
     ],
@@ -77,6 +80,11 @@ HANGING = {"rule": "T01", "cluster": "c", "topic": "orders", "partition": 0}
             "orders-0: read_committed consumers are stuck at .*only an abort frees them, or that producer.s next",
         ),
         ({"held_back_records": None}, [], "orders-0: read_committed consumers are stuck at "),
+        (
+            {"held_back_records": None, "lso": None},
+            [],
+            "orders-0: nobody knows whether read_committed consumers are stuck behind a .producer 7.: ",
+        ),
         ({"blocker": BLOCKER | {"coordinator_status": None}}, [], "orders-0: .* are stuck at .*these dumps do not tell whether that comes"),
     ],
 )
