@@ -14,6 +14,9 @@ from tests.cluster.listings import listed_sizes, snapshots_of, when_listed
 from tests.cluster.replay import Producer, State, clean, cut_head, replay
 
 
+MOST_OF_A_SEGMENT = 20  # batches, where segments are rolled
+
+
 @dataclass(frozen=True)
 class Copy:
     """One dump of one log: on which broker, of which true time; `lost_ms`: its text ends so long before; `late_ms`: the log itself had
@@ -177,7 +180,7 @@ def housekeeping(world: World, plan: Plan, place: Place) -> Housekeeping:
     log = world.logs[place]
     rng = world.shape.stream("housekeeping", *place)
     cleans = world.shape.has("cleaned_coordinator") if log.topic == COORDINATOR else log.compacted
-    per_segment = rng.choice((7, 12, 20)) if world.shape.has("segments") or cleans else 10**9
+    per_segment = rng.choice((7, 12, MOST_OF_A_SEGMENT)) if world.shape.has("segments") or cleans else 10**9
     oldest = replay(log, min([plan.begins, *plan.moments(place)]), per_segment=per_segment)
     borders = [base for base in oldest.bases[1:] if base <= oldest.lso]
     dirty = tuple(sorted({rng.choice(borders), rng.choice(borders)})) if cleans and borders else ()
