@@ -13,7 +13,6 @@ from tests.cluster.edits import Edit, write
 from tests.cluster.listings import listed_sizes, snapshots_of, when_listed
 from tests.cluster.replay import Producer, State, clean, cut_head, replay
 
-
 MOST_OF_A_SEGMENT = 20  # batches, where segments are rolled
 
 
