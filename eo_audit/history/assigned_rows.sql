@@ -6,23 +6,25 @@
 -- never_ms     `until_ms` of what was not completed lies beyond this
 WITH
 
+-- When each instance of a producer ended: at its decision, or (where that is not told) no later than the next one began.
+ended AS (
+    SELECT
+        cluster, producer_id, instance_id, protocol, data_epoch, decision, start_ms, first_entry_offset,
+        coalesce(completed_at_ms, next_at_ms, {never_ms}) AS until_ms,
+        partitions,
+        coalesce(decided_at_ms, lead(start_ms) OVER (PARTITION BY cluster, producer_id ORDER BY first_entry_offset)) AS ends_ms
+    FROM {instances}
+),
 -- Spans without a candidate look for the instance of the producer that was running then, be the partition in its list or not. Under TV0 and
--- TV1 an instance's time begins with the decision before it. Such times of one producer do not overlap, but where a coordinator's clock went
--- back: then it was the later one, by order.
+-- TV1 an instance's time begins with the latest of the decisions before it: so such times of one producer do not overlap, even where a
+-- coordinator's clock went back.
 running AS (
     SELECT
         *,
         max(ends_ms) OVER (
             PARTITION BY cluster, producer_id ORDER BY first_entry_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS free_from_ms
-    FROM (
-        SELECT
-            cluster, producer_id, instance_id, protocol, data_epoch, decision, start_ms, first_entry_offset,
-            coalesce(completed_at_ms, next_at_ms, {never_ms}) AS until_ms,
-            partitions,
-            coalesce(decided_at_ms, lead(start_ms) OVER (PARTITION BY cluster, producer_id ORDER BY first_entry_offset)) AS ends_ms
-        FROM {instances}
-    )
+    FROM ended
 ),
 asking AS (
     SELECT

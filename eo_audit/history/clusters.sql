@@ -160,7 +160,7 @@ SELECT
         told_producer_expiration_ms, IF(release < 304, transactional_id_expiration_ms, 86400000L)
     ) AS producer_id_expiration_ms,
     transactional_id_expiration_ms,
-    coalesce(IF(release < 304, told_id_expiration_ms, NULL), told_producer_expiration_ms) IS NOT NULL AS expiration_known,
+    IF(release < 304, told_id_expiration_ms, told_producer_expiration_ms) IS NOT NULL AS expiration_known,
     -- Up to 2.4 the coordinator looked for timeouts each minute, since then every ten seconds.
     coalesce(told_scan_interval_ms, IF(release <= 204, 60000L, 10000L)) AS abort_scan_interval_ms,
     CAST({skew_ms} AS BIGINT) AS skew_ms,

@@ -39,7 +39,8 @@ beside_segments AS (
             max(IF(topic_id IS NOT NULL AND NOT is_of_earlier_life, struct(dumped_at_ms, topic_id), NULL))
                 OVER (PARTITION BY cluster, broker, replica_log_id)
         ).topic_id AS own_topic_id,
-        size(collect_set(IF(kind = 'log', segment_base_offset, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id)) AS bases_of_log,
+        min(IF(kind = 'log', segment_base_offset, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id)
+            = max(IF(kind = 'log', segment_base_offset, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id) AS is_of_one_segment,
         -- Where the segment ends that an index is of.
         max(IF(kind = 'log', last_offset, NULL)) OVER (
             PARTITION BY cluster, broker, replica_log_id, competes, dump_set, segment_base_offset
@@ -184,7 +185,7 @@ SELECT
     -- A broker appends offset after offset, byte after byte: where bytes follow each other and offsets do not, a cleaner took batches as a
     -- whole, here or on the leader that it was copied from. A replica that was reassigned has no row in the cleaner's checkpoint for what its
     -- leader's cleaner did, as long as all of it lies in one segment: the newest is never cleaned, the others soon are.
-    coalesce(cleaned, false) OR (coalesce(rewritten, false) AND bases_of_log = 1) AS shows_cleaning,
+    coalesce(cleaned, false) OR coalesce(rewritten AND is_of_one_segment, false) AS shows_cleaning,
     coalesce(lacks_checksums, false) AS lacks_checksums,
     coalesce(lacks_epochs, false) AS lacks_epochs,
     end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AND NOT hides_end AS tail_intact,
