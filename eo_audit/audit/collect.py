@@ -23,7 +23,8 @@ from eo_audit.audit.outages import Outage, outage
 from eo_audit.audit.unlisted_aborts import unlisted_aborts
 from eo_audit.rules.cases import cases, may_find
 from eo_audit.rules.catalogue import RULES
-from eo_audit.rules.context import ASKED, Context, Log
+from eo_audit.rules.context import ASKED, Context
+from eo_audit.rules.replica_log import Log
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example, Rule
 from eo_audit.rules.sources import SOURCES
@@ -221,6 +222,10 @@ class _Asked:
         """The transactions of those cases, by instance id."""
         return set(_instance_ids(self.cases[name]))
 
+    def logs(self, name: str) -> dict[int, Log]:
+        """The logs that those cases are of, by id."""
+        return {case.log.log_id: case.log for case in self.cases[name] if case.log}
+
     def open_spans(self) -> dict[tuple[int, int], Row]:
         """Those cases that are rows of transaction_spans; whoever else asks for open spans reads them only."""
         spans = [case for case in self.cases["open_spans"] if self.rules[case.rule].reads[0] == "transaction_spans"]
@@ -269,6 +274,9 @@ def _context(
         fates=fates,
         data_of=looked_up.data_of(histories["instance_partitions"], asked.instances("data_of"), logs),
         untold_ms=looked_up.untold(histories["instance_partitions"], histories["producer_history"], asked.instances("untold_ms")),
+        went_on_ms=looked_up.went_on(
+            histories["transaction_instances"], histories["instance_partitions"], histories["producer_history"], asked.logs("went_on_ms")
+        ),
         unmarked=looked_up.unmarked(histories["instance_partitions"], asked.instances("unmarked"), siblings.values()),
         edges=looked_up.of_producers(histories["producer_edges"], asked.producers["edges"]),
         spans=looked_up.of_producers(histories["transaction_spans"], asked.producers["spans"]),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from eo_audit.rules.context import Log, lack_alike
+from eo_audit.rules.replica_log import Log, lack_alike
 from eo_audit.rules.row import Row
 
 
@@ -89,3 +89,19 @@ def untold(partitions: DataFrame, rows: DataFrame, ids: Set[str]) -> dict[str, i
     newest = F.max("max_timestamp_ms").alias("newest_ms")
     found = markers.join(F.broadcast(listed), ["replica_log_id", "producer_id"]).groupBy("instance_id").agg(newest).collect()
     return {row.instance_id: row.newest_ms for row in found}
+
+
+def went_on(instances: DataFrame, partitions: DataFrame, rows: DataFrame, coordinators: Mapping[int, Log]) -> dict[int, int]:
+    """When the newest marker of any of its producers was written that a log of the coordinator does not tell of, by the id of that log;
+    only markers that are newer than what its brokers wrote into one of these logs."""
+    if not coordinators:
+        return {}
+    since_ms = min(log.newest_ms for log in coordinators.values())
+    untold = rows.where("row_kind = 'marker' AND marker_role = 'unknown'").where(F.col("max_timestamp_ms") > since_ms)
+    newest = F.max("max_timestamp_ms").alias("newest_ms")
+    markers = untold.groupBy("replica_log_id", "producer_id").agg(newest)
+    of_logs = instances.where(F.col("replica_log_id").isin(sorted(coordinators)))
+    held = of_logs.select("instance_id", F.col("replica_log_id").alias("coordinator_log_id"))
+    listed = partitions.select("instance_id", "replica_log_id", "producer_id").join(held, "instance_id")
+    found = listed.join(markers, ["replica_log_id", "producer_id"]).groupBy("coordinator_log_id").agg(F.max("newest_ms").alias("newest_ms"))
+    return {row.coordinator_log_id: row.newest_ms for row in found.collect()}

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from eo_audit.rules.catalogue import BY_CODE
-from eo_audit.rules.context import COORDINATOR_TOPIC
+from eo_audit.rules.replica_log import COORDINATOR_TOPIC
 from eo_audit.rules.rule import SEVERITIES
 from eo_audit.rules.waiting import spent
 from eo_audit.words import NEVER_TIMES_OUT, Row, brokers, count, digits, duration, moment, place

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from eo_audit.rules.context import Log
 from eo_audit.rules.reasons import REASONS, Reason
+from eo_audit.rules.replica_log import Log
 from eo_audit.rules.row import Row
 from eo_audit.words import shown, some
 

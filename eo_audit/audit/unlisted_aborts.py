@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from eo_audit.model.abort_in_data import cause_from_epochs
-from eo_audit.rules.context import Log
+from eo_audit.rules.replica_log import Log
 from eo_audit.rules.row import Row
 
 _FOLLOWING = "lead(first_epoch) OVER (PARTITION BY replica_log_id, producer_id ORDER BY span_id) AS next_epoch"

@@ -22,9 +22,10 @@ from eo_audit.audit.sentences import is_waiting
 from eo_audit.audit.unread import Unread, minded, told
 from eo_audit.errors import FAIL, PASS, UNKNOWN
 from eo_audit.rules.catalogue import RULES
-from eo_audit.rules.context import Context, Log
+from eo_audit.rules.context import Context
 from eo_audit.rules.fingerprint import fingerprint
 from eo_audit.rules.needs import Unknown, in_cluster, sentences, unknown
+from eo_audit.rules.replica_log import Log
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import SEVERITIES, Rule
 from eo_audit.rules.waiting import blocker

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.context import COORDINATOR_TOPIC, UNREAD
 from eo_audit.rules.reasons import REASONS
+from eo_audit.rules.replica_log import COORDINATOR_TOPIC, UNREAD
 from eo_audit.words import brokers, shown, some
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
     from eo_audit.rules.rule import Case, Rule
 
 _COPY = re.compile(r"(?P<partition>.+) \(broker (?P<broker>\d+)\)")  # as `place_of` names it

@@ -18,7 +18,8 @@ from eo_audit.rules.row import Row
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 SEVERITIES = ("info", "warning", "error", "critical")
 RANK = {name: rank for rank, name in enumerate(SEVERITIES)}

@@ -12,7 +12,8 @@ from eo_audit.rules.row import Row
 from eo_audit.words import NEVER_TIMES_OUT, duration, shown
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 ONGOING = "Ongoing"
 _SET_BACK = "; the times of its coordinator's log go back by as much, so it may only look so old by a clock that was set back"

@@ -12,8 +12,8 @@ from eo_audit.audit import policy
 from eo_audit.audit.collect import Collected, collect
 from eo_audit.audit.findings import Finding, findings
 from eo_audit.rules.catalogue import RULES
-from eo_audit.rules.context import Log
 from eo_audit.rules.needs import Unknown, unknown
+from eo_audit.rules.replica_log import Log
 
 
 @dataclass

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from eo_audit.rules.catalogue import BY_CODE
-from eo_audit.rules.context import COORDINATOR_TOPIC, Context, Log
+from eo_audit.rules.context import Context
 from eo_audit.rules.needs import Unknown, sentences, unknown
+from eo_audit.rules.replica_log import COORDINATOR_TOPIC, Log
 from eo_audit.rules.row import Row
 
 

@@ -17,7 +17,8 @@ from eo_audit.audit.outages import Outage
 from eo_audit.audit.policy import HeldBack, load, parse
 from eo_audit.audit.unread import Unread, unread_text
 from eo_audit.rules.catalogue import RULES
-from eo_audit.rules.context import Context, Log
+from eo_audit.rules.context import Context
+from eo_audit.rules.replica_log import Log
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Address, Case, Example
 

@@ -18,7 +18,8 @@ from eo_audit.rules.writers import id_of, named
 from eo_audit.words import shown
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
     from eo_audit.rules.row import Row
 
 RULE = Rule(

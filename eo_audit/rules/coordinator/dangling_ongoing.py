@@ -6,8 +6,9 @@ Bad history: Ongoing for two hours with a timeout of 60 s.
 
 Legal look-alike: A transaction inside its timeout; a two-phase transaction (timeout 2147483647), which never times out; an entry whose
 append failed, of which no partition holds data (info); a clock that was set back since, where nothing tells when the log was dumped
-(likely); a replica of the coordinator's log of which another one goes further, or has a newer leader; one that was dumped before the
-transaction ended, as a marker in a partition it lists tells.
+(likely); a log of the coordinator that was dumped before the partitions, as markers of its other producers tell; a replica of the
+coordinator's log of which another one goes further, or has a newer leader; one that was dumped before the transaction ended, as a marker in
+a partition it lists tells.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.coordinator.words import asked
+from eo_audit.rules.coordinator.words import asked, last_heard_ms
 from eo_audit.rules.owners import Owner
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
@@ -38,7 +39,7 @@ RULE = Rule(
     where="is_last AND last_status = 'Ongoing'",
     by="transactional_id",
     columns="start_ms timeout_ms partitions data_epoch coordinator_partition protocol",
-    asks=("data_of", "untold_ms"),
+    asks=("data_of", "untold_ms", "went_on_ms"),
     waiting="overdue",
     cause="the coordinator partition has no leader or too few in-sync replicas, its thread died, an epoch overflow (4.0 at epoch 32766), "
     "or transaction.version was lowered to 0 while the transaction ran",
@@ -55,8 +56,9 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         return None
     row = case.row
     cluster = context.cluster(row.word("cluster"))
-    of_log = row.word("cluster"), case.log.log_id if case.log else None
-    now, at_least = context.coordinator_now(*of_log), context.coordinator_now_at_least(*of_log)
+    blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
+    data = _Data.of(row, context, blocks=blocks)
+    now, at_least = last_heard_ms(case, context, is_seen=bool(blocks or data.records))
     start, timeout = row.maybe("start_ms"), row.maybe("timeout_ms")
     if now is None or at_least is None or start is None or start < 0 or timeout is None or timeout == NEVER_TIMES_OUT:
         return None
@@ -64,9 +66,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     over = at_least - start - timeout - 2 * cluster.number("abort_scan_interval_ms", 10_000) - cluster.number("skew_ms", 2_000)
     if over <= 0 or _went_on(row, context):
         return None
-    blocks = context.blocks(row.word("cluster"), row.number("producer_id"))
-    unsure, why = doubt(context, *of_log, due_ms=at_least - over, over_ms=over)
-    data = _Data.of(row, context, blocks=blocks)
+    unsure, why = doubt(context, row.word("cluster"), case.log.log_id if case.log else None, due_ms=at_least - over, over_ms=over)
     owner = owner_of(row.text("transactional_id") or "")
     holds_back = f": it holds back {partitions(blocks)}" if blocks else ""
     who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)

@@ -5,13 +5,14 @@ Proves: A decision was written, but not all partitions took their marker, for lo
 Bad history: PrepareCommit two hours before the dump, no CompleteCommit.
 
 Legal look-alike: PrepareCommit seconds before the dump: markers are on their way; a little longer, where the clock of the machine that
-collected the dumps may be ahead; a replica of the coordinator's log of which another one goes further, or has a newer leader.
+collected the dumps may be ahead; a log of the coordinator that was dumped before the partitions, none of which lacks the marker, as markers
+of its other producers tell; a replica of the coordinator's log of which another one goes further, or has a newer leader.
 """
 
 from typing import TYPE_CHECKING
 
 from eo_audit.rules import commands
-from eo_audit.rules.coordinator.words import asked
+from eo_audit.rules.coordinator.words import asked, last_heard_ms
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
@@ -35,7 +36,7 @@ RULE = Rule(
     where="is_last AND last_status IN ('PrepareCommit', 'PrepareAbort')",
     by="transactional_id",
     columns="decided_at_ms last_status partitions data_epoch marker_epoch coordinator_partition",
-    asks=("unmarked",),
+    asks=("unmarked", "went_on_ms"),
     waiting="overdue",
     cause="a partition without a leader, or a marker that was given up (KAFKA-9777, KAFKA-16352, KAFKA-19999)",
     remedy="See the finding: fix the partitions it names, then let the coordinator load again. Never abort by tool.",
@@ -47,17 +48,16 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if case.log is not None and (not case.log.ends_here or context.is_outdated(case.log)):
         return None
     row = case.row
-    of_log = row.word("cluster"), case.log.log_id if case.log else None
-    now, surely, decided = context.coordinator_now(*of_log), context.coordinator_now_at_least(*of_log), row.maybe("decided_at_ms")
+    lacking = context.unmarked.get(row.word("instance_id"), ())
+    (now, surely), decided = last_heard_ms(case, context, is_seen=bool(lacking)), row.maybe("decided_at_ms")
     if now is None or surely is None or decided is None or surely - decided <= PREPARE_WARNING_MS:
         return None
     waiting = now - decided
-    lacking = context.unmarked.get(row.word("instance_id"), ())
     owner = owner_of(row.text("transactional_id") or "")
     lacks = f"; {partitions(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} the marker" if lacking else ""
     who = whose(row.text("transactional_id"), row.maybe("producer_id"), row.maybe("data_epoch"), hint=owner.hint)
     due = decided + PREPARE_WARNING_MS
-    unsure, why = doubt(context, *of_log, due_ms=due, over_ms=surely - due)
+    unsure, why = doubt(context, row.word("cluster"), case.log.log_id if case.log else None, due_ms=due, over_ms=surely - due)
     message = f"The transaction of {who} was decided ({row.word('last_status')}) {duration(waiting)} ago and never completed{lacks}{why}"
     return Explanation(
         message,

@@ -38,6 +38,25 @@ def asked(row: Row, context: "Context") -> str:
     return commands.describe(row.text("transactional_id") or "") + (" (brokers from 3.0)" if version is None else "")
 
 
+def last_heard_ms(case: Case, context: "Context", *, is_seen: bool) -> tuple[int | None, int | None]:
+    """When a transaction was seen as the coordinator's log shows it at its end: as well as anybody tells, and at the earliest, in ms.
+
+    Args:
+        case: one transaction, in a log of the coordinator.
+        context: asked for `went_on_ms`.
+        is_seen: partitions that it lists show it as it is, at their own ends, which may have been dumped later.
+    """
+    cluster, log = case.row.word("cluster"), case.log
+    of_log = cluster, log.log_id if log else None
+    now, at_least = context.coordinator_now(*of_log), context.coordinator_now_at_least(*of_log)
+    if log is None or is_seen or log.log_id in context.dumped_at_ms:
+        return now, at_least
+    # Markers of its other producers that it does not tell of came after its dump: the audit's now is no time of it.
+    apart_ms = context.farthest_ms.get(cluster, 0) + context.cluster(cluster).number("skew_ms", 2_000)
+    went_on = context.went_on_ms.get(log.log_id, 0) > log.newest_ms + apart_ms
+    return (log.newest_ms, log.newest_ms) if went_on else (now, at_least)
+
+
 def more(case: Case) -> str:
     """That there are more of the kind; empty for one."""
     return "" if case.hits == 1 else f" (the first of {case.hits})"

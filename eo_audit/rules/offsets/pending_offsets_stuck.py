@@ -19,7 +19,8 @@ from eo_audit.rules.waiting import ONGOING, Age, age, doubt, whose
 from eo_audit.words import NEVER_TIMES_OUT, duration, moment
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 RULE = Rule(
     code="O05",

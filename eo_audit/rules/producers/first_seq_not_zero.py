@@ -14,7 +14,8 @@ from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.writers import ASKS, id_of, who
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 
 class _Past(NamedTuple):

@@ -20,7 +20,8 @@ from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.words import count, moment, offsets
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 RULE = Rule(
     code="R01",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from eo_audit.words import shown
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Log
+    from eo_audit.rules.replica_log import Log
 
 
 def rebuild_index(log: "Log | None") -> str:

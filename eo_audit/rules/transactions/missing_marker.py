@@ -19,7 +19,8 @@ from eo_audit.rules.writers import of_transactions
 from eo_audit.words import count, some
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 RULE = Rule(
     code="T05",

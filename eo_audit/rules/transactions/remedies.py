@@ -9,7 +9,8 @@ from eo_audit.rules.waiting import ONGOING, frees_at_ms, whose
 from eo_audit.words import NEVER_TIMES_OUT, moment, shown
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 VERIFIES_FROM = (3, 6)  # Leaders ask the coordinator before they take what begins a transaction (KIP-890, part 1).
 

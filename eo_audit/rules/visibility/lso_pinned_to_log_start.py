@@ -18,7 +18,8 @@ from eo_audit.rules.waiting import whose
 from eo_audit.words import count
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 RULE = Rule(
     code="L04",

@@ -18,7 +18,8 @@ from eo_audit.rules.waiting import Age, age, doubt, whose
 from eo_audit.words import count, duration
 
 if TYPE_CHECKING:
-    from eo_audit.rules.context import Context, Log
+    from eo_audit.rules.context import Context
+    from eo_audit.rules.replica_log import Log
 
 GRACE_MS = 300_000  # the broker's own metric of late transactions counts from the maximum timeout + 5 min
 
