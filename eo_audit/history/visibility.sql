@@ -20,37 +20,37 @@ open_spans AS (
     WHERE spans.outcome = 'open' OR spans.marker_offset >= logs.hw
 ),
 
--- The newest snapshot of a log. One that is older than LEO is believed where it speaks of offsets below the first dumped one: no span can
--- show those. At LEO it knows more than a replay: up to 2.3 a broker forgets producers whose data is gone.
+-- What the newest snapshot of a log calls open. One that is older than LEO is believed where it speaks of offsets below the first dumped
+-- one: no span can show those. At LEO it knows more than a replay: up to 2.3 a broker forgets producers whose data is gone. What was open at
+-- the high watermark and has ended since, older ones tell.
 snapshot_entries AS (
-    SELECT /*+ BROADCAST(logs) */ entry.*, entry.snapshot_offset = logs.leo AS is_newest
+    SELECT /*+ BROADCAST(logs), BROADCAST(read) */ entry.*, entry.section_id = logs.snapshot_section_id AS is_of_newest, logs.hw
     FROM {producer_snapshots} entry
-    JOIN {replica_logs} logs ON logs.snapshot_section_id = entry.section_id
+    JOIN (SELECT section_id FROM {section_status} WHERE kind = 'snapshot' AND is_read) read ON read.section_id = entry.section_id
+    JOIN {replica_logs} logs ON logs.replica_log_id = entry.replica_log_id
     WHERE entry.current_txn_first_offset IS NOT NULL
+        AND (entry.section_id = logs.snapshot_section_id OR (entry.snapshot_offset <= logs.hw AND logs.hw < logs.snapshot_offset))
         AND (entry.snapshot_offset = logs.leo OR entry.current_txn_first_offset < logs.first_offset)
 ),
+-- The first marker behind a snapshot that ended what it calls open.
+ended_since AS (
+    SELECT /*+ BROADCAST(entry) */ entry.section_id, entry.producer_id, min(rows.base_offset) AS ended_at
+    FROM {rows} rows
+    JOIN snapshot_entries entry
+        ON entry.replica_log_id = rows.replica_log_id AND entry.producer_id = rows.producer_id AND entry.snapshot_offset <= rows.base_offset
+    WHERE rows.row_kind = 'marker'
+    GROUP BY entry.section_id, entry.producer_id
+),
 open_in_snapshots AS (
-    SELECT
+    SELECT /*+ BROADCAST(since) */
         replica_log_id,
         struct(
-            current_txn_first_offset AS first_offset, producer_id, 'snapshot' AS source, producer_epoch AS epoch, last_timestamp_ms,
-            CAST(NULL AS BIGINT) AS marker_offset, section_id, byte_offset, length
+            current_txn_first_offset AS first_offset, entry.producer_id, IF(ended_at IS NULL, 'snapshot', 'span') AS source,
+            producer_epoch AS epoch, last_timestamp_ms, ended_at AS marker_offset, entry.section_id, byte_offset, length
         ) AS txn
-    FROM snapshot_entries
-),
-
--- Markers that may have closed what an older snapshot calls open.
-closing_markers AS (
-    SELECT
-        rows.replica_log_id,
-        struct(
-            rows.base_offset AS first_offset, rows.producer_id, 'marker' AS source, rows.producer_epoch AS epoch,
-            rows.max_timestamp_ms AS last_timestamp_ms, rows.base_offset AS marker_offset, rows.section_id, rows.byte_offset, rows.length
-        ) AS txn
-    FROM {rows} rows
-    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ replica_log_id, producer_id FROM snapshot_entries WHERE NOT is_newest) told
-        ON told.replica_log_id = rows.replica_log_id AND told.producer_id = rows.producer_id
-    WHERE rows.row_kind = 'marker'
+    FROM snapshot_entries entry
+    LEFT JOIN ended_since since ON since.section_id = entry.section_id AND since.producer_id = entry.producer_id
+    WHERE ended_at >= hw OR (ended_at IS NULL AND is_of_newest)
 ),
 
 -- Everything that is known of a log's transactions, and what is not known of its text.
@@ -58,8 +58,6 @@ told AS (
     SELECT replica_log_id, txn, false AS is_broken, NULL AS hole, NULL AS cut, NULL AS unjudged_at FROM open_spans
     UNION ALL
     SELECT replica_log_id, txn, false, NULL, NULL, NULL FROM open_in_snapshots
-    UNION ALL
-    SELECT replica_log_id, txn, false, NULL, NULL, NULL FROM closing_markers
     UNION ALL
     SELECT
         replica_log_id,
@@ -183,17 +181,8 @@ by_source AS (
         *,
         filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NULL) AS of_spans,
         filter(transactions, t -> t.source = 'span' AND t.marker_offset IS NOT NULL) AS unreplicated,
-        filter(transactions, t -> t.source = 'snapshot') AS of_snapshot,
-        filter(transactions, t -> t.source = 'marker') AS markers
+        filter(transactions, t -> t.source = 'snapshot') AS of_snapshot
     FROM logs
-),
--- What a snapshot calls open, and the first marker behind the snapshot that ended it.
-followed AS (
-    SELECT *, transform(of_snapshot, t -> struct(
-        t AS txn,
-        array_min(filter(markers, m -> m.producer_id = t.producer_id AND m.marker_offset >= snapshot_offset)).marker_offset AS ended_at
-    )) AS in_snapshot
-    FROM by_source
 ),
 opened AS (
     SELECT
@@ -205,16 +194,16 @@ opened AS (
                 of_snapshot,
                 t -> coalesce(get(filter(of_spans, s -> s.producer_id = t.producer_id AND s.first_offset = t.first_offset), 0), t)
             ),
-            array_sort(concat(of_spans, pinned_by, transform(filter(in_snapshot, s -> s.ended_at IS NULL), s -> s.txn)))
+            array_sort(concat(of_spans, pinned_by, of_snapshot))
         ) AS open_now
-    FROM followed
+    FROM by_source
 ),
 -- The oldest of what is open, and of what holds the LSO, for it is open or its marker is not below the high watermark.
 holders AS (
-    SELECT *, array_min(open_now) AS blocker, array_min(concat(
-        transform(concat(open_now, unreplicated), t -> struct(t.first_offset, t.marker_offset)),
-        transform(filter(in_snapshot, s -> s.ended_at >= hw), s -> struct(s.txn.first_offset, s.ended_at AS marker_offset))
-    )) AS holder
+    SELECT
+        *,
+        array_min(open_now) AS blocker,
+        array_min(transform(concat(open_now, unreplicated), t -> struct(t.first_offset, t.marker_offset))) AS holder
     FROM opened
 ),
 -- `UnifiedLog.maybeIncrementFirstUnstableOffset`: retention does not wait for open transactions, so one may begin below the log start;
