@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import lzma
 import os
 import re
 import tarfile
@@ -316,6 +317,13 @@ def packed(kind: str) -> bytes:
         ("00000000000000000000.log.txt.zst", b"\x28\xb5\x2f\xfd\0rest", "zstd -d 00000000000000000000.log.txt.zst"),
         ("dumps.7z", b"7z\xbc\xaf\x27\x1c\0rest", "7z x dumps.7z"),
         ("dumps.rar", b"something new", "unrar x dumps.rar"),
+        ("00000000000000000000.log.txt.lzma", lzma.compress(LOG, lzma.FORMAT_ALONE), "xz -dk 00000000000000000000.log.txt.lzma"),
+        ("dumps.out", lzma.compress(LOG, lzma.FORMAT_ALONE), "xz -dk dumps.out"),
+        ("00000000000000000000.log.txt.lz", b"LZIP\1\x0crest", "lzip -dk 00000000000000000000.log.txt.lz"),
+        ("00000000000000000000.log.txt.Z", b"\x1f\x9d\x90rest", "gzip -dk 00000000000000000000.log.txt.Z"),
+        ("00000000000000000000.log.txt.br", b"\x8b\x21rest", "brotli -d 00000000000000000000.log.txt.br"),
+        ("replication-offset-checkpoint.br", b"\x8b\x21rest", "brotli -d replication-offset-checkpoint.br"),
+        ("dumps.lzo", b"\x89LZO\0\r\n\x1a\nrest", "lzop -d dumps.lzo"),
     ],
 )
 def test_archives_are_named_and_never_read(tmp_path: Path, name: str, content: bytes, command: str) -> None:

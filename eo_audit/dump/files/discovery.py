@@ -218,6 +218,8 @@ def _kind(name: str, head: bytes) -> str:
         return "tool_messages"
     if tool is not None:
         return tool
+    if by_name(name):
+        raise NotADump("is an archive")
     if checkpoint := _CHECKPOINT.search(name):
         return checkpoint[1]
     if _MANIFEST.fullmatch(name) or _LISTING.fullmatch(name):

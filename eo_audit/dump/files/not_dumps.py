@@ -16,6 +16,10 @@ _MAGIC = (
     (b"BZh", "bzip2 -dk"),
     (b"\x04\x22\x4d\x18", "lz4 -d"),
     (b"Rar!\x1a\x07", "unrar x"),
+    (b"LZIP", "lzip -dk"),
+    (b"\x89LZO\0", "lzop -d"),
+    (b"\x1f\x9d", "gzip -dk"),  # of compress
+    (b"\x5d\0\0", "xz -dk"),  # as LZMA begins before xz: settings, then a size of the dictionary
 )
 _TAR_NAME = re.compile(r".*\.(tar(\.\w+)?|tgz|tbz2?|txz|tzst)", re.IGNORECASE)
 _NAMES = (
@@ -24,10 +28,14 @@ _NAMES = (
     (re.compile(r".*\.(zip|jar)", re.IGNORECASE), "unzip"),
     (re.compile(r".*\.7z", re.IGNORECASE), "7z x"),
     (re.compile(r".*\.zst", re.IGNORECASE), "zstd -d"),
-    (re.compile(r".*\.xz", re.IGNORECASE), "xz -dk"),
+    (re.compile(r".*\.(xz|lzma)", re.IGNORECASE), "xz -dk"),
     (re.compile(r".*\.bz2", re.IGNORECASE), "bzip2 -dk"),
     (re.compile(r".*\.lz4", re.IGNORECASE), "lz4 -d"),
     (re.compile(r".*\.rar", re.IGNORECASE), "unrar x"),
+    (re.compile(r".*\.lz", re.IGNORECASE), "lzip -dk"),
+    (re.compile(r".*\.lzo", re.IGNORECASE), "lzop -d"),
+    (re.compile(r".*\.Z"), "gzip -dk"),
+    (re.compile(r".*\.br", re.IGNORECASE), "brotli -d"),  # which has no first bytes of its own
 )
 _OWN_NAME = re.compile(r"\d{20}(-\d+)?\.(log|index|timeindex|snapshot|txnindex|checkpoint)(\.(deleted|cleaned|swap))?")
 _WINDOWS_LETTERS = re.compile(rb"(?:[\t\r\n -~]\0){16}")
