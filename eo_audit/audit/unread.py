@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NO_LINE_END = "no_line_end"  # the last line is whole but for that, or was cut
 AMBIGUOUS = "ambiguous"  # more than one reading of the text closes
 UNDECODED_RECORD = "undecoded_record"  # the decoder of the tool could not read it
 NAMELESS = "no_partition"  # batches that were read, of which nothing says whose they are
@@ -14,6 +15,7 @@ NAMELESS = "no_partition"  # batches that were read, of which nothing says whose
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
     "lost_batch",
+    NO_LINE_END,
     AMBIGUOUS,
     UNDECODED_RECORD,
     NAMELESS,
@@ -111,6 +113,9 @@ def told(unread: Sequence[Unread]) -> tuple[str, str]:
     shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
     undecoded = next((one for one in by_size if one.because == UNDECODED_RECORD), None)
     what = ("" if doubt is None else _without_doubt(doubt.path)) + ("" if undecoded is None else _decoded(undecoded.path))
+    what += _ended([one.path for one in by_size if one.because == NO_LINE_END])
+    if all(one.because == NO_LINE_END for one in by_size):
+        return why, f"{what}{shown} shows it."
     if all(one.because == UNDECODED_RECORD for one in by_size):
         return why, f"{what}{shown} shows it."
     return why, what + (
@@ -126,6 +131,16 @@ def _named_nowhere(nameless: Sequence[Unread]) -> tuple[str, str]:
     return why, (
         "Put each such text into a folder that is named as the partition is (orders-0), or print it again with the whole path of its "
         "segment: `kafka-dump-log.sh --files /var/lib/kafka/data/orders-0/00000000000000000000.log`."
+    )
+
+
+def _ended(paths: Sequence[str]) -> str:
+    if not paths:
+        return ""
+    more = f" and of {len(paths) - 1} more files" if len(paths) > 1 else ""
+    return (
+        f"The last line of {paths[0]}{more} has no line end: it was cut, or an editor or `$(...)` took the line end off. Print it again "
+        f"into a file (`> FILE`); only where you know that it is whole, put the line end back (`echo >> {paths[0]}`). "
     )
 
 

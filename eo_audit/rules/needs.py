@@ -175,6 +175,9 @@ def _end(log: "Log", context: "Context") -> str | None:
         return unread
     cut = [part for part in log.breaks if part.text("state") == "truncated"]
     later = all((part.text("reason") or "").startswith(LONGER) for part in cut) and log.cluster not in context.stopped
+    told = {part.text("reason") for part in cut}
+    if (why := next((because for reason, because in ENDS.items() if reason in told), None)) is not None:
+        return why
     # Of a running broker the files beside the log were dumped later, and tell of what came since.
     return "live_tail" if later and log.topic != COORDINATOR_TOPIC else "cut_off"
 
@@ -293,6 +296,12 @@ def _payload(log: "Log", _context: "Context") -> str | None:
 
 
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
+# How it says why a text ends before its log does -> the reason that says what to do.
+ENDS = {
+    "the last line of the text has no line end": "no_line_end",
+    "bytes that are no batch stand behind its last one": "torn_tail",
+    "the dump tool failed here": "tool_failed",
+}
 REMOTE = "remote storage: "  # how it begins to say that segments lie where kafka-dump-log does not look
 PERHAPS_REMOTE = "remote storage may "  # the same, where no listing shows what the broker still has
 LISTING = "listing.txt"  # where the table coverage asks for one

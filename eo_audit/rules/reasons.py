@@ -85,6 +85,21 @@ REASONS: Mapping[str, Reason] = {
     ),
     "shallow": Reason("there are no records in the dumps of {places}", "Dump {places} with --deep-iteration."),
     "cut_off": Reason("the dump text of {places} stops before the log does", "Dump {places} again, to its end."),
+    "no_line_end": Reason(
+        "the last line of the dump text of {places} has no line end: it was cut, or an editor or `$(...)` took the line end off",
+        "Dump {places} again into a file; only where you know that the text is whole, put the line end back (`echo >> FILE`).",
+    ),
+    "torn_tail": Reason(
+        "behind the last batch of {places} stand bytes that are no batch: one was being written as it was dumped, or a crash left them",
+        "Dump {places} again: what was being written is whole then. Where the bytes stay, the broker cuts them off when it starts again "
+        "after that crash; all before them is judged.",
+    ),
+    "tool_failed": Reason(
+        "kafka-dump-log failed within {places}, and what stands behind was not printed",
+        "See what it said (`eo-audit export tool_messages`), and dump {places} again with the tool of the brokers' release or a newer one. "
+        "Where it says `Found record size 0`, zeros stand behind the last batch (log.preallocate, or a crash): the broker cuts them off "
+        "when it rolls the segment or is stopped in order; dump {places} then.",
+    ),
     "start_untold": Reason(
         "what is open on {places} began before the oldest segment that was dumped, and nothing says whether the broker deleted what is "
         "missing",
