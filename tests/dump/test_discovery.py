@@ -336,6 +336,17 @@ def test_archives_are_named_and_never_read(tmp_path: Path, name: str, content: b
     assert [(problem.path, problem.text) for problem in beside.problems] == [(str(archive), said)]
 
 
+LS = b"total 8\n-rw-r--r-- 1 kafka kafka 4321 Nov 21 04:25 00000000000000000000.log\n"
+
+
+@pytest.mark.parametrize("text", [LS, b"./orders-0:\n" + LS, LS.replace(b"rw-r--r-- ", b"rw-r--r--. ")])
+def test_a_listing_in_another_form_says_which_one_is_read(text: bytes, tmp_path: Path) -> None:
+    found = look_through([tree(tmp_path / "in", {SEGMENT: LOG, "listing.txt": text, "b/listing.txt": b"4321 orders-0/0.log\n"})])
+    assert kinds(found.files) == {SEGMENT: "text", "b/listing.txt": "listing"}
+    (problem,) = found.problems
+    assert problem.text.startswith(r"is what `ls -l` prints: list the log directory with `find . -type f -printf '%s %P\n'`")
+
+
 def test_text_is_text_whatever_its_name(tmp_path: Path) -> None:
     assert [file.path for file in discover([tree(tmp_path / "in", {"dumps.zip": LOG, "dumps.tar.gz": gzip.compress(LOG)})])] == [
         "dumps.tar.gz",

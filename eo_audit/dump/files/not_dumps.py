@@ -38,6 +38,7 @@ _NAMES = (
     (re.compile(r".*\.br", re.IGNORECASE), "brotli -d"),  # which has no first bytes of its own
 )
 _OWN_NAME = re.compile(r"\d{20}(-\d+)?\.(log|index|timeindex|snapshot|txnindex|checkpoint)(\.(deleted|cleaned|swap))?")
+_LS = re.compile(rb"^[-dl](?:[r-][w-][xsStT-]){3}[.+@]?[ \t]+\d+ ", re.MULTILINE)
 _WINDOWS_LETTERS = re.compile(rb"(?:[\t\r\n -~]\0){16}")
 _BINARY_WITHIN = 16  # a segment begins with an offset, an index with a small number
 _TAR_HEADER, _CHECKSUM = 512, slice(148, 156)  # POSIX ustar, and the tar of V7 before it
@@ -108,6 +109,22 @@ def told_together(root: Path, paths: Iterable[Path]) -> str | None:
     )
 
 
+def unlike(name: str, head: bytes) -> NotADump | None:
+    """Why a file without a line of any tool is not taken for what its name says; None where it may be that.
+
+    Args:
+        name: of the file.
+        head: how its content begins.
+    """
+    if (utf16 := _in_utf16(name, head)) is not None:
+        return utf16
+    if by_name(name):
+        return NotADump("is an archive")
+    if name.endswith(("listing.txt", "listing.txt.gz")) and _LS.search(head):
+        return NotADump(r"is what `ls -l` prints: list the log directory with `find . -type f -printf '%s %P\n'`, as collect-dumps.sh does")
+    return None
+
+
 def _is_tar(head: bytes) -> bool:
     """The first header of a tar, old or new: the sum of its bytes stands in it, its own field counted as blanks."""
     header = head[:_TAR_HEADER]
@@ -117,7 +134,7 @@ def _is_tar(head: bytes) -> bool:
     return sum(header) - sum(header[_CHECKSUM]) + 8 * ord(" ") == int(written, 8)
 
 
-def in_utf16(name: str, head: bytes) -> NotADump | None:
+def _in_utf16(name: str, head: bytes) -> NotADump | None:
     """What to do about a file of UTF-16 text; None where it is none.
 
     Args:
