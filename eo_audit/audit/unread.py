@@ -29,6 +29,7 @@ SECTION_KINDS = (
 )
 _PRINTED = frozenset({"log", "snapshot", "txnindex", "index", "timeindex"})
 MOST_FILES = 4
+_STRANGE = ("unknown_line", "not_a_dump")
 
 
 class Tables(Protocol):
@@ -112,7 +113,10 @@ def told(unread: Sequence[Unread]) -> tuple[str, str]:
         why += f"; the text of {doubt.path} can be read in more than one way, so none is believed"
     shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
     undecoded = next((one for one in by_size if one.because == UNDECODED_RECORD), None)
-    what = ("" if doubt is None else _without_doubt(doubt.path)) + ("" if undecoded is None else _decoded(undecoded.path))
+    strange = None if doubt is None else next((one for one in by_size if one.path == doubt.path and one.because in _STRANGE), None)
+    what = (_taken_out(strange) if strange is not None else "" if doubt is None else _without_doubt(doubt.path)) + (
+        "" if undecoded is None else _decoded(undecoded.path)
+    )
     what += _ended([one.path for one in by_size if one.because == NO_LINE_END])
     if all(one.because == NO_LINE_END for one in by_size):
         return why, f"{what}{shown} shows it."
@@ -149,6 +153,14 @@ def _decoded(path: str) -> str:
     return (
         f"Dump {path} again with {option}, and no other decoder, with the tool of the brokers' release or a newer one: what printed it "
         "could not read its records. "
+    )
+
+
+def _taken_out(strange: Unread) -> str:
+    """Beside a line of nobody knows whose even text that is whole may be somebody's payload."""
+    return (
+        f"A line stands in {strange.path} that kafka-dump-log did not print (`eo-audit show {strange.path}@{strange.byte_offset}`): take "
+        "it out where it is an echo or a login, else dump the file again; what stands around it can be read then. "
     )
 
 

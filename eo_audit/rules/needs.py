@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.reasons import REASONS
+from eo_audit.rules.reasons import ENDS, REASONS
 from eo_audit.rules.replica_log import COORDINATOR_TOPIC, UNREAD
 from eo_audit.words import brokers, shown, some
 
@@ -296,12 +296,6 @@ def _payload(log: "Log", _context: "Context") -> str | None:
 
 
 LONGER = "a snapshot, a listed segment"  # how the table coverage begins to say that other files know of more than the log's text
-# How it says why a text ends before its log does -> the reason that says what to do.
-ENDS = {
-    "the last line of the text has no line end": "no_line_end",
-    "bytes that are no batch stand behind its last one": "torn_tail",
-    "the dump tool failed here": "tool_failed",
-}
 REMOTE = "remote storage: "  # how it begins to say that segments lie where kafka-dump-log does not look
 PERHAPS_REMOTE = "remote storage may "  # the same, where no listing shows what the broker still has
 LISTING = "listing.txt"  # where the table coverage asks for one

@@ -74,7 +74,7 @@ ENDS = {
     ),
     "invalid bytes": (
         Case(
-            {"hw": 10, "first_offset": 0, "tail_intact": False},
+            {"hw": 15, "first_offset": 0, "tail_intact": False},
             [(0, 10)],
             TEN | {"end_reason": "eof", "tail_intact": False, "invalid_tail_bytes": 17},
         ),
@@ -232,7 +232,7 @@ def by_log(rows: list[Row], names: Sequence[str] = tuple(CASES)) -> dict[str, li
 def test_the_end_of_a_log(seen: dict[str, list[Row]], name: str) -> None:
     reason = ENDS[name][1]
     expected = [] if reason is None else [("truncated", 10, 14, reason)]
-    assert [(row.state, row.first_offset, row.last_offset, row.reason) for row in seen[name]] == expected
+    assert [(row.state, row.first_offset, row.last_offset, row.reason) for row in seen[name] if row.state != "covered"] == expected
 
 
 @pytest.mark.parametrize("name", HEADS)

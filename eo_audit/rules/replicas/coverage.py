@@ -10,8 +10,8 @@ Legal look-alike: A log that starts at the first segment dumped.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from eo_audit.rules.needs import ENDS, REMOTE
-from eo_audit.rules.reasons import REASONS
+from eo_audit.rules.needs import REMOTE
+from eo_audit.rules.reasons import ENDS, REASONS
 from eo_audit.rules.replica_log import COORDINATOR_TOPIC, UNREAD
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.words import offsets, shown
