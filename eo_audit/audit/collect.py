@@ -152,7 +152,8 @@ def _logs(tables: Tables, sections: Iterable[Mapping[str, object]], found: Mappi
             breaks[row["replica_log_id"]].append(Row(row))
     # A log of which no batch was read has no numbers, and must still be said to be unread.
     dumped = [s for s in sections if s["replica_log_id"] is not None and s["kind"] == "log"]
-    printing = {s["replica_log_id"] for s in dumped if s["is_read"] and s["payload_printed"]}
+    # What a decoder of the user's prints, or a console of another encoding, tells no lengths; printed it was.
+    printing = {s["replica_log_id"] for s in dumped if s["is_read"] and (s["payload_printed"] or s["decoder"] == "other")}
     named = {s["replica_log_id"]: s for s in dumped} | numbers
     return {
         log_id: Log(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NO_LINE_END = "no_line_end"  # the last line is whole but for that, or was cut
 AMBIGUOUS = "ambiguous"  # more than one reading of the text closes
 UNDECODED_RECORD = "undecoded_record"  # the decoder of the tool could not read it
 NAMELESS = "no_partition"  # batches that were read, of which nothing says whose they are
@@ -14,6 +15,7 @@ NAMELESS = "no_partition"  # batches that were read, of which nothing says whose
 UNREAD_BECAUSE = (
     *("truncated_record", "truncated_line", "undecodable_record", "undelimited_record", "missing_record", "orphan_record"),
     "lost_batch",
+    NO_LINE_END,
     AMBIGUOUS,
     UNDECODED_RECORD,
     NAMELESS,
@@ -27,6 +29,7 @@ SECTION_KINDS = (
 )
 _PRINTED = frozenset({"log", "snapshot", "txnindex", "index", "timeindex"})
 MOST_FILES = 4
+_STRANGE = ("unknown_line", "not_a_dump")
 
 
 class Tables(Protocol):
@@ -110,7 +113,13 @@ def told(unread: Sequence[Unread]) -> tuple[str, str]:
         why += f"; the text of {doubt.path} can be read in more than one way, so none is believed"
     shown = f"`eo-audit show {largest[0].path}@{largest[0].byte_offset}`"
     undecoded = next((one for one in by_size if one.because == UNDECODED_RECORD), None)
-    what = ("" if doubt is None else _without_doubt(doubt.path)) + ("" if undecoded is None else _decoded(undecoded.path))
+    strange = None if doubt is None else next((one for one in by_size if one.path == doubt.path and one.because in _STRANGE), None)
+    what = (_taken_out(strange) if strange is not None else "" if doubt is None else _without_doubt(doubt.path)) + (
+        "" if undecoded is None else _decoded(undecoded.path)
+    )
+    what += _ended([one.path for one in by_size if one.because == NO_LINE_END])
+    if all(one.because == NO_LINE_END for one in by_size):
+        return why, f"{what}{shown} shows it."
     if all(one.because == UNDECODED_RECORD for one in by_size):
         return why, f"{what}{shown} shows it."
     return why, what + (
@@ -129,11 +138,29 @@ def _named_nowhere(nameless: Sequence[Unread]) -> tuple[str, str]:
     )
 
 
+def _ended(paths: Sequence[str]) -> str:
+    if not paths:
+        return ""
+    more = f" and of {len(paths) - 1} more files" if len(paths) > 1 else ""
+    return (
+        f"The last line of {paths[0]}{more} has no line end: it was cut, or an editor or `$(...)` took the line end off. Print it again "
+        f"into a file (`> FILE`); only where you know that it is whole, put the line end back (`echo >> {paths[0]}`). "
+    )
+
+
 def _decoded(path: str) -> str:
     option = "--offsets-decoder" if "__consumer_offsets" in path else "--transaction-log-decoder"
     return (
         f"Dump {path} again with {option}, and no other decoder, with the tool of the brokers' release or a newer one: what printed it "
         "could not read its records. "
+    )
+
+
+def _taken_out(strange: Unread) -> str:
+    """Beside a line of nobody knows whose even text that is whole may be somebody's payload."""
+    return (
+        f"A line stands in {strange.path} that kafka-dump-log did not print (`eo-audit show {strange.path}@{strange.byte_offset}`): take "
+        "it out where it is an echo or a login, else dump the file again; what stands around it can be read then. "
     )
 
 

@@ -4,17 +4,15 @@ import re
 from dataclasses import replace
 
 from eo_audit.dump.fast.reader import FastPath
-from eo_audit.dump.flat.reader import FlatReader
 from eo_audit.dump.lines.dialects import DUMPING, PREAMBLE, BatchLine, batch_line
 from eo_audit.dump.lines.flat_lines import FLAT
 from eo_audit.dump.lines.printed import text as printable
-from eo_audit.dump.lines.sidecars import is_index_line, snapshot_row, txnindex_row
 from eo_audit.dump.log.ahead import read_group
-from eo_audit.dump.log.closing import starts_section
+from eo_audit.dump.log.closing import OTHER_FILES, starts_section
 from eo_audit.dump.log.doubt import NOWHERE, Lines, Lost, first_believed
 from eo_audit.dump.log.framing import Failure, Group, whole_message
 from eo_audit.dump.log.least import LARGEST_PAYLOAD, fragment, odd_text
-from eo_audit.dump.log.progress import LONGEST_UNREAD_LINE
+from eo_audit.dump.log.progress import LONGEST_UNREAD_LINE, NO_LINE_END
 from eo_audit.dump.log.resync import broken_behind, may_begin, may_name_section, next_beginning, read_up_to
 from eo_audit.dump.log.sections import (
     announced,
@@ -27,9 +25,12 @@ from eo_audit.dump.log.sections import (
 )
 from eo_audit.dump.log.state import Damage, FileContext, Section, State
 from eo_audit.dump.log.text import BYTE_ORDER_MARK, NeedMore, Window
+from eo_audit.dump.other_lines import OtherLinesReader
+
+_MARKED = BYTE_ORDER_MARK + b"Dumping "  # of files that were joined
 
 
-class Reader(FlatReader):
+class Reader(OtherLinesReader):
     """Reads the elements of a window one by one, the fast path's runs of them at once."""
 
     def __init__(self, window: Window, context: FileContext, *, base: int, state: State, fast: bool = True) -> None:
@@ -79,6 +80,10 @@ class Reader(FlatReader):
         if section is None and self.base + at == 0 and self._byte_order_mark():
             return len(BYTE_ORDER_MARK)
         self.window.structural(at)
+        if self.window.text.startswith(_MARKED, at) and starts_section(self.window, at):
+            self._close_unread(at)
+            self.facts.own("preamble", at, at + len(BYTE_ORDER_MARK))
+            return at + len(BYTE_ORDER_MARK)
         if self.window.text.startswith(b"Dumping ", at) and (found := self._dumping(at)) is not None:
             return found
         if section is None:
@@ -105,7 +110,7 @@ class Reader(FlatReader):
         behind = self.window.after_line(at)
         if not self.window.ends_line(behind):  # a path that was cut is a wrong path
             self.section = self.section or self._begin(at)
-            return self._cut(at, "truncated_line")
+            return self._cut(at, NO_LINE_END if found[1].endswith((*OTHER_FILES, b".log")) else "truncated_line")
         if self._may_hold(at):
             return self._seal(at)
         self._open(at, self._introduced(at, found[1]))
@@ -141,13 +146,6 @@ class Reader(FlatReader):
         self._open(at, section)
         self.window.lines_end(crlf=newline > at and self.window.text.startswith(b"\r", newline - 1))
         return section
-
-    def _open(self, at: int, section: Section) -> None:
-        self._close_section(at, "next")
-        self.section, self.position, self.entries = section, 0, 0
-        self._limit()
-        self.mid_line = False
-        self.damage = None
 
     # behind damage
 
@@ -270,11 +268,25 @@ class Reader(FlatReader):
         group.keep_what_is_sure()
         section_behind = learned_section(section, group.doubted or group, at_end=group.end >= len(self.window.text))
         damage = self._damage(group, misfit, section_behind)
+        reason = None if group.failure is None else NO_LINE_END if self._lacks_line_end(at, line, section) else group.failure.value
         self._close_unread(at)
         self.facts.group(group, section_behind)
         self.section = section_behind
         self.position = group.next_position if group.meeting is None else group.meeting
-        return self._after_failure(group, damage) if group.failure else group.end
+        return group.end if reason is None else self._after_failure(group, damage, reason)
+
+    def _lacks_line_end(self, at: int, line: BatchLine, section: Section) -> bool:
+        """Is the last batch of the text, which could not be read, whole but for the line end behind it?"""
+        text = self.window.text
+        if not self.window.final or text.endswith(b"\n") or text.find(b"\nbaseOffset: ", at) >= 0:
+            return False
+        ended = self.window.ended()
+        group = read_group(ended, at, line, profile(section, line))
+        if group.failure is not None or group.end != len(ended.text):
+            return False
+        # A tool that died before a payload leaves a line that is as whole as those of a dump without payloads.
+        last = group.records[-1].ending if group.records else None
+        return section.deep is False if last is None else bool(last.printed or last.marker) or section.payload_printed is False
 
     def _damage(self, group: Group, misfit: int | None, section: Section) -> Damage | None:
         """What is known of the damage in a group or behind it; asked before anything is changed, since it may need more text."""
@@ -285,13 +297,13 @@ class Reader(FlatReader):
             return self._doubt(group.start, group.start, group.doubtful_to, section, read=group.end)
         return Damage(*read_up_to(group), -odd_text(self.window, misfit))
 
-    def _after_failure(self, group: Group, damage: Damage | None) -> int:
+    def _after_failure(self, group: Group, damage: Damage | None, reason: str) -> int:
         at, end = group.end, group.unread_end
-        assert self.section is not None and group.failure is not None
+        assert self.section is not None
         if damage is not None:
-            self._lose(at, group.failure.value, damage)
+            self._lose(at, reason, damage)
         elif end is not None and end > at:
-            self._unread(at, end, group.failure.value)
+            self._unread(at, end, reason)
         if group.failure is Failure.TRUNCATED:
             self.section = replace(self.section, end_reason="truncated")
         return at if self.damage is not None or end is None else max(end, at)
@@ -309,40 +321,3 @@ class Reader(FlatReader):
             return behind
         self._lose(at, reason)
         return at
-
-    # lines of other sections
-
-    def _other_line(self, at: int, section: Section) -> int:
-        kind = section.identity.kind
-        if kind not in ("snapshot", "txnindex", "index", "timeindex"):
-            return self._outside(at, section)
-        if self.window.short_line(at, LONGEST_UNREAD_LINE) is None:
-            return self._skip(at, "unknown_line")
-        behind = self.window.after_line(at)
-        line = self.window.text[at:behind].removesuffix(b"\n").removesuffix(b"\r")
-        if not self.window.ends_line(behind):
-            return self._cut(at, "truncated_line")
-        if is_index_line(kind, line):
-            self._close_unread(at)
-            self.facts.own("preamble", at, behind)
-            return behind
-        row = snapshot_row(line) if kind == "snapshot" else txnindex_row(line) if kind == "txnindex" else None
-        if row is None:
-            return self._message(at, section) or self._skip(at, "unknown_line" if line else "blank_line")
-        self._close_unread(at)
-        self.facts.entry(at, behind, section=section, row=dict(row), index=self.entries)
-        self.entries += 1
-        return behind
-
-    def _outside(self, at: int, section: Section) -> int:
-        """A line of messages, or of text that is no dump, until a log begins."""
-        if looks_like_log(self.window, at):
-            self._turn()
-            self._open(at, new_section(self.context, self.base + at, dumped_path=None, kind="log"))
-            return at
-        reason = "unknown_line" if section.identity.kind == "tool_messages" else "not_a_dump"
-        found = self._message(at, section)
-        if found is None and self.window.text[at : at + 2].strip(b"\r\n"):
-            self._lose(at, reason)
-            return at
-        return found or self._skip(at, reason)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eo_audit.rules.reasons import REASONS
+from eo_audit.rules.reasons import ENDS, REASONS
 from eo_audit.rules.replica_log import COORDINATOR_TOPIC, UNREAD
 from eo_audit.words import brokers, shown, some
 
@@ -175,6 +175,9 @@ def _end(log: "Log", context: "Context") -> str | None:
         return unread
     cut = [part for part in log.breaks if part.text("state") == "truncated"]
     later = all((part.text("reason") or "").startswith(LONGER) for part in cut) and log.cluster not in context.stopped
+    told = {part.text("reason") for part in cut}
+    if (why := next((because for reason, because in ENDS.items() if reason in told), None)) is not None:
+        return why
     # Of a running broker the files beside the log were dumped later, and tell of what came since.
     return "live_tail" if later and log.topic != COORDINATOR_TOPIC else "cut_off"
 

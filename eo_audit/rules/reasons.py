@@ -65,11 +65,12 @@ REASONS: Mapping[str, Reason] = {
     "ambiguous": Reason(
         "text of the dumps of {places} can be read in more than one way, so none is believed",
         "Dump {places} again without --print-data-log (collect-dumps.sh without --payloads): then no payload can look like the tool's "
-        "lines.",
+        "lines. Where lines stand in the text that the tool did not print (an echo between two dumps), take them out first.",
     ),
     "ambiguous_ids": Reason(
         "text of the dumps of {places} can be read in more than one way, so none is believed",
-        "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are.",
+        "Dump {places} again in a UTF-8 locale (LC_ALL=C.UTF-8): then ids are printed as they are. Where lines stand in the text that the "
+        "tool did not print (an echo between two dumps), take them out first.",
     ),
     "unread_text": Reason(
         "offsets are missing where text of the dumps of {places} was not understood",
@@ -85,6 +86,21 @@ REASONS: Mapping[str, Reason] = {
     ),
     "shallow": Reason("there are no records in the dumps of {places}", "Dump {places} with --deep-iteration."),
     "cut_off": Reason("the dump text of {places} stops before the log does", "Dump {places} again, to its end."),
+    "no_line_end": Reason(
+        "the last line of the dump text of {places} has no line end: it was cut, or an editor or `$(...)` took the line end off",
+        "Dump {places} again into a file; only where you know that the text is whole, put the line end back (`echo >> FILE`).",
+    ),
+    "torn_tail": Reason(
+        "behind the last batch of {places} stand bytes that are no batch: one was being written as it was dumped, or a crash left them",
+        "Dump {places} again: what was being written is whole then. Where the bytes stay, the broker cuts them off when it starts again "
+        "after that crash; all before them is judged.",
+    ),
+    "tool_failed": Reason(
+        "kafka-dump-log failed within {places}, and what stands behind was not printed",
+        "See what it said (`eo-audit export tool_messages`), and dump {places} again with the tool of the brokers' release or a newer one. "
+        "Where it says `Found record size 0`, zeros stand behind the last batch (log.preallocate, or a crash): the broker cuts them off "
+        "when it rolls the segment or is stopped in order; dump {places} then.",
+    ),
     "start_untold": Reason(
         "what is open on {places} began before the oldest segment that was dumped, and nothing says whether the broker deleted what is "
         "missing",
@@ -175,7 +191,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "payload_no_text": Reason(
         "no value of {places} is printed as the bytes it has: they are no UTF-8 text (Avro, Protobuf, packed), of which a dump shows "
-        "U+FFFD or `?`, or null",
+        "U+FFFD or `?`, or null; or a decoder or a console of another encoding (GBK, Shift-JIS, Windows-1252) printed them",
         "If the values of {places} are text, dump them in a UTF-8 locale (LC_ALL=C.UTF-8), as collect-dumps.sh does; of others no dump "
         "shows which are the same.",
     ),
@@ -202,4 +218,11 @@ REASONS: Mapping[str, Reason] = {
         "transactions list {places}, of which no replica was dumped",
         "Dump {places} from any replica. If the topic was deleted since, or created anew with fewer partitions, nothing is left of them.",
     ),
+}
+
+# How the table coverage says why a text ends before its log does -> the reason that says what to do.
+ENDS = {
+    "the last line of the text has no line end": "no_line_end",
+    "bytes that are no batch stand behind its last one": "torn_tail",
+    "the dump tool failed here": "tool_failed",
 }

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import lzma
 import os
 import re
 import tarfile
@@ -316,6 +317,13 @@ def packed(kind: str) -> bytes:
         ("00000000000000000000.log.txt.zst", b"\x28\xb5\x2f\xfd\0rest", "zstd -d 00000000000000000000.log.txt.zst"),
         ("dumps.7z", b"7z\xbc\xaf\x27\x1c\0rest", "7z x dumps.7z"),
         ("dumps.rar", b"something new", "unrar x dumps.rar"),
+        ("00000000000000000000.log.txt.lzma", lzma.compress(LOG, lzma.FORMAT_ALONE), "xz -dk 00000000000000000000.log.txt.lzma"),
+        ("dumps.out", lzma.compress(LOG, lzma.FORMAT_ALONE), "xz -dk dumps.out"),
+        ("00000000000000000000.log.txt.lz", b"LZIP\1\x0crest", "lzip -dk 00000000000000000000.log.txt.lz"),
+        ("00000000000000000000.log.txt.Z", b"\x1f\x9d\x90rest", "gzip -dk 00000000000000000000.log.txt.Z"),
+        ("00000000000000000000.log.txt.br", b"\x8b\x21rest", "brotli -d 00000000000000000000.log.txt.br"),
+        ("replication-offset-checkpoint.br", b"\x8b\x21rest", "brotli -d replication-offset-checkpoint.br"),
+        ("dumps.lzo", b"\x89LZO\0\r\n\x1a\nrest", "lzop -d dumps.lzo"),
     ],
 )
 def test_archives_are_named_and_never_read(tmp_path: Path, name: str, content: bytes, command: str) -> None:
@@ -326,6 +334,17 @@ def test_archives_are_named_and_never_read(tmp_path: Path, name: str, content: b
     beside = look_through([tree(tmp_path / "in", {SEGMENT: LOG})])
     assert [file.path for file in beside.files] == [SEGMENT]
     assert [(problem.path, problem.text) for problem in beside.problems] == [(str(archive), said)]
+
+
+LS = b"total 8\n-rw-r--r-- 1 kafka kafka 4321 Nov 21 04:25 00000000000000000000.log\n"
+
+
+@pytest.mark.parametrize("text", [LS, b"./orders-0:\n" + LS, LS.replace(b"rw-r--r-- ", b"rw-r--r--. ")])
+def test_a_listing_in_another_form_says_which_one_is_read(text: bytes, tmp_path: Path) -> None:
+    found = look_through([tree(tmp_path / "in", {SEGMENT: LOG, "listing.txt": text, "b/listing.txt": b"4321 orders-0/0.log\n"})])
+    assert kinds(found.files) == {SEGMENT: "text", "b/listing.txt": "listing"}
+    (problem,) = found.problems
+    assert problem.text.startswith(r"is what `ls -l` prints: list the log directory with `find . -type f -printf '%s %P\n'`")
 
 
 def test_text_is_text_whatever_its_name(tmp_path: Path) -> None:

@@ -83,6 +83,9 @@ def test_what_a_collector_puts_before_each_line_is_named(before: str, name: str,
         (b"\r\r\n", r"two carriage returns behind each line: take them off (`tr -d '\r'`)"),
         (b"\r", r"with carriage returns for ends of lines: make them so (`tr '\r' '\n'`)"),
         (b"\x1b[m\n", "with the colours of a terminal in its lines"),
+        (b"\n\n", "with a blank line behind each line: take them out (`sed 'n;d'`)"),
+        (b"\r\n\r\n", "with a blank line behind each line"),
+        (b"   \n", "with blanks behind its lines, as a terminal fills them up: take them off (`sed 's/ *$//'`)"),
     ],
 )
 def test_what_became_of_the_ends_of_lines_is_named(ends: bytes, says: str, tmp_path: Path) -> None:
@@ -95,9 +98,20 @@ def test_what_became_of_the_ends_of_lines_is_named(ends: bytes, says: str, tmp_p
     assert parsed(discover([path])[0]).ledger.unread > 0
 
 
+@pytest.mark.parametrize("width", [80, 132, 211])
+def test_lines_that_a_terminal_wrapped_are_named(width: int) -> None:
+    whole = dump([Batch([Rec(b"k", b"v" * 300)], 5, 0), Batch([Rec(b"k", b"v")], 5, 1)], Style())
+    wrapped = b"".join(line[at : at + width] + b"\n" for line in whole.splitlines() for at in range(0, len(line), width))
+    assert spoilt(whole) is None
+    assert (spoilt(wrapped) or "").startswith("with its lines broken, as a terminal or an editor wraps them: print the dump again")
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        dump([Batch([Rec(b"k", b"\n\nx\n\n" * 9)], 5, 0)], Style()),
+        dump([Batch([Rec(b"k", b"\nbaseOffset: 3" * 9)], 5, 0)], Style()),
+        dump([Batch([Rec(b"k", b"v")], 5, 0)], Style())[:200],
         dump([Batch([Rec(b"k", b"\n  baseOffset: 3\n  Dumping x" * 9)], 5, 0)], Style()),
         dump([Batch([Rec(b"k", b"\x1b[31mred\x1b[m\r\r\n" * 9)], 5, 0)], Style()),
         BOM + INDEX,

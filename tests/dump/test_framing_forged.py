@@ -362,3 +362,9 @@ def test_what_to_do_about_text_that_can_be_read_in_two_ways() -> None:
     assert action.startswith("Dump broker-1/b.log.txt again without --print-data-log")
     _, action = told([Unread("broker-1/__transaction_state-0/a.log.txt", 5, 3, "ambiguous", "log")])
     assert action.startswith("Dump broker-1/__transaction_state-0/a.log.txt again in a UTF-8 locale")
+
+
+def test_a_line_that_nobody_knows_is_taken_out_before_payloads_are_left_out() -> None:
+    _, action = told([Unread("all.txt", 20, 24_000, "ambiguous", "log"), Unread("all.txt", 0, 20, "not_a_dump", "unknown")])
+    assert action.startswith("A line stands in all.txt that kafka-dump-log did not print (`eo-audit show all.txt@0`): take it out")
+    assert "--print-data-log" not in action

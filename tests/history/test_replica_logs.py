@@ -124,7 +124,7 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         {"in_remote": True, "log_start": 0, "missing_head_from": 0, "only_remote_missing": False},
     ),
     "tiered storage, and nothing but an empty segment on the broker": (
-        [section(base=5)], [checkpoint("log-start-offset", 0)], listed(f"{5:020}.log"), {},
+        [section(base=5)], [checkpoint("log-start-offset", 0)], listed(f"{5:020}.log", size=0), {},
         {"in_remote": True, "log_start": 0, "missing_head_from": 0, "is_empty": True, "leo": 5},
     ),
     "tiered storage, and its oldest segments were deleted there": (
@@ -468,6 +468,11 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     "an empty dump of a log that has batches, by its high watermark": (
         [section()], [checkpoint("replication-offset", 9)], [], {}, {"is_empty": False},
     ),
+    "an empty dump of a log that has batches, by a listing without dump times": (
+        [section()], [], listed(f"{SEGMENT}.log", size=900), {}, {"is_empty": False, "tail_intact": True},
+    ),
+    "an empty log, by its listing": ([section()], [], listed(f"{SEGMENT}.log", size=0), {}, {"is_empty": True}),
+    "an empty dump of a log that has batches, by its leader epochs": ([section()], [epoch(0, 0), epoch(2, 9)], [], {}, {"is_empty": False}),
     "retention left an empty segment": ([section(base=30)], [], [], {}, {"is_empty": True, "leo": 30, "first_offset": 30}),
     "cut before its first batch": ([section(tail_intact=False)], [], [], {}, {"is_empty": False, "leo": 0}),
     "one empty segment of two": ([section(last=22), section(base=23)], [], [], {}, {"is_empty": False}),

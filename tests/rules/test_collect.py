@@ -41,6 +41,13 @@ def test_one_cause_is_one_finding_with_its_count_and_its_most_telling_rows(many:
     assert [place.byte_offset for place in finding.evidence] == sorted(place.byte_offset for place in finding.evidence)
 
 
+@pytest.mark.parametrize(("decoder", "is_printed"), [("other", True), (None, False)])
+def test_text_of_another_encoding_was_printed(many: InMemory, decoder: str | None, is_printed: bool) -> None:
+    rows = [row | {"is_read": True, "decoder": decoder, "payload_printed": None} for row in many.rows["section_status"]]
+    collected = collect(InMemory(many.spark, many.rows | {"section_status": rows}), [BY_CODE["P04"]])
+    assert {log.prints_payloads for log in collected.context.logs.values()} == {is_printed}
+
+
 def test_the_order_of_rows_does_not_show(many: InMemory) -> None:
     backwards = InMemory(many.spark, {name: rows[::-1] for name, rows in many.rows.items()})
     first, second = (findings(collect(tables, [BY_CODE["P04"]]))[0] for tables in (many, backwards))

@@ -211,6 +211,30 @@ def test_a_clean_run_passes() -> None:
             "unknown",
         ),
         (a_log(TRANSACTIONAL, states=("truncated",)), True, "T05", "stops before the log does", "Dump orders-0", "unknown"),
+        (
+            a_log(TRANSACTIONAL, states=("truncated",), reason="the last line of the text has no line end"),
+            True,
+            "T05",
+            "has no line end",
+            "echo >> FILE",
+            "unknown",
+        ),
+        (
+            a_log(TRANSACTIONAL, states=("truncated",), reason="bytes that are no batch stand behind its last one"),
+            True,
+            "T05",
+            "bytes that are no batch",
+            "what was being written is whole then",
+            "unknown",
+        ),
+        (
+            a_log(TRANSACTIONAL, states=("truncated",), reason="the dump tool failed here"),
+            True,
+            "T05",
+            "failed within",
+            "record size 0",
+            "unknown",
+        ),
         (a_log(TRANSACTIONAL | {"unassigned_batch"}), True, "T07", "is compacted", "older dump", "pass"),
         (
             a_log(TRANSACTIONAL | {"unassigned_batch"}, states=("not_observed",)),
@@ -354,6 +378,7 @@ def test_a_run_that_judged_nothing_is_unknown_whatever_the_policy_says() -> None
         (Unread("broker-1/a-0/0.log.txt", 40, 2, "unknown_line", "log"), "unknown"),
         (Unread("broker-1/a-0/0.snapshot.txt", 40, 1, "unknown_line", "snapshot"), "unknown"),
         (Unread("broker-1/a-0/0.log.txt", 40, 2, "truncated_line", "log"), "unknown"),
+        (Unread("broker-1/a-0/0.log.txt", 40, 90, "no_line_end", "log"), "unknown"),
         (Unread("broker-1/0.err.txt", 0, 9_000, "unknown_line", "tool_messages"), "pass"),
         (Unread("answers.txt", 0, 219, "unknown_line", "broker_answers"), "pass"),
         (Unread("console.txt", 0, 219, "truncated_record", "console_records"), "pass"),
@@ -371,6 +396,7 @@ def test_text_that_nobody_read_is_never_a_pass(unread: Unread, run: str) -> None
         (said,) = found["unknowns"]  # type: ignore[misc]
         assert f"{unread.path} ({unread.size:,} bytes from {unread.byte_offset} on, " in said["why"]
         assert f"eo-audit show {unread.path}@{unread.byte_offset}" in said["bring"]
+        assert (f"echo >> {unread.path}" in said["bring"]) == (unread.because == "no_line_end")
 
 
 class Facts:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from eo_audit.dump.files.identity import Identity, ManifestHint, PathFacts, identify, is_broker_folder, is_partition_folder, parse_path
 from eo_audit.dump.files.manifest import MAX_BYTES, Manifest, hint, read_manifest
-from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, Problem, archive, by_name, in_utf16, is_kafka_file, told_together, unpacking
+from eo_audit.dump.files.not_dumps import KafkaFile, NotADump, Problem, archive, by_name, is_kafka_file, told_together, unlike, unpacking
 from eo_audit.dump.files.recognised import dumps_in_notes, printed_by, spoilt
 from eo_audit.dump.files.sidecars import CHECKPOINT_KINDS, DUMP_TIMES, PARTITION_METADATA, dump_times, listed_sizes
 from eo_audit.dump.files.unpacked import beginning
@@ -211,8 +211,8 @@ def _kind(name: str, head: bytes) -> str:
     if is_kafka_file(name, head):
         raise KafkaFile
     tool = printed_by(head)
-    if tool is None and (utf16 := in_utf16(name, head)):
-        raise utf16
+    if tool is None and (why := unlike(name, head)):
+        raise why
     # `kafka-dump-log ... > dump.err 2>&1` is a dump, whatever it is called.
     if _MESSAGES.fullmatch(name) and not re.search(rb"^(?:\xef\xbb\xbf)?Dumping \S", head, re.MULTILINE):
         return "tool_messages"
@@ -232,8 +232,8 @@ def _kind(name: str, head: bytes) -> str:
         raise NotADump("is a binary file: print segments with kafka-dump-log first")
     if parse_path(name).kind != "unknown":
         return "text"
-    why = spoilt(head)
-    raise NotADump(f"is a dump {why}" if why else "does not look like a dump")
+    became = spoilt(head)
+    raise NotADump(f"is a dump {became}" if became else "does not look like a dump")
 
 
 def _manifests(found: Iterable[_Found], problems: list[Problem]) -> dict[Path, ManifestHint]:

@@ -16,6 +16,10 @@ _MAGIC = (
     (b"BZh", "bzip2 -dk"),
     (b"\x04\x22\x4d\x18", "lz4 -d"),
     (b"Rar!\x1a\x07", "unrar x"),
+    (b"LZIP", "lzip -dk"),
+    (b"\x89LZO\0", "lzop -d"),
+    (b"\x1f\x9d", "gzip -dk"),  # of compress
+    (b"\x5d\0\0", "xz -dk"),  # as LZMA begins before xz: settings, then a size of the dictionary
 )
 _TAR_NAME = re.compile(r".*\.(tar(\.\w+)?|tgz|tbz2?|txz|tzst)", re.IGNORECASE)
 _NAMES = (
@@ -24,12 +28,17 @@ _NAMES = (
     (re.compile(r".*\.(zip|jar)", re.IGNORECASE), "unzip"),
     (re.compile(r".*\.7z", re.IGNORECASE), "7z x"),
     (re.compile(r".*\.zst", re.IGNORECASE), "zstd -d"),
-    (re.compile(r".*\.xz", re.IGNORECASE), "xz -dk"),
+    (re.compile(r".*\.(xz|lzma)", re.IGNORECASE), "xz -dk"),
     (re.compile(r".*\.bz2", re.IGNORECASE), "bzip2 -dk"),
     (re.compile(r".*\.lz4", re.IGNORECASE), "lz4 -d"),
     (re.compile(r".*\.rar", re.IGNORECASE), "unrar x"),
+    (re.compile(r".*\.lz", re.IGNORECASE), "lzip -dk"),
+    (re.compile(r".*\.lzo", re.IGNORECASE), "lzop -d"),
+    (re.compile(r".*\.Z"), "gzip -dk"),
+    (re.compile(r".*\.br", re.IGNORECASE), "brotli -d"),  # which has no first bytes of its own
 )
 _OWN_NAME = re.compile(r"\d{20}(-\d+)?\.(log|index|timeindex|snapshot|txnindex|checkpoint)(\.(deleted|cleaned|swap))?")
+_LS = re.compile(rb"^[-dl](?:[r-][w-][xsStT-]){3}[.+@]?[ \t]+\d+ ", re.MULTILINE)
 _WINDOWS_LETTERS = re.compile(rb"(?:[\t\r\n -~]\0){16}")
 _BINARY_WITHIN = 16  # a segment begins with an offset, an index with a small number
 _TAR_HEADER, _CHECKSUM = 512, slice(148, 156)  # POSIX ustar, and the tar of V7 before it
@@ -100,6 +109,22 @@ def told_together(root: Path, paths: Iterable[Path]) -> str | None:
     )
 
 
+def unlike(name: str, head: bytes) -> NotADump | None:
+    """Why a file without a line of any tool is not taken for what its name says; None where it may be that.
+
+    Args:
+        name: of the file.
+        head: how its content begins.
+    """
+    if (utf16 := _in_utf16(name, head)) is not None:
+        return utf16
+    if by_name(name):
+        return NotADump("is an archive")
+    if name.endswith(("listing.txt", "listing.txt.gz")) and _LS.search(head):
+        return NotADump(r"is what `ls -l` prints: list the log directory with `find . -type f -printf '%s %P\n'`, as collect-dumps.sh does")
+    return None
+
+
 def _is_tar(head: bytes) -> bool:
     """The first header of a tar, old or new: the sum of its bytes stands in it, its own field counted as blanks."""
     header = head[:_TAR_HEADER]
@@ -109,7 +134,7 @@ def _is_tar(head: bytes) -> bool:
     return sum(header) - sum(header[_CHECKSUM]) + 8 * ord(" ") == int(written, 8)
 
 
-def in_utf16(name: str, head: bytes) -> NotADump | None:
+def _in_utf16(name: str, head: bytes) -> NotADump | None:
     """What to do about a file of UTF-16 text; None where it is none.
 
     Args:

@@ -48,6 +48,7 @@ def dumps_in_notes(path: Path, size: int) -> list[Problem]:
 
 # As long as a container's name, a time and a host together.
 _PUT_BEFORE = re.compile(rb"^(.{1,120}?)(?:%s)" % _LINES[DUMP], re.MULTILINE)
+_LINES_LOOKED_AT = 400
 _AGAIN = "or print the dump again into a file"
 
 
@@ -69,7 +70,21 @@ def spoilt(head: bytes) -> str | None:
         return rf"with carriage returns for ends of lines: make them so (`tr '\r' '\n'`), {_AGAIN}"
     if own.startswith(b"Dumping ") and b"\x1b[" in own:
         return rf"with the colours of a terminal in its lines: take them off (`sed 's/\x1b\[[0-9;]*[mK]//g'`), {_AGAIN}"
-    return _put_before(head) if found is None else None
+    if own.startswith(b"Dumping ") and own.rstrip(b"\r").endswith(b" "):
+        return f"with blanks behind its lines, as a terminal fills them up: take them off (`sed 's/ *$//'`), {_AGAIN}"
+    return _put_before(head) if found is None else _apart(head[found.start() :])
+
+
+def _apart(text: bytes) -> str | None:
+    """Lines that were set apart by blank ones, or broken where a terminal ends."""
+    lines = [line.rstrip(b"\r") for line in text.split(b"\n")[:_LINES_LOOKED_AT]][:-1]
+    if len(lines) > 3 and all(lines[::2]) and not any(lines[1::2]):
+        return f"with a blank line behind each line: take them out (`sed 'n;d'`), {_AGAIN}"
+    # The last word of a batch line, in every release that prints one (`grammar`).
+    batches = [b" isvalid: " in line for line in lines if line.startswith(b"baseOffset: ")]
+    if batches and not any(batches):
+        return f"with its lines broken, as a terminal or an editor wraps them: {_AGAIN.removeprefix('or ')}"
+    return None
 
 
 def _put_before(head: bytes) -> str | None:

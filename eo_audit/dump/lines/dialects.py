@@ -31,7 +31,9 @@ PREAMBLE = re.compile(
 )
 # 4096 is PATH_MAX of Linux: what is longer was never opened, so it was never dumped. A path with the tool's own word in it is what is left
 # of a line that was cut, with another dump right behind it: a broker's folders are called by partitions, which have no spaces.
-DUMPING = re.compile(rb"Dumping (?![^\r\n\0]*Dumping )([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
+# A byte order mark stands before it where files of Windows were joined.
+DUMPING_BEGINS = re.compile(rb"\n(?:\xef\xbb\xbf)?Dumping ")
+DUMPING = re.compile(rb"(?:\xef\xbb\xbf)?Dumping (?![^\r\n\0]*Dumping )([^\r\n\0]{1,4096})\r?(?=\n|\Z)")
 
 CONTROL = re.compile(
     # A coordinator's epoch is its leader epoch; only an operator may give another one (`kafka-transactions.sh abort --coordinator-epoch`).

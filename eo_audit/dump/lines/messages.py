@@ -35,6 +35,12 @@ _FATAL = re.compile(
     r"|java\.nio\.file\.(?:NoSuchFileException|AccessDeniedException)|java\.io\.FileNotFoundException"
     r"|org\.apache\.kafka\.common\.(?:KafkaException|errors\.(?:CorruptRecordException|UnsupportedVersionException|SerializationException)))"
 )
+# What a shell writes around a dump where a terminal was copied: a prompt, alone or before the call of a tool of Kafka's.
+_PROMPT = re.compile(
+    rb"(?:(?:\(\w[\w.-]{0,40}\) )?"
+    rb"(?:\[?[\w.-][\w. !-]{0,60}@[\w.-]{1,80}[: ][\w ./~-]{0,200}\]?|(?:ba|z|k|da)?sh-\d[\d.]{0,8}|/[\w./-]{0,200}|~) ?[$#%] ?|[$#%] )"
+    rb"(?:exit|logout|(?:\S{0,200} ){0,40}\S{0,200}kafka-(?:dump-log|run-class)(?:\.sh)? .*)?|exit|logout"
+)
 
 # (kind, severity, first line): the texts of `kafka.tools.DumpLogSegments` (to 4.2) and `org.apache.kafka.tools.DumpLogSegments`,
 # of the JVM and of the logging libraries around them.
@@ -68,6 +74,7 @@ _HEADS = [
         ("jvm_warning", "info", rb"\[(?:otel\.javaagent|dd\.trace) [\d :+.-]+\] \[[^\]]*\] (?:TRACE|DEBUG|INFO|WARN|ERROR) .*"),
         ("jvm_warning", "info", rb"(?:Unable to use a TTY - .*|the input device is not a TTY.*|command terminated with exit code \d{1,3})"),
         ("jvm_warning", "info", rb"(?:Defaulted container |Enabling Java debug options: |Listening for transport ).*"),
+        ("other", "info", _PROMPT.pattern),
     )
 ]
 _DETAILS = [
@@ -81,6 +88,11 @@ _DETAILS = [
         ("exception", "error", rb"\tat [^\s()]+(?:\([^()]*\))?(?: ~?\[[^\[\]]*\])?|\t\.\.\. \d+ [a-z ]+|\tSuppressed: .*|Caused by: .*"),
     )
 ]
+
+
+def is_prompt(line: bytes) -> bool:
+    """Is this line (without its line end) the prompt of a shell, or what was typed to leave it? It stands around dumps, never in one."""
+    return _PROMPT.fullmatch(line) is not None
 
 
 def message_of(line: bytes) -> Message | None:

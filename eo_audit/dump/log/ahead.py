@@ -76,6 +76,8 @@ def broken_before(window: Window, at: int, position: int, profile: Profile, reac
     Raises:
         NeedMore: that place lies behind the window.
     """
+    # What lacks nothing but its last line end says as much of what stands before as if it had it.
+    window = window.ended()
     # Nearly all text goes on by its simplest reading; where that one ends, forged lines may have led astray.
     known = window.known(_Known)
     for careful in (False, True):

@@ -7,20 +7,20 @@ payload can look like each of them, so they count only with what must stand behi
 import re
 from collections.abc import Iterator
 
-from eo_audit.dump.lines.dialects import DUMPING, LONGEST_LINE, OLD_LINE, PREAMBLE, batch_line
+from eo_audit.dump.lines.dialects import DUMPING, DUMPING_BEGINS, LONGEST_LINE, OLD_LINE, PREAMBLE, batch_line
 from eo_audit.dump.lines.flat_lines import flat_batch_line, flat_line
 from eo_audit.dump.lines.messages import Message, detail_of
 from eo_audit.dump.log.framing import HEADERS_SEARCHED, message_at
-from eo_audit.dump.log.text import Window
+from eo_audit.dump.log.text import BYTE_ORDER_MARK, Window
 
 _MOST_LINES = 200  # of messages between two batches
 _MOST_EMPTY = 4  # sections in a row without a batch that are looked at
 _LONGEST_MESSAGE = 1 << 12
-_DUMPING = b"\nDumping "
+_LONGEST_DUMPING = len(BYTE_ORDER_MARK) + len("Dumping ")
 _LONGEST_BEGINNING = len("\nbaseOffset: ")
 _OWN = re.compile(rb"\n(?=\| offset: |baseOffset: |offset: |Dumping )")
 # DumpLogSegments prints no `Log starting offset` for these, and for an empty index nothing at all: there is no second line to ask for.
-_OTHER_FILES = (b".index", b".timeindex", b".txnindex", b".snapshot", b".checkpoint")
+OTHER_FILES = (b".index", b".timeindex", b".txnindex", b".snapshot", b".checkpoint")
 
 
 def claims(window: Window, start: int, position: int, stop: int) -> Iterator[int]:
@@ -84,12 +84,10 @@ def _next_own(window: Window, behind: int) -> int | None:
 
 def sections(window: Window, start: int, stop: int) -> Iterator[int]:
     """Starts of the lines in a stretch of text that begin a section, with what the tool prints behind them."""
-    last = stop - 2 + len(_DUMPING)  # the line begins before `stop`, wherever it ends
-    at = window.text.find(_DUMPING, start - 1, last)
-    while at >= 0:
-        if starts_section(window, at + 1):
-            yield at + 1
-        at = window.text.find(_DUMPING, at + 1, last)
+    last = stop - 1 + _LONGEST_DUMPING  # the line begins before `stop`, wherever it ends
+    for found in DUMPING_BEGINS.finditer(window.text, max(start - 1, 0), last):
+        if found.start() + 1 < stop and starts_section(window, found.start() + 1):
+            yield found.start() + 1
     window.reach(last)
 
 
@@ -100,7 +98,7 @@ def starts_section(window: Window, at: int, *, others: int = _MOST_EMPTY) -> boo
     if found is None:
         return False
     behind = window.after_line(at)
-    if behind >= len(window.text) or found[1].endswith(_OTHER_FILES):
+    if behind >= len(window.text) or found[1].endswith(OTHER_FILES):
         return True
     window.structural(behind)
     text = window.text

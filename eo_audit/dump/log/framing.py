@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, DUMPING, BatchLine, RecordLine, batch_line, record_line
-from eo_audit.dump.lines.messages import MAX_QUOTE, Message, detail_of, message_of
+from eo_audit.dump.lines.dialects import BATCH_OVERHEAD, DUMPING, DUMPING_BEGINS, BatchLine, RecordLine, batch_line, record_line
+from eo_audit.dump.lines.messages import MAX_QUOTE, Message, detail_of, is_prompt, message_of
 from eo_audit.dump.log.owed import is_last, is_next, owed_records, owes_base_offset
 from eo_audit.dump.log.records import Decoder, Ending, Rules, cut_by_exception, endings
 from eo_audit.dump.log.text import Window
@@ -25,6 +25,7 @@ HEADERS_SEARCHED = 1 << 16  # bytes looked through for header keys
 LONGEST_MESSAGE = 1 << 13  # bytes of a line that the tool or the JVM prints beside the data
 _OWN = re.compile(rb"\n(?=\| offset: |baseOffset: |offset: )")
 _FRAME = b"\tat "
+_MOST_BETWEEN = 40  # lines of a shell between two dumps
 _DEATH = b'Exception in thread "'  # of the JVM's own handler: the tool has one thread, and that has ended
 
 
@@ -142,7 +143,26 @@ def message_at(window: Window, at: int) -> tuple[int, Message] | None:
     message = message_of(window.text[at:end].rstrip(b"\r\n")) if end is not None else None
     if end is None or message is None or (window.text.startswith(_DEATH, at) and goes_on(window, end)):
         return None
+    if message.text_kind == "other" and is_prompt(window.text[at:end].rstrip(b"\r\n")) and not _is_between_dumps(window, end):
+        return None
     return end, message
+
+
+def _is_between_dumps(window: Window, at: int) -> bool:
+    """Does nothing stand behind a prompt but the end of the file, or another dump and more messages before it?"""
+    for _ in range(_MOST_BETWEEN):
+        if at >= len(window.text):
+            window.reach(at + 1)
+            return True
+        window.structural(at)
+        end = window.short_line(at, LONGEST_MESSAGE)
+        if end is None or DUMPING.match(window.text, at):
+            return end is not None
+        line = window.text[at:end].rstrip(b"\r\n")
+        if line and message_of(line) is None:
+            return False
+        at = end
+    return False
 
 
 def goes_on(window: Window, at: int) -> bool:
@@ -266,7 +286,8 @@ def _is_shallow(window: Window, group: Group, profile: Profile) -> bool:
         return False
     # Records further on, in the same section: those that are owed here were lost.
     record = window.text.find(b"\n| offset: ", group.end, group.end + HEADERS_SEARCHED)
-    section = window.text.find(b"\nDumping ", group.end - 1, group.end + HEADERS_SEARCHED)
+    begun = DUMPING_BEGINS.search(window.text, max(group.end - 1, 0), group.end + HEADERS_SEARCHED)
+    section = -1 if begun is None else begun.start()
     if record < 0 and section < 0:
         window.reach(group.end + HEADERS_SEARCHED)
     return record < 0 or 0 <= section < record

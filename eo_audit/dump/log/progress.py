@@ -11,6 +11,7 @@ from eo_audit.dump.log.state import Damage, FileContext, Ledger, Section, State
 from eo_audit.dump.log.text import NeedMore, Window
 
 LONGEST_UNREAD_LINE = 1 << 16  # bytes: a longer line of unread text is skipped in pieces
+NO_LINE_END = "no_line_end"  # the last line of a text is as it should be, but for its line end: that was taken off, or the line was cut
 
 
 class Progress:
@@ -114,6 +115,13 @@ class Progress:
             assert self.section is not None
             self.facts.unread(self.unread_from - self.base, at, section=self.section, reason=self.unread_reason or "unknown_line")
         self.unread_from = self.unread_reason = None
+
+    def _open(self, at: int, section: Section) -> None:
+        self._close_section(at, "next")
+        self.section, self.position, self.entries = section, 0, 0
+        self._limit()
+        self.mid_line = False
+        self.damage = None
 
     def _close_section(self, at: int, end_reason: str) -> None:
         self._close_unread(at)

@@ -1,6 +1,6 @@
 """A window of dump text: line ends, and how much text is needed to be sure."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from eo_audit.dump.lines.dialects import LONGEST_LINE
@@ -43,6 +43,16 @@ class Window:
         if not isinstance(found, kind):
             found = self._known[kind] = kind()
         return found
+
+    def ended(self) -> "Window":
+        """This window, with the line end that the last line of the text lacks: is it whole but for that?"""
+        if not self.final or self.text.endswith(b"\n"):
+            return self
+        kept = self.known(_Ended)
+        if kept.window is None:
+            kept.window = replace(self, text=self.text + (b"\r\n" if self.crlf and not self.text.endswith(b"\r") else b"\n"))
+        kept.window.crlf, kept.window.limit = self.crlf, self.limit
+        return kept.window
 
     def is_within(self, position: int) -> bool:
         """May a batch begin at this position?"""
@@ -117,3 +127,9 @@ class Window:
     def ends_line(self, at: int) -> bool:
         """Does a line feed really stand before `at`? False for a last line that was cut."""
         return at > 0 and self.text[at - 1] == _LF
+
+
+class _Ended:
+    """What `Window.ended` keeps."""
+
+    window: Window | None = None

@@ -39,7 +39,7 @@ sections AS (
         section.first_offset IS NULL AND section.segment_base_offset < log.newest_segment AND coalesce(
             log.never_cleaned OR doubt.unread_because IS NOT NULL OR array_contains(log.short_ends, section.segment_base_offset), false
         ) AS shows_nothing,
-        section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.deep,
+        section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.invalid_tail_bytes, section.deep,
         section.lacks_checksums, section.lacks_epochs, section.supported, section.superseded_by, section.dir_kind
     FROM {section_status} section
     JOIN logs log ON log.replica_log_id = section.replica_log_id
@@ -78,6 +78,8 @@ parts_of_sections AS (
                         WHEN tail_intact AND listed_longer THEN 'more of it was listed right before it was dumped'
                         WHEN tail_intact THEN 'a snapshot, a listed segment or a checkpoint tells of more'
                         WHEN end_reason = 'exception' THEN 'the dump tool failed here'
+                        WHEN invalid_tail_bytes > 0 THEN 'bytes that are no batch stand behind its last one'
+                        WHEN unread_because = 'no_line_end' THEN 'the last line of the text has no line end'
                         ELSE 'the dump ends here, the segment does not'
                     END AS reason,
                     at

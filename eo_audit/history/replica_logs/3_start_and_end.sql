@@ -168,9 +168,12 @@ ended AS (
 closed AS (
     SELECT
         *,
-        -- A dump tool that died before the first batch may leave the same text.
+        -- A dump tool that died before the first batch leaves the same text: none is called empty of which a listing of any time shows bytes,
+        -- or the leader epoch cache an entry behind its end.
         supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact) AND NOT coalesce(array_max(bases) > ends_below, false)
-            AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false) AS is_empty,
+            AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false)
+            AND NOT coalesce(listed_bytes > 0, false)
+            AND NOT exists(epoch_rows, e -> e.offset > leo) AS is_empty,
         -- `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
         -- An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what
         -- was dumped shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.

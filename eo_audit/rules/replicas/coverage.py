@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from eo_audit.rules.needs import REMOTE
-from eo_audit.rules.reasons import REASONS
+from eo_audit.rules.reasons import ENDS, REASONS
 from eo_audit.rules.replica_log import COORDINATOR_TOPIC, UNREAD
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.words import offsets, shown
@@ -112,4 +112,6 @@ def _part(case: Case) -> _Part:
     if reason == UNREAD + "ambiguous":
         is_coordinator = case.log is not None and case.log.topic == COORDINATOR_TOPIC
         return _AMBIGUOUS._replace(remedy=_bring("ambiguous_ids" if is_coordinator else "ambiguous"))
+    if reason in ENDS:
+        return STATES["truncated"]._replace(remedy=_bring(ENDS[reason]))
     return _UNREAD if reason.startswith(UNREAD) else STATES[case.row.word("state")]
