@@ -77,6 +77,9 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
     with without_blanks(screen):
         screen.print()
         screen.print(summary(content, out))
+        if content.covers:
+            # Beside the table, whose columns would break it.
+            screen.print(Text(f"Covers {content.covers}."))
         for block in (_results(out), *_next_steps(content, out, many=content.many_clusters)):
             screen.print(block, soft_wrap=isinstance(block, Text))
 

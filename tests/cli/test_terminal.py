@@ -64,6 +64,13 @@ def test_commands_are_whole_and_the_rest_fits() -> None:
     assert not [line for line in lines if len(line.rstrip()) > 100 and not line.startswith(("    ", "Results in"))]
 
 
+def test_what_the_verdict_covers_is_one_line() -> None:
+    times = {"broker_first_ms": NOW - 86_400_000, "broker_last_ms": NOW, "client_first_ms": None, "client_last_ms": None}
+    lines = printed(verdict(covers={"partitions": 6, "replica_logs": 18, **times})).splitlines()
+    assert "Covers 6 partitions (18 logs), 2026-11-20 05:25 to 2026-11-21 05:25 UTC by brokers' clocks." in lines
+    assert "Covers" not in printed(verdict())  # results of a release that did not say
+
+
 def test_not_covered_names_the_dump_to_bring() -> None:
     unknown = {"verdict": "unknown", "unknown_why": "the .txnindex of orders-1 was not dumped", "bring": "orders-1/*.txnindex"}
     text = printed(verdict(verdict="unknown", rules={"S02": unknown, "L02": unknown, "T01": {"verdict": "pass"}}, partitions=[]))
