@@ -20,8 +20,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -135,10 +136,14 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
     # Without the defaults: a spark-defaults.conf of the machine is for other programs, and could change what is found.
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with tempfile.TemporaryFile() as log:
-        # One Java a process: a second session lives with the memory and the options that the first one started with.
-        if SparkContext._gateway is None:
-            SparkContext(conf=conf, gateway=_gateway(conf, log))
-        spark = SparkSession.builder.config(conf=conf).getOrCreate()
+        try:
+            # One Java a process: a second session lives with the memory and the options that the first one started with.
+            if SparkContext._gateway is None:
+                SparkContext(conf=conf, gateway=_gateway(conf, log))
+            spark = SparkSession.builder.config(conf=conf).getOrCreate()
+        except (Py4JJavaError, PySparkException) as error:
+            said = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
+            raise ConfigurationError(f"Spark did not start with these settings (--config): {said}") from error
     # Spark warns of much that is meant so (no native Hadoop, windows without a partition); what fails raises.
     spark.sparkContext.setLogLevel("ERROR")
     _remember_classes(spark)
@@ -171,8 +176,14 @@ def _gateway(conf: SparkConf, log: IO[bytes]):  # type: ignore[no-untyped-def]
         return launch_gateway(conf, {"stderr": log, "process_group": 0})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         log.seek(0)
-        said = log.read().decode(errors="replace").strip().splitlines()
-        raise ConfigurationError(f"Java did not start: {said[-1] if said else error}") from error
+        raise ConfigurationError(f"Java did not start: {_why_not(log.read().decode(errors='replace')) or error}") from error
+
+
+def _why_not(said: str) -> str | None:
+    """The line that says why Java, or Spark's launcher in it, ended at once; around it stand warnings, frames and that it ended."""
+    lines = [line for line in said.splitlines() if line.strip() and not re.match(r"\s+(at |\.\.\. )|WARNING: |Using Spark's ", line)]
+    told = [line for line in lines if not line.startswith(("Error: A fatal exception", "Error: Could not create"))]
+    return next((line for line in reversed(told) if re.search("(?i)exception|error|invalid|could not", line)), (told or lines or [None])[-1])
 
 
 def how_java_ended() -> str | None:

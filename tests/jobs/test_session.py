@@ -64,6 +64,59 @@ def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("mode: foo", "mode must be local or cluster, not foo"),
+        ("small: {driver_memory: 40m}", "driver_memory must be .* 512m at least, not 40m"),
+        ("large: {driver_memory: lots}", "driver_memory must be a number with its unit such as 2g"),
+        ('medium: {driver_memory: "2048"}', "driver_memory must be a number with its unit"),
+        ("range_bytes: -1", "range_bytes must be a whole number that is not below 0, not -1"),
+        ("keep_audits: 0", "keep_audits must be above 0"),
+    ],
+)
+def test_a_value_that_no_run_can_have_is_refused(setting: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_text(f"{setting}\n")
+    with pytest.raises(ConfigurationError, match=told):
+        load(path)
+
+
+@pytest.mark.parametrize("memory", ["512m", "2g", "1T", "600000k"])
+def test_memory_as_java_takes_it(memory: str, tmp_path: Path) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_text(f"small: {{driver_memory: {memory}}}\n")
+    assert load(path).small.driver_memory == memory
+
+
+def test_what_spark_refuses_is_one_sentence(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    with pytest.raises(ConfigurationError, match="Spark did not start with these settings .--config.: .*spark.sql.shuffle.partitions") as raised:
+        session._start({"spark.sql.shuffle.partitions": "many"})
+    assert "\n" not in str(raised.value) and spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "WARNING: Using incubator modules: jdk.incubator.vector\nInvalid maximum heap size: -Xmxlots\n"
+            "Error: Could not create the Java Virtual Machine.\nError: A fatal exception has occurred. Program will exit.\n",
+            "Invalid maximum heap size: -Xmxlots",
+        ),
+        (
+            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn\n'
+            "\tat org.apache.spark.util.SparkErrorUtils.error(SparkErrorUtils.scala:68)\n\t... 7 more\n",
+            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn',
+        ),
+        ("there is no such file\n", "there is no such file"),
+        ("", None),
+    ],
+)
+def test_the_line_that_says_why_java_did_not_start(said: str, why: str | None) -> None:
+    assert session._why_not(said) == why
+
+
 @pytest.mark.parametrize(("most", "partitions"), [(0, "5"), (8, "1")])
 def test_rows_are_shuffled_into_a_partition_for_each_core(
     most: int, partitions: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
