@@ -204,7 +204,7 @@ def _options(
     with watched() as progress:
         # The default need not be there; a file that somebody names must.
         if accepted != DEFAULT_ACCEPTED and not accepted.is_file():
-            raise ArgumentError(f"--accepted {accepted} is not there")
+            raise ArgumentError(f"--accepted {accepted}: there is no such file ('eo-audit accept --file {accepted}' begins one)")
         told = Options(load(config), cluster, parse_moment(as_of), policy, progress, notice=complain, accepted=accepted)
         try:
             yield replace(told, forget_key=forget_key, break_lock=break_lock)
@@ -257,7 +257,7 @@ def run_command(arguments: Sequence[str]) -> int:
         complain(f"{error.format_message()} ('eo-audit --help' tells more)")
         return BAD_ARGUMENTS
     except AuditError as error:
-        complain(str(error))
+        complain(f"{error}; {VERDICT_GONE}" if VERDICT_GONE in getattr(error, "__notes__", ()) else str(error))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted; results of earlier runs are as they were")  # by a command that only reads

@@ -117,9 +117,8 @@ def _check(path: Path, name: str, value: object, wanted: object) -> None:
     if name == "mode" and value not in MODES:
         raise ConfigurationError(f"the configuration {path}: mode must be {' or '.join(MODES)}, not {value}")
     if name == "driver_memory" and _megabytes(str(value)) < _LEAST_MEMORY_MB:
-        raise ConfigurationError(
-            f"the configuration {path}: driver_memory must be a number with its unit such as 2g, and {_LEAST_MEMORY_MB}m at least, not {value}"
-        )
+        wanted = f"a number with its unit such as 2g, and {_LEAST_MEMORY_MB}m at least"
+        raise ConfigurationError(f"the configuration {path}: driver_memory must be {wanted}, not {value}")
 
 
 def _megabytes(memory: str) -> float:

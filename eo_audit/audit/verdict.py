@@ -312,6 +312,8 @@ def _partition(log: Log, context: Context) -> dict[str, object]:
         "log_start": known["log_start"],
         "hw": known["hw"],
         "hw_source": None if known["hw"] is None else row.text("hw_source"),
+        # Without a checkpoint the end of the dump stands for it, and behind a cut the log goes on.
+        **({"hw_at_least": True} if known["hw"] is not None and row.text("hw_source") == "leo" and not row.flag("tail_intact") else {}),
         "leo": row.maybe("leo") if is_read else None,
         "lso": lso,
         "lso_source": None if lso is None else row.text("lso_source"),

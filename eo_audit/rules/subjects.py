@@ -80,8 +80,8 @@ def subjects(histories: Mapping[str, DataFrame], empty: frozenset[str] = frozens
         empty: those of them that have no rows, which are not scanned.
 
     Returns:
-        replica_log_id, not_dumped (JSON of cluster, topic and partition where there is no log), bits (see `names_of`), and the first and last
-        timestamp of judged batches by clocks: broker_first_ms, broker_last_ms, client_first_ms, client_last_ms; one row each.
+        replica_log_id, not_dumped (JSON of cluster, topic and partition where there is no log), bits (see `names_of`), and the first and
+        last timestamp of judged batches by clocks: broker_first_ms, broker_last_ms, client_first_ms, client_last_ms; one row each.
     """
     tables = sorted({table for table, _ in SUBJECTS.values()} - empty) or ["visibility"]
     # One scan of each history, for all subjects that are about it.

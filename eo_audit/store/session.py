@@ -183,7 +183,8 @@ def _why_not(said: str) -> str | None:
     """The line that says why Java, or Spark's launcher in it, ended at once; around it stand warnings, frames and that it ended."""
     lines = [line for line in said.splitlines() if line.strip() and not re.match(r"\s+(at |\.\.\. )|WARNING: |Using Spark's ", line)]
     told = [line for line in lines if not line.startswith(("Error: A fatal exception", "Error: Could not create"))]
-    return next((line for line in reversed(told) if re.search("(?i)exception|error|invalid|could not", line)), (told or lines or [None])[-1])
+    complaints = [line for line in told if re.search("(?i)exception|error|invalid|could not", line)]
+    return (complaints or told or lines or [None])[-1]
 
 
 def how_java_ended() -> str | None:

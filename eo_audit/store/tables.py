@@ -51,9 +51,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Before:
-    """What a writer found: did an earlier run die half-way, and what is said of histories that were damaged."""
+    """What a writer found: did an earlier run die half-way, whose lock was broken, and what is said of histories that were damaged."""
 
     died: bool
+    broken: str | None
     lost: Sequence[str]
 
 
@@ -219,7 +220,7 @@ class Warehouse:
                 self._unpin(recovered.lost)
             self.keys.move_in(self.folder, used=bool(self._files("records")))
             try:
-                yield Before(held.died or recovered.put_back, tuple(recovered.lost.values()))
+                yield Before(held.died or recovered.put_back, held.broken, tuple(recovered.lost.values()))
             except Exception:
                 held.check()  # who took the lock has removed what this run had in its scratch folder: that is the cause to tell
                 raise

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit import cli
+from eo_audit import cli, pipeline
+from eo_audit.errors import VERDICT_GONE, ArgumentError, of_machine
 from eo_audit.store.tables import Step, Warehouse
 
 DUMPS = Path(__file__).parent.parent / "data/corpus/dumps"
@@ -171,6 +172,28 @@ def test_a_full_disk_is_no_bug(monkeypatch: pytest.MonkeyPatch, error: Exception
     assert cli.run_command(["rebuild"]) == 11
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith("eo-audit: the disk is full") and "bug" not in said
+
+
+def test_a_step_that_is_refused_says_that_the_verdict_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No gate may read yesterday's pass behind a step that did not end; whoever typed it must hear so."""
+
+    def refuse(*_: object) -> None:
+        raise ArgumentError("--as-of is before the dumps")
+
+    monkeypatch.setattr(pipeline, "ingest", refuse)
+    (tmp_path / "verdict.json").write_text("{}")
+    for told in (f"--as-of is before the dumps; {VERDICT_GONE}", "--as-of is before the dumps"):
+        assert cli.run_command(["ingest", CLEAN, "--out", str(tmp_path)]) == 10
+        assert capsys.readouterr().err == f"eo-audit: {told}\n"
+    assert not (tmp_path / "verdict.json").exists()
+
+
+def test_a_full_disk_is_named_where_the_error_does_not(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError) as raised, pipeline.writing(tmp_path / "out", pipeline.Options(), starts_spark=False):
+        raise RuntimeError("Generic error: ... (os error 28)")
+    assert re.fullmatch(rf"the disk is full: {tmp_path}/out \(.* left\) or .* \(.* left\)", of_machine(raised.value) or "")
 
 
 @pytest.mark.parametrize("text", ["{", "", "[]", "{}", '{"exit_code": "x"}'])

@@ -107,6 +107,11 @@ def test_of_copies_dumped_one_after_another_the_furthest_counts() -> None:
     assert [line[0] for line in lines if line[0].startswith("broker")] == ["brokers 2, 4", "broker 3"]
 
 
+def test_the_end_of_a_cut_dump_is_no_high_watermark() -> None:
+    words = " ".join(printed(verdict(partitions=[partition(0, hw_source="leo", hw_at_least=True)])).split())
+    assert "held back orders-0 6-13 LSO 6, HW at least 14: 3 committed records" in words
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_of_copies_that_say_the_same_one_tells_behind_whom(turned: bool) -> None:
     """A follower that has got nothing yet of a new leader epoch names nobody, and is in sync all the same."""

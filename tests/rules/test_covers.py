@@ -42,7 +42,10 @@ BY_BOTH = {1: Times((T0, T0 + 1_000), (T0 - 5, T0 + 900))}
             id="clients that lie",
         ),
         pytest.param(
-            [a_log(1)], {1: Times(None, (T0, T0 + 1_000))}, "1 partition, 2026-11-21 04:16:07 to 04:16:08 UTC as their clients say", id="clients"
+            [a_log(1)],
+            {1: Times(None, (T0, T0 + 1_000))},
+            "1 partition, 2026-11-21 04:16:07 to 04:16:08 UTC as their clients say",
+            id="clients",
         ),
         pytest.param([a_log(1)], {}, "1 partition, no batch with a time", id="no time at all"),
         pytest.param(
