@@ -268,9 +268,15 @@ def run_command(arguments: Sequence[str]) -> int:
         if refused is not None:
             complain(f"{refused}; {_what_stands(error)}: run it again when that is mended")
             return WarehouseError.exit_code
-        complain(f"crashed: {type(error).__name__}: {error}")
+        complain(f"crashed: {type(error).__name__}: {_first_line(error)}")
         complain(f"at {_own_frames(error)}; this is a bug; {_what_stands(error)}")
         return CRASH
+
+
+def _first_line(error: Exception) -> str:
+    """What Java reports is followed by a query and by frames of its own; py4j puts a line of its own before it."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("An error occurred while calling")]
+    return lines[0].removeprefix(": ") if lines else ""
 
 
 def _how_java_ended() -> str | None:

@@ -16,8 +16,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from eo_audit.words import in_bytes
-
 PASS, FAIL, UNKNOWN = 0, 1, 2
 CRASH = 20
 INTERRUPTED = 130
@@ -96,7 +94,7 @@ def of_machine(error: BaseException) -> str | None:
 
 def _room(folder: str) -> str:
     try:
-        return f"{in_bytes(shutil.disk_usage(folder).free)} left"
+        return f"{shutil.disk_usage(folder).free / 1_000_000:,.1f} MB left"
     except OSError as error:
         return str(error.strerror).lower()
 

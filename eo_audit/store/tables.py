@@ -211,9 +211,8 @@ class Warehouse:
         Raises:
             WarehouseError: another process writes, facts are damaged, or the tables are those of another version of this package.
         """
-        with exclusive(self.folder / "_lock", break_lock=break_lock) as held:
+        with exclusive(self.folder / "_lock", break_lock=break_lock) as held:  # without it a run at work looks like a dead one
             self._held, self._versions, self._inline, self._frames, self._listed = held, self.pinned(), {}, {}, {}
-            # Only under the lock: a run that is at work looks just like one that died.
             recovered = recover(self.folder, self._versions, remakes=remakes, check=held.check)
             self._versions = dict(recovered.versions)
             if recovered.lost:

@@ -218,6 +218,26 @@ def test_a_crash_is_20_and_cannot_act_on_the_terminal(monkeypatch: pytest.Monkey
     assert "this is a bug" in errors
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'end'.\n\n== SQL ==\nSELECT\n",
+        "An error occurred while calling o7.sql.\n: [PARSE_SYNTAX_ERROR] Syntax error at or near 'end'.\n\tat org.apache.spark.X\n",
+    ],
+)
+def test_of_what_java_reports_the_first_line_is_told(
+    said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def crash(text: str | None) -> int:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(cli, "parse_moment", crash)
+    assert cli.run_command(["rebuild"]) == 20
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "eo-audit: crashed: RuntimeError: [PARSE_SYNTAX_ERROR] Syntax error at or near 'end'."
+    assert "this is a bug" in second
+
+
 def test_interrupted_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(text: str | None) -> int:
         raise KeyboardInterrupt

@@ -1,10 +1,13 @@
 """The session: Delta works, one clear sentence when Java is missing, too old or too new."""
 
+import io
+import logging
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
 from eo_audit.config import load
@@ -96,6 +99,34 @@ def test_what_spark_refuses_is_one_sentence(spark: SparkSession) -> None:
     assert "\n" not in str(raised.value) and spark.conf.get("spark.sql.shuffle.partitions") == before
 
 
+def test_a_refused_query_writes_no_json(spark: SparkSession) -> None:
+    session._without_json()
+    heard, logger = logging.StreamHandler(io.StringIO()), logging.getLogger("SQLQueryContextLogger")
+    logger.addHandler(heard)
+    try:
+        with pytest.raises(ArithmeticException):
+            spark.sql("SELECT 1 / (id - id) AS nothing FROM range(1)").collect()
+    finally:
+        logger.removeHandler(heard)
+    assert not heard.stream.getvalue()
+
+
+@pytest.mark.parametrize("other", [{"spark.sql.ansi.enabled": "false"}, {"spark.sql.parser.escapedStringLiterals": "true"}])
+def test_a_clusters_own_defaults_change_no_result(other: dict[str, str], spark: SparkSession) -> None:
+    """Its `spark-defaults.conf` may hold any; what our SQL means must not hang on it."""
+    asked = r"SELECT size(CAST(NULL AS array<int>)) AS n, split('2.4', '\\.')[0] AS release"
+    before = {name: spark.conf.get(name) for name in session.OF_RESULTS}
+    try:
+        for name, value in other.items():
+            spark.conf.set(name, value)
+        assert tuple(spark.sql(asked).first() or ()) != (None, "2")
+        assert tuple(session._submitted(load()).sql(asked).first() or ()) == (None, "2")
+        assert {name: spark.conf.get(name) for name in session.OF_RESULTS} == session.OF_RESULTS == before
+    finally:
+        for name, value in session.OF_RESULTS.items():
+            spark.conf.set(name, value)
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -110,10 +141,10 @@ def test_what_spark_refuses_is_one_sentence(spark: SparkSession) -> None:
             'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn',
         ),
         ("there is no such file\n", "there is no such file"),
-        ("", None),
+        ("", ""),
     ],
 )
-def test_the_line_that_says_why_java_did_not_start(said: str, why: str | None) -> None:
+def test_the_line_that_says_why_java_did_not_start(said: str, why: str) -> None:
     assert session._why_not(said) == why
 
 
