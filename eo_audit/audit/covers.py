@@ -7,7 +7,7 @@ with LogAppendTime are stamped by the broker that leads the partition. Both rang
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eo_audit.rules.context import Log
+from eo_audit.rules.replica_log import Log
 from eo_audit.words import Row, count, moment_range
 
 # Client clocks that differ by less from the brokers' say nothing that these do not.

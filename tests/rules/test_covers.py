@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from eo_audit.audit.collect import collect
 from eo_audit.audit.covers import Times, covers, sentence
 from eo_audit.rules.catalogue import BY_CODE
-from eo_audit.rules.context import Log
+from eo_audit.rules.replica_log import Log
 from eo_audit.rules.row import Row
 from tests.rules.compact import Tables
 from tests.rules.conftest import InMemory
