@@ -204,7 +204,7 @@ def _options(
     with watched() as progress:
         # The default need not be there; a file that somebody names must.
         if accepted != DEFAULT_ACCEPTED and not accepted.is_file():
-            raise ArgumentError(f"--accepted {accepted} is not there")
+            raise ArgumentError(f"--accepted {accepted}: there is no such file ('eo-audit accept --file {accepted}' begins one)")
         told = Options(load(config), cluster, parse_moment(as_of), policy, progress, notice=complain, accepted=accepted)
         try:
             yield replace(told, forget_key=forget_key, break_lock=break_lock)
@@ -257,7 +257,7 @@ def run_command(arguments: Sequence[str]) -> int:
         complain(f"{error.format_message()} ('eo-audit --help' tells more)")
         return BAD_ARGUMENTS
     except AuditError as error:
-        complain(str(error))
+        complain(f"{error}; {VERDICT_GONE}" if VERDICT_GONE in getattr(error, "__notes__", ()) else str(error))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted; results of earlier runs are as they were")  # by a command that only reads
@@ -268,9 +268,15 @@ def run_command(arguments: Sequence[str]) -> int:
         if refused is not None:
             complain(f"{refused}; {_what_stands(error)}: run it again when that is mended")
             return WarehouseError.exit_code
-        complain(f"crashed: {type(error).__name__}: {error}")
+        complain(f"crashed: {type(error).__name__}: {_first_line(error)}")
         complain(f"at {_own_frames(error)}; this is a bug; {_what_stands(error)}")
         return CRASH
+
+
+def _first_line(error: Exception) -> str:
+    """What Java reports is followed by a query and by frames of its own; py4j puts a line of its own before it."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("An error occurred while calling")]
+    return lines[0].removeprefix(": ") if lines else ""
 
 
 def _how_java_ended() -> str | None:

@@ -1,6 +1,7 @@
 """Settings of a run: one YAML file of `conf/`, with the values of the command line on top."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,6 +12,8 @@ from eo_audit.errors import ConfigurationError
 _PACKAGE = Path(__file__).resolve().parent
 MIB = 1 << 20
 DEFAULT_ACCEPTED = Path("accepted.yaml")  # accepted findings, in the current folder
+MODES = ("local", "cluster")
+_LEAST_MEMORY_MB = 512  # Spark refuses a Java with less than 450 (`UnifiedMemoryManager`), of which the collector hides some
 T = TypeVar("T")
 
 
@@ -111,6 +114,17 @@ def _check(path: Path, name: str, value: object, wanted: object) -> None:
         raise ConfigurationError(f"the configuration {path}: {name} must be {_WANTED.get(plain, 'names with values')}, not {value!r}")
     if name in ("range_bytes", "keep_audits") and value == 0:
         raise ConfigurationError(f"the configuration {path}: {name} must be above 0")
+    if name == "mode" and value not in MODES:
+        raise ConfigurationError(f"the configuration {path}: mode must be {' or '.join(MODES)}, not {value}")
+    if name == "driver_memory" and _megabytes(str(value)) < _LEAST_MEMORY_MB:
+        wanted = f"a number with its unit such as 2g, and {_LEAST_MEMORY_MB}m at least"
+        raise ConfigurationError(f"the configuration {path}: driver_memory must be {wanted}, not {value}")
+
+
+def _megabytes(memory: str) -> float:
+    """A size as Java takes it (`-Xmx`), in MiB; 0 for what it does not take."""
+    size = re.fullmatch(r"(\d+)([kmgt])", memory.lower())
+    return int(size.group(1)) * 1024.0 ** "kmgt".index(size.group(2)) / 1024 if size else 0
 
 
 # What PyYAML's safe loader lets through: for a date that no calendar has, `0x_`, `!!bool x`, `!!int ''`, five thousand brackets.

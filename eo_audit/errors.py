@@ -12,6 +12,9 @@ A bad *line* is data and never an exception. Any other exception is a crash: 20.
 
 import errno
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 PASS, FAIL, UNKNOWN = 0, 1, 2
 CRASH = 20
@@ -67,14 +70,38 @@ _OF_DISKS = {
 }
 
 
+_WRITES_INTO = "the run writes into "
+
+
+def note_folder(error: BaseException, folder: Path) -> None:
+    """Note on an error into which folder the run that it ended wrote: Spark and delta-rs do not say where a disk was full."""
+    error.add_note(f"{_WRITES_INTO}{folder}")
+
+
 def of_machine(error: BaseException) -> str | None:
     """What a machine refused, if that is what an error is about: of Python, of delta-rs and of Spark, which only quote it.
 
     Returns:
-        A few words, with the file where it is known, or None.
+        A few words, with the file where it is known, else with the folders that it may be about; or None.
     """
+    words = _refused(error)
+    noted = next((note.removeprefix(_WRITES_INTO) for note in getattr(error, "__notes__", ()) if note.startswith(_WRITES_INTO)), None)
+    if words is None or noted is None or ": " in words:
+        return words
+    folders = dict.fromkeys((noted, tempfile.gettempdir()))
+    return f"{words}: {' or '.join(f'{folder} ({_room(folder)})' for folder in folders)}"
+
+
+def _room(folder: str) -> str:
+    try:
+        return f"{shutil.disk_usage(folder).free / 1_000_000:,.1f} MB left"
+    except OSError as error:
+        return str(error.strerror).lower()
+
+
+def _refused(error: BaseException) -> str | None:
     name = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
     for code, words in _OF_DISKS.items():
         if (isinstance(error, OSError) and error.errno == code) or os.strerror(code) in str(error) or f"(os error {code})" in str(error):
             return words + name
-    return None if error.__cause__ is None else of_machine(error.__cause__)
+    return None if error.__cause__ is None else _refused(error.__cause__)

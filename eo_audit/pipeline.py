@@ -25,7 +25,7 @@ from eo_audit.audit.unread import holds_dumps
 from eo_audit.config import DEFAULT_ACCEPTED, Config, load
 from eo_audit.dump.files.discovery import Discovery, look_through
 from eo_audit.dump.lines.console import HEADS as CONSOLE_FORMATTERS
-from eo_audit.errors import VERDICT_GONE, InputError, WarehouseError
+from eo_audit.errors import VERDICT_GONE, InputError, WarehouseError, note_folder
 from eo_audit.ingest.step import check_brokers, check_parser, ingest_files
 from eo_audit.store import upkeep
 from eo_audit.store.delta_table import DamagedError
@@ -233,7 +233,9 @@ def writing(
     starting = spark or Starting(options.config, input_bytes=size, notice=options.notice)
     warehouse = Warehouse(out, starting, small=size <= options.config.small_input_bytes, keys=keys)
     with warehouse.writing(break_lock=options.break_lock, remakes=after != "rebuild") as before:
-        if before.died:
+        if before.broken:
+            options.notice(f"{out} was taken from {before.broken}: if that run is at work still, it writes nothing more")
+        elif before.died:
             options.notice(f"an earlier run in {out} died before it had finished: what it left half done is taken back")
         for sentence in before.lost:
             options.notice(sentence)
@@ -253,6 +255,7 @@ def _without_verdict(warehouse: Warehouse, path: Path) -> Iterator[None]:
         path.unlink(missing_ok=True)
         yield
     except BaseException as error:
+        note_folder(error, warehouse.out)
         if stood and not path.exists():
             error.add_note(VERDICT_GONE)
         raise

@@ -129,6 +129,18 @@ def moment(ms: object, now_ms: object = None) -> str:
     return at.strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M:%S UTC")
 
 
+def moment_range(first_ms: int, last_ms: int) -> str:
+    """Two moments as a UTC range: to the second within one day, `2026-11-21 04:15:10 to 04:16:23 UTC`, else to the minute."""
+    first, last = moment(first_ms), moment(last_ms)
+    if first == last:
+        return first
+    if not first[:1] == last[:1] == "2":  # a client's clock may say what no calendar has
+        return f"{first} to {last}"
+    if first[:10] == last[:10]:
+        return f"{first[:-4]} to {last[11:]}"
+    return f"{first[:16]} to {last[:16]} UTC"
+
+
 def place(row: Row) -> str:
     """Where a finding or a partition lies: orders-3, a transactional id, a group, or the cluster."""
     if row.get("topic") is not None:

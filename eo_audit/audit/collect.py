@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from eo_audit.audit import looked_up
 from eo_audit.audit.clocks import clocks
+from eo_audit.audit.covers import Times
 from eo_audit.audit.evidence_paths import evidence_paths
 from eo_audit.audit.outages import Outage, outage
 from eo_audit.audit.unlisted_aborts import unlisted_aborts
@@ -69,6 +70,7 @@ class Collected:
         crashed: a sentence for each rule that could not be run, by code.
         paths: dump file of each section (`evidence_paths`).
         not_dumped: partitions that transactions list and of which no replica was dumped: cluster, topic, partition.
+        times: first and last batch timestamps of each log.
         outage: in which transactions ran out of time that the coordinator then aborted, if there was one.
         transactions: every abort, and what is not finished, in the order of cluster, id and entry; then the aborts that only data shows.
     """
@@ -80,6 +82,7 @@ class Collected:
     not_dumped: tuple[tuple[str, str, int], ...] = ()
     transactions: tuple[Row, ...] = ()
     outage: Outage | None = None
+    times: Mapping[int, Times] = field(default_factory=dict)
 
 
 def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
@@ -110,7 +113,13 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
         not_dumped=tuple(sorted(_PLACE(json.loads(row.not_dumped)) for row in bits if row.not_dumped)),
         transactions=(*transactions, *(() if "transaction_spans" in empty else unlisted_aborts(histories, logs))),
         outage=outage(histories, transactions),
+        times={row.replica_log_id: _times(row) for row in bits if row.replica_log_id is not None},
     )
+
+
+def _times(row: "SparkRow") -> Times:
+    broker, clients = ((row[f"{whose}_first_ms"], row[f"{whose}_last_ms"]) for whose in ("broker", "client"))
+    return Times(broker=None if broker[0] is None else broker, clients=None if clients[0] is None else clients)
 
 
 def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[list["SparkRow"], dict[str, str]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from eo_audit.audit import accepted_findings, outages, unknown_lso
 from eo_audit.audit.accepted_findings import Accepted
 from eo_audit.audit.collect import Collected
+from eo_audit.audit.covers import covers
 from eo_audit.audit.findings import Finding
 from eo_audit.audit.order import summary
 from eo_audit.audit.policy import CRASHED, Policy
@@ -94,6 +95,7 @@ def build(
         "exit_code": EXIT_CODES[verdict],
         "as_of_ms": now,
         "as_of_source": clock,
+        "covers": covers(collected.context.logs.values(), collected.times),
         "inputs": [dict(item) for item in inputs],
         "code_version": code_version,
         "rule_set": fingerprint(rules),
@@ -310,6 +312,8 @@ def _partition(log: Log, context: Context) -> dict[str, object]:
         "log_start": known["log_start"],
         "hw": known["hw"],
         "hw_source": None if known["hw"] is None else row.text("hw_source"),
+        # Without a checkpoint the end of the dump stands for it, and behind a cut the log goes on.
+        **({"hw_at_least": True} if known["hw"] is not None and row.text("hw_source") == "leo" and not row.flag("tail_intact") else {}),
         "leo": row.maybe("leo") if is_read else None,
         "lso": lso,
         "lso_source": None if lso is None else row.text("lso_source"),

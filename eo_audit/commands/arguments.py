@@ -49,7 +49,11 @@ AsOf = Annotated[
 Policy = Annotated[Path | None, _place("--policy", metavar="FILE", tells="What fails a run, instead of conf/policy.yaml.")]
 AcceptedFile = Annotated[
     Path,
-    _place("--accepted", metavar="FILE", tells="Accepted findings (see eo-audit accept); none where there is no such file."),
+    _place(
+        "--accepted",
+        metavar="FILE",
+        tells="Findings that are accepted (eo-audit accept), instead of accepted.yaml here.",
+    ),
 ]
 ConfigFile = Annotated[Path | None, _place("--config", metavar="FILE", tells="Where Spark runs, instead of conf/local.yaml.")]
 Expectations = Annotated[
@@ -66,7 +70,7 @@ Jars = Annotated[
     _place("--jars", metavar="DIR", tells="Take them from a folder, where there is no network."),
 ]
 ForgetKey = Annotated[bool, typer.Option("--forget-key", help="Throw the key of the hashes of payloads away after the run.")]
-BreakLock = Annotated[bool, typer.Option("--break-lock", help="Take the lock from a run that died on another host, at once.")]
+BreakLock = Annotated[bool, typer.Option("--break-lock", help="Take the lock from another run at once: it writes nothing more.")]
 
 
 def complain(text: str) -> None:

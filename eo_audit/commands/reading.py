@@ -103,6 +103,7 @@ def why(
     if len(given) != 1:
         raise ArgumentError("name one thing: a partition such as orders-0, --id ID, --pid N or --group GROUP")
     results = Results(out)
+    _ = results.verdict  # else what is in no history yet would be called a thing that no dump holds
     if producer_id is not None:
         subject = told.producer(producer_id, results, cluster)
     elif transactional_id is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from eo_audit.audit.covers import sentence
 from eo_audit.audit.order import Blind, blind_spots, has_many_clusters, head_first, headline_of, in_order, rows_of, tells_of
 from eo_audit.audit.sentences import GRAVEST_FIRST, acceptance, copies_of, whose
 from eo_audit.words import Row, place
@@ -130,6 +131,12 @@ class Content:
         held = self.verdict.get("held_back")
         warned = isinstance(held, Mapping) and held.get("decides") == "warning"
         return "pass, but" if warned and self.verdict["verdict"] == "pass" else str(self.verdict["verdict"])
+
+    @property
+    def covers(self) -> str | None:
+        """How many partitions the verdict is about, and from when to when their records are; None for results of an earlier release."""
+        covered = self.verdict.get("covers")
+        return sentence(covered) if isinstance(covered, Mapping) else None
 
     def is_waiting(self, incident: Incident) -> bool:
         """Whether an incident, itself no fault, is why consumers wait: it goes to the top."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eo_audit.errors import FAIL, PASS, UNKNOWN, ConfigurationError
+from eo_audit.errors import FAIL, PASS, UNKNOWN, ConfigurationError, WarehouseError
 from eo_audit.report.results import Results
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class GateResult:
     docs: Path
 
 
-def gate(out: Path, *, expectations: Path, docs: Path | None = None) -> GateResult:
+def gate(out: "str | Path", *, expectations: "str | Path", docs: "str | Path | None" = None) -> GateResult:
     """Check the results of an audit against the expectations of a team.
 
     Args:
@@ -47,19 +47,31 @@ def gate(out: Path, *, expectations: Path, docs: Path | None = None) -> GateResu
         docs: where the Data Docs are written; `OUT/data-docs` by default.
 
     Raises:
-        WarehouseError: no audit has finished there.
+        WarehouseError: no audit has finished there, or the Data Docs cannot be written.
         ConfigurationError: a suite that Great Expectations cannot use.
     """
+    out, expectations = Path(out), Path(expectations)
     results = Results(out)
     frames = {"run": run_frame(results), "partitions": partitions_frame(results.verdict)}
     suites = {name: suite for name in frames if (suite := _suite(expectations / f"{name}.json"))}
     # A gate without expectations would pass everything.
     if not suites:
         raise ConfigurationError(f"{expectations} holds none of {', '.join(f'{name}.json' for name in frames)}")
-    site = (docs or out / "data-docs").resolve()
+    site = Path(docs or out / "data-docs").resolve()
+    _need_writable(site)
     unmet = _check(frames, suites, site)
     unknown = results.verdict["verdict"] == "unknown"
     return GateResult(FAIL if unmet else UNKNOWN if unknown else PASS, tuple(unmet), site / "index.html")
+
+
+def _need_writable(site: Path) -> None:
+    why = "it is not writable"
+    try:
+        site.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = str(error.strerror).lower()
+    if not (site.is_dir() and os.access(site, os.W_OK)):
+        raise WarehouseError(f"the Data Docs cannot be written into {site} ({why}): name another folder with --docs")
 
 
 def run_frame(results: Results) -> "pd.DataFrame":

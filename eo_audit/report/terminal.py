@@ -77,6 +77,9 @@ def show_result(content: Content, out: Path, screen: Console) -> None:
     with without_blanks(screen):
         screen.print()
         screen.print(summary(content, out))
+        if content.covers:
+            # Beside the table, whose columns would break it.
+            screen.print(Text(f"Covers {content.covers}."))
         for block in (_results(out), *_next_steps(content, out, many=content.many_clusters)):
             screen.print(block, soft_wrap=isinstance(block, Text))
 
@@ -195,7 +198,8 @@ def _held_back_rows(content: Content, *, many: bool) -> Iterator[Cells]:
         numbers = [log["broker"] for log in logs if log["broker"] is not None]
         is_of_some = numbers and len(logs) < len(copies[logs[0]["cluster"], place(logs[0])])
         where = "\n".join([_cell(logs[0], many=many), *([brokers(numbers)] if is_of_some else [])])
-        yield "held back", where, f"{lso}-{_before(hw)}", f"LSO {lso}, HW {hw}: {visible(held_back(told))}"
+        least = "at least " if told.get("hw_at_least") else ""
+        yield "held back", where, f"{lso}-{_before(hw)}", f"LSO {lso}, HW {least}{hw}: {visible(held_back(told))}"
     if len(rows) > MOST_ROWS:
         yield "", "", "", f"and {len(rows) - MOST_ROWS} more partitions: verdict.json, partitions"
 

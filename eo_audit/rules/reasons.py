@@ -121,7 +121,7 @@ REASONS: Mapping[str, Reason] = {
         "Dump {places} whole on its leader (kafka-topics.sh --describe names it).",
     ),
     "no_coordinator": Reason(
-        "not every partition of __transaction_state of {places} was dumped whole and decoded",
+        "__transaction_state of {places} was not dumped, or not every partition of it whole and decoded",
         "Dump all partitions of __transaction_state of {places}, as collect-dumps.sh does, each N by: `kafka-dump-log.sh --deep-iteration "
         "--transaction-log-decoder --files $(ls -d /DATA/__transaction_state-N/*.log | paste -sd,)`. Up to 2.4.0 that tool dies of "
         "the first id that was removed (KAFKA-9293): take the one of a later release, which reads the same files.",

@@ -64,6 +64,13 @@ _BIT = {name: 1 << position for position, name in enumerate(SUBJECTS)}
 # A partition of which no replica was dumped has no log: it is named by its cluster, topic and partition.
 _NOT_DUMPED = "CASE WHEN replica_log_id IS NULL THEN to_json(struct(cluster, topic, partition)) END"
 
+# Whose clock stamped a batch: the leader stamps control batches and LogAppendTime, and all else is a client's word. -1: without a time.
+_OF_BROKER = "coalesce(row_kind IN ('marker', 'control') OR timestamp_type = 'LogAppendTime', false)"
+_TIMES = {
+    whose: f"CASE WHEN judged AND max_timestamp_ms >= 0 AND {of} THEN max_timestamp_ms END"
+    for whose, of in (("broker", _OF_BROKER), ("client", f"NOT {_OF_BROKER}"))
+}
+
 
 def subjects(histories: Mapping[str, DataFrame], empty: frozenset[str] = frozenset()) -> DataFrame:
     """Which subjects each replica log has.
@@ -73,12 +80,14 @@ def subjects(histories: Mapping[str, DataFrame], empty: frozenset[str] = frozens
         empty: those of them that have no rows, which are not scanned.
 
     Returns:
-        replica_log_id, not_dumped (JSON of cluster, topic and partition where there is no log), bits (see `names_of`); one row each.
+        replica_log_id, not_dumped (JSON of cluster, topic and partition where there is no log), bits (see `names_of`), and the first and
+        last timestamp of judged batches by clocks: broker_first_ms, broker_last_ms, client_first_ms, client_last_ms; one row each.
     """
     tables = sorted({table for table, _ in SUBJECTS.values()} - empty) or ["visibility"]
     # One scan of each history, for all subjects that are about it.
     rows = united([_bits_of(table, histories[table]) for table in tables])
-    return rows.groupBy("replica_log_id", "not_dumped").agg(F.bit_or("bits").alias("bits"))
+    ends = [which(f"{whose}_ms").alias(f"{whose}_{name}_ms") for whose in _TIMES for name, which in (("first", F.min), ("last", F.max))]
+    return rows.groupBy("replica_log_id", "not_dumped").agg(F.bit_or("bits").alias("bits"), *ends)
 
 
 def names_of(bits: int) -> frozenset[str]:
@@ -89,4 +98,5 @@ def names_of(bits: int) -> frozenset[str]:
 def _bits_of(table: str, rows: DataFrame) -> DataFrame:
     not_dumped = _NOT_DUMPED if table == "instance_partitions" else "CAST(NULL AS string)"
     bits = [f"CASE WHEN {condition} THEN {_BIT[name]} ELSE 0 END" for name, (of, condition) in SUBJECTS.items() if of == table]
-    return rows.selectExpr("replica_log_id", f"{not_dumped} AS not_dumped", f"{' | '.join(bits)} AS bits")
+    times = [f"{_TIMES[whose] if table == 'producer_history' else 'CAST(NULL AS bigint)'} AS {whose}_ms" for whose in _TIMES]
+    return rows.selectExpr("replica_log_id", f"{not_dumped} AS not_dumped", f"{' | '.join(bits)} AS bits", *times)

@@ -25,15 +25,17 @@ DEAD_AFTER_SECONDS = 120.0
 class Held:
     """A lock that this process holds, until somebody breaks it."""
 
-    def __init__(self, path: Path, descriptor: int, *, died: bool) -> None:
+    def __init__(self, path: Path, descriptor: int, *, died: bool, broken: str | None = None) -> None:
         """A lock that was just taken.
 
         Args:
             path: the lock file.
             descriptor: of the open file.
             died: its last holder did not give it back.
+            broken: the holder that it was taken from, who may be at work still.
         """
         self.died = died
+        self.broken = broken
         self._path = path
         self._descriptor = descriptor
 
@@ -72,11 +74,12 @@ def exclusive(path: Path, *, break_lock: bool = False) -> Iterator[Held]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # A new file, not the old one locked again: the holder keeps his own, sees at his next commit that the path is another file, and stops.
+    broken = _holder(path) if break_lock and _content(path) else None
     if break_lock:
         path.unlink(missing_ok=True)
     with _taken(path) as file:
         # Before the file is emptied: a holder that ended in order has left nothing in it.
-        held = Held(path, file.fileno(), died=bool(_content(path)) or break_lock)
+        held = Held(path, file.fileno(), died=bool(_content(path)), broken=broken)
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": _TOKEN}))
         file.flush()

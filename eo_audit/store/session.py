@@ -20,9 +20,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from eo_audit.config import Config, Profile, submitted
@@ -34,6 +36,16 @@ from eo_audit.store.scratch import own_folder
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+# What our SQL means by its words, as the sessions of a machine have it: a cluster's own defaults may be others.
+OF_RESULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    # Without it `size(NULL)` is -1, and a number that does not fit is cut.
+    "spark.sql.ansi.enabled": "true",
+    # `end` and its like are names of columns.
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    # A backslash is written twice in our patterns.
+    "spark.sql.parser.escapedStringLiterals": "false",
 }
 OLDEST_JAVA = 17
 # The Hadoop 3.4 of this Spark asks `Subject.getSubject` whose files it opens, which Java 23 and newer refuse (JEP 486).
@@ -56,6 +68,7 @@ def session(config: Config, *, input_bytes: int | None = None, notice: Callable[
     Raises:
         ConfigurationError: no Java, one that is too old or too new, or Java that does not start, or no jars of Delta.
     """
+    _without_json()
     if config.mode == "cluster" or submitted():
         return _submitted(config)
     # By size, because starting and planning are most of a small run, and none of a large one (figures in conf/local.yaml).
@@ -72,6 +85,12 @@ def session(config: Config, *, input_bytes: int | None = None, notice: Callable[
         # Java counts the cores, as far as the machine or a container leaves them to it.
         spark.conf.set("spark.sql.shuffle.partitions", str(min(profile.most_partitions, spark.sparkContext.defaultParallelism)))
     return spark
+
+
+def _without_json() -> None:
+    """pyspark writes each refused query on standard error as a line of JSON, stack and all; what fails raises, and is told once."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 class Starting:
@@ -99,7 +118,7 @@ class Starting:
 def _submitted(config: Config) -> SparkSession:
     builder = SparkSession.builder.appName("eo-audit")
     # Only what results depend on. Memory, parallelism and where jars come from are the business of whoever submits.
-    for name, value in {**DELTA, **config.spark, "spark.sql.session.timeZone": "UTC"}.items():
+    for name, value in {**DELTA, **config.spark, **OF_RESULTS}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -121,7 +140,7 @@ def _local_settings(config: Config, profile: Profile, notice: Callable[[str], ob
         "spark.driver.extraJavaOptions": " ".join(
             filter(None, [profile.java_options, _ENDS_WITHOUT_MEMORY, _scratch_options(), _archive_options()])
         ),
-        "spark.sql.session.timeZone": "UTC",
+        **OF_RESULTS,
         **DELTA,
         **_delta_jars(notice),
         # The last one wins: the file's settings over ours, those of the size over both.
@@ -135,10 +154,14 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
     # Without the defaults: a spark-defaults.conf of the machine is for other programs, and could change what is found.
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with tempfile.TemporaryFile() as log:
-        # One Java a process: a second session lives with the memory and the options that the first one started with.
-        if SparkContext._gateway is None:
-            SparkContext(conf=conf, gateway=_gateway(conf, log))
-        spark = SparkSession.builder.config(conf=conf).getOrCreate()
+        try:
+            # One Java a process: a second session lives with the memory and the options that the first one started with.
+            if SparkContext._gateway is None:
+                SparkContext(conf=conf, gateway=_gateway(conf, log))
+            spark = SparkSession.builder.config(conf=conf).getOrCreate()
+        except (Py4JJavaError, PySparkException) as error:
+            said = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
+            raise ConfigurationError(f"Spark did not start with these settings (--config): {said}") from error
     # Spark warns of much that is meant so (no native Hadoop, windows without a partition); what fails raises.
     spark.sparkContext.setLogLevel("ERROR")
     _remember_classes(spark)
@@ -171,8 +194,15 @@ def _gateway(conf: SparkConf, log: IO[bytes]):  # type: ignore[no-untyped-def]
         return launch_gateway(conf, {"stderr": log, "process_group": 0})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         log.seek(0)
-        said = log.read().decode(errors="replace").strip().splitlines()
-        raise ConfigurationError(f"Java did not start: {said[-1] if said else error}") from error
+        raise ConfigurationError(f"Java did not start: {_why_not(log.read().decode(errors='replace')) or error}") from error
+
+
+def _why_not(said: str) -> str:
+    """The line that says why Java, or Spark's launcher in it, ended at once; around it stand warnings, frames and that it ended."""
+    lines = [line for line in said.splitlines() if line.strip() and not re.match(r"\s+(at |\.\.\. )|WARNING: |Using Spark's ", line)]
+    told = [line for line in lines if not line.startswith(("Error: A fatal exception", "Error: Could not create"))]
+    complaints = [line for line in told if re.search("(?i)exception|error|invalid|could not", line)]
+    return (complaints or told or lines or [""])[-1]
 
 
 def how_java_ended() -> str | None:

@@ -51,9 +51,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Before:
-    """What a writer found: did an earlier run die half-way, and what is said of histories that were damaged."""
+    """What a writer found: did an earlier run die half-way, whose lock was broken, and what is said of histories that were damaged."""
 
     died: bool
+    broken: str | None
     lost: Sequence[str]
 
 
@@ -210,16 +211,15 @@ class Warehouse:
         Raises:
             WarehouseError: another process writes, facts are damaged, or the tables are those of another version of this package.
         """
-        with exclusive(self.folder / "_lock", break_lock=break_lock) as held:
+        with exclusive(self.folder / "_lock", break_lock=break_lock) as held:  # without it a run at work looks like a dead one
             self._held, self._versions, self._inline, self._frames, self._listed = held, self.pinned(), {}, {}, {}
-            # Only under the lock: a run that is at work looks just like one that died.
             recovered = recover(self.folder, self._versions, remakes=remakes, check=held.check)
             self._versions = dict(recovered.versions)
             if recovered.lost:
                 self._unpin(recovered.lost)
             self.keys.move_in(self.folder, used=bool(self._files("records")))
             try:
-                yield Before(held.died or recovered.put_back, tuple(recovered.lost.values()))
+                yield Before(held.died or recovered.put_back, held.broken, tuple(recovered.lost.values()))
             except Exception:
                 held.check()  # who took the lock has removed what this run had in its scratch folder: that is the cause to tell
                 raise

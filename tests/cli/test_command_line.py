@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eo_audit import cli
+from eo_audit import cli, pipeline
+from eo_audit.errors import VERDICT_GONE, ArgumentError, of_machine
 from eo_audit.store.tables import Step, Warehouse
 
 DUMPS = Path(__file__).parent.parent / "data/corpus/dumps"
@@ -173,6 +174,28 @@ def test_a_full_disk_is_no_bug(monkeypatch: pytest.MonkeyPatch, error: Exception
     assert said.startswith("eo-audit: the disk is full") and "bug" not in said
 
 
+def test_a_step_that_is_refused_says_that_the_verdict_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No gate may read yesterday's pass behind a step that did not end; whoever typed it must hear so."""
+
+    def refuse(*_: object) -> None:
+        raise ArgumentError("--as-of is before the dumps")
+
+    monkeypatch.setattr(pipeline, "ingest", refuse)
+    (tmp_path / "verdict.json").write_text("{}")
+    for told in (f"--as-of is before the dumps; {VERDICT_GONE}", "--as-of is before the dumps"):
+        assert cli.run_command(["ingest", CLEAN, "--out", str(tmp_path)]) == 10
+        assert capsys.readouterr().err == f"eo-audit: {told}\n"
+    assert not (tmp_path / "verdict.json").exists()
+
+
+def test_a_full_disk_is_named_where_the_error_does_not(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError) as raised, pipeline.writing(tmp_path / "out", pipeline.Options(), starts_spark=False):
+        raise RuntimeError("Generic error: ... (os error 28)")
+    assert re.fullmatch(rf"the disk is full: {tmp_path}/out \(.* left\) or .* \(.* left\)", of_machine(raised.value) or "")
+
+
 @pytest.mark.parametrize("text", ["{", "", "[]", "{}", '{"exit_code": "x"}'])
 def test_a_damaged_verdict_is_named(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with (warehouse := Warehouse(tmp_path)).writing():
@@ -193,6 +216,26 @@ def test_a_crash_is_20_and_cannot_act_on_the_terminal(monkeypatch: pytest.Monkey
     assert "crashed: RuntimeError: \\x1b[2J" in errors
     assert "eo_audit/cli.py" in errors
     assert "this is a bug" in errors
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'end'.\n\n== SQL ==\nSELECT\n",
+        "An error occurred while calling o7.sql.\n: [PARSE_SYNTAX_ERROR] Syntax error at or near 'end'.\n\tat org.apache.spark.X\n",
+    ],
+)
+def test_of_what_java_reports_the_first_line_is_told(
+    said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def crash(text: str | None) -> int:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(cli, "parse_moment", crash)
+    assert cli.run_command(["rebuild"]) == 20
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "eo-audit: crashed: RuntimeError: [PARSE_SYNTAX_ERROR] Syntax error at or near 'end'."
+    assert "this is a bug" in second
 
 
 def test_interrupted_is_130(monkeypatch: pytest.MonkeyPatch) -> None:

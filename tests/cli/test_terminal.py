@@ -64,6 +64,13 @@ def test_commands_are_whole_and_the_rest_fits() -> None:
     assert not [line for line in lines if len(line.rstrip()) > 100 and not line.startswith(("    ", "Results in"))]
 
 
+def test_what_the_verdict_covers_is_one_line() -> None:
+    times = {"broker_first_ms": NOW - 86_400_000, "broker_last_ms": NOW, "client_first_ms": None, "client_last_ms": None}
+    lines = printed(verdict(covers={"partitions": 6, "replica_logs": 18, **times})).splitlines()
+    assert "Covers 6 partitions (18 logs), 2026-11-20 05:25 to 2026-11-21 05:25 UTC by brokers' clocks." in lines
+    assert "Covers" not in printed(verdict())  # results of a release that did not say
+
+
 def test_not_covered_names_the_dump_to_bring() -> None:
     unknown = {"verdict": "unknown", "unknown_why": "the .txnindex of orders-1 was not dumped", "bring": "orders-1/*.txnindex"}
     text = printed(verdict(verdict="unknown", rules={"S02": unknown, "L02": unknown, "T01": {"verdict": "pass"}}, partitions=[]))
@@ -98,6 +105,11 @@ def test_of_copies_dumped_one_after_another_the_furthest_counts() -> None:
     lines = [re.split("  +", line.strip()) for line in printed(verdict(partitions=lagging)).splitlines()]
     assert [line[1:3] for line in lines if line[0] == "held back"] == [["orders-1", "6-13"], ["orders-1", "8-13"]]
     assert [line[0] for line in lines if line[0].startswith("broker")] == ["brokers 2, 4", "broker 3"]
+
+
+def test_the_end_of_a_cut_dump_is_no_high_watermark() -> None:
+    words = " ".join(printed(verdict(partitions=[partition(0, hw_source="leo", hw_at_least=True)])).split())
+    assert "held back orders-0 6-13 LSO 6, HW at least 14: 3 committed records" in words
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -10,6 +10,7 @@ import eo_audit
 from eo_audit.cli import run_command
 from eo_audit.report.subject import Copy, table_of, told_once
 from eo_audit.report.why_partition import how_far
+from tests.conftest import EXAMPLES
 
 # Arguments -> what must be told, in this order.
 ANSWERS = {
@@ -76,6 +77,16 @@ def test_it_tells(arguments: str, all_examples: Path, capsys: pytest.CaptureFixt
 def test_what_is_not_there_is_said_in_one_sentence(arguments: str, all_examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["why", *arguments.split(), "--out", str(all_examples)]) == 10
     assert capsys.readouterr().err.startswith(f"eo-audit: {REFUSED[arguments]}")
+
+
+def test_before_the_histories_are_made_nobody_is_told_that_dumps_hold_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    assert run_command(["ingest", str(EXAMPLES / "clean" / "dumps"), "--out", out]) == 0
+    capsys.readouterr()
+    for arguments in (["orders-0"], ["--id", "order-writer-0"], ["--pid", "0"], ["--group", "payments-app"]):
+        assert run_command(["why", *arguments, "--out", out]) == 11
+        said = capsys.readouterr().err
+        assert said.endswith(f"no audit of them yet: run `eo-audit rebuild --out {out}` and `eo-audit audit --out {out}`\n")
 
 
 def test_copies_that_nothing_tells_apart_are_told_once(all_examples: Path) -> None:

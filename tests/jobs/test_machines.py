@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -411,7 +412,8 @@ def test_a_writer_whose_lock_was_broken_writes_nothing_more(tmp_path: Path) -> N
     ingest(tmp_path, CLEAN)
     slow = Warehouse(tmp_path, no_spark)
     with slow.writing():
-        with Warehouse(tmp_path, no_spark).writing(break_lock=True):
+        with Warehouse(tmp_path, no_spark).writing(break_lock=True) as before:
+            assert (before.died, before.broken) == (False, f"process {os.getpid()} on host {socket.gethostname()}"), "it lives"
             with pytest.raises(WarehouseError, match=r"was taken over by process .* this run writes nothing more"):
                 slow.overwrite_arrow("batches", slow.arrow("batches").slice(0, 0))
             held = (tmp_path / "warehouse" / "_lock").read_text()

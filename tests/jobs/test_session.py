@@ -1,10 +1,13 @@
 """The session: Delta works, one clear sentence when Java is missing, too old or too new."""
 
+import io
+import logging
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
 from eo_audit.config import load
@@ -62,6 +65,87 @@ def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     path.write_text("mode: local\nmastre: local[1]\n")
     with pytest.raises(ConfigurationError, match="mastre"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("mode: foo", "mode must be local or cluster, not foo"),
+        ("small: {driver_memory: 40m}", "driver_memory must be .* 512m at least, not 40m"),
+        ("large: {driver_memory: lots}", "driver_memory must be a number with its unit such as 2g"),
+        ('medium: {driver_memory: "2048"}', "driver_memory must be a number with its unit"),
+        ("range_bytes: -1", "range_bytes must be a whole number that is not below 0, not -1"),
+        ("keep_audits: 0", "keep_audits must be above 0"),
+    ],
+)
+def test_a_value_that_no_run_can_have_is_refused(setting: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_text(f"{setting}\n")
+    with pytest.raises(ConfigurationError, match=told):
+        load(path)
+
+
+@pytest.mark.parametrize("memory", ["512m", "2g", "1T", "600000k"])
+def test_memory_as_java_takes_it(memory: str, tmp_path: Path) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_text(f"small: {{driver_memory: {memory}}}\n")
+    assert load(path).small.driver_memory == memory
+
+
+def test_what_spark_refuses_is_one_sentence(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    with pytest.raises(ConfigurationError, match=r"did not start with these settings \(--config\): .*shuffle\.partitions") as raised:
+        session._start({"spark.sql.shuffle.partitions": "many"})
+    assert "\n" not in str(raised.value) and spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
+def test_a_refused_query_writes_no_json(spark: SparkSession) -> None:
+    session._without_json()
+    heard, logger = logging.StreamHandler(io.StringIO()), logging.getLogger("SQLQueryContextLogger")
+    logger.addHandler(heard)
+    try:
+        with pytest.raises(ArithmeticException):
+            spark.sql("SELECT 1 / (id - id) AS nothing FROM range(1)").collect()
+    finally:
+        logger.removeHandler(heard)
+    assert not heard.stream.getvalue()
+
+
+@pytest.mark.parametrize("other", [{"spark.sql.ansi.enabled": "false"}, {"spark.sql.parser.escapedStringLiterals": "true"}])
+def test_a_clusters_own_defaults_change_no_result(other: dict[str, str], spark: SparkSession) -> None:
+    """Its `spark-defaults.conf` may hold any; what our SQL means must not hang on it."""
+    asked = r"SELECT size(CAST(NULL AS array<int>)) AS n, split('2.4', '\\.')[0] AS release"
+    before = {name: spark.conf.get(name) for name in session.OF_RESULTS}
+    try:
+        for name, value in other.items():
+            spark.conf.set(name, value)
+        assert tuple(spark.sql(asked).first() or ()) != (None, "2")
+        assert tuple(session._submitted(load()).sql(asked).first() or ()) == (None, "2")
+        assert {name: spark.conf.get(name) for name in session.OF_RESULTS} == session.OF_RESULTS == before
+    finally:
+        for name, value in session.OF_RESULTS.items():
+            spark.conf.set(name, value)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "WARNING: Using incubator modules: jdk.incubator.vector\nInvalid maximum heap size: -Xmxlots\n"
+            "Error: Could not create the Java Virtual Machine.\nError: A fatal exception has occurred. Program will exit.\n",
+            "Invalid maximum heap size: -Xmxlots",
+        ),
+        (
+            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn\n'
+            "\tat org.apache.spark.util.SparkErrorUtils.error(SparkErrorUtils.scala:68)\n\t... 7 more\n",
+            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn',
+        ),
+        ("there is no such file\n", "there is no such file"),
+        ("", ""),
+    ],
+)
+def test_the_line_that_says_why_java_did_not_start(said: str, why: str) -> None:
+    assert session._why_not(said) == why
 
 
 @pytest.mark.parametrize(("most", "partitions"), [(0, "5"), (8, "1")])

@@ -89,7 +89,10 @@ def test_gate(audited: Results, tmp_path: Path, capsys: pytest.CaptureFixture[st
     suite = json.loads((conf_folder() / "expectations" / "run.json").read_text(encoding="utf-8"))
     suite["expectations"][0]["kwargs"]["max_value"] = 6
     (lenient / "run.json").write_text(json.dumps(suite), encoding="utf-8")
-    assert gate(audited.out, expectations=lenient, docs=tmp_path / "docs").exit_code == 0
+    assert gate(str(audited.out), expectations=str(lenient), docs=str(tmp_path / "docs")).exit_code == 0
+    (tmp_path / "taken").touch()  # as on a file system that is read-only: no folder can be made
+    with pytest.raises(WarehouseError, match=r"cannot be written into .*/taken/docs .*: name another folder with --docs"):
+        gate(audited.out, expectations=lenient, docs=tmp_path / "taken" / "docs")
     unknown = audited.verdict | {"verdict": "unknown"}
     (tmp_path / "warehouse").symlink_to(audited.out / "warehouse")
     (tmp_path / "verdict.json").write_text(json.dumps(unknown), encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.report.conftest import look
-from tests.report.hand_made import COMMAND, STEPS, Rows, finding, incident, incident_page, page, partition, unseen, verdict, write
+from tests.report.hand_made import COMMAND, NOW, STEPS, Rows, finding, incident, incident_page, page, partition, unseen, verdict, write
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -116,6 +116,12 @@ def test_one_incident_reads_as_one(browser: Chrome, tmp_path: Path) -> None:
     assert text_of(browser, "header .to-see") == "To see it: Dump the .txnindex files of orders-0"
     assert "Batches by what was decided" in text_of(browser, ".legend")
     assert not complaints(browser)
+
+
+def test_the_page_says_from_when_to_when(browser: Chrome, tmp_path: Path) -> None:
+    times = {"broker_first_ms": NOW - 60_000, "broker_last_ms": NOW, "client_first_ms": None, "client_last_ms": None}
+    opened(browser, tmp_path, page(verdict(covers={"partitions": 6, "replica_logs": 18, **times}), [finding("a")]))
+    assert text_of(browser, "header .covers") == "Covers 6 partitions (18 logs), 2026-11-21 05:24:15 to 05:25:15 UTC by brokers' clocks."
 
 
 def test_clusters_are_named_where_there_are_several(browser: Chrome, tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_the_shape_of_verdict_json() -> None:
             "headline",
             "as_of_ms",
             "as_of_source",
+            "covers",
             "inputs",
             "code_version",
             "rule_set",
@@ -144,7 +145,14 @@ def test_a_clean_run_passes() -> None:
 @pytest.mark.parametrize(
     ("log", "complete", "code", "why", "bring", "run"),
     [
-        (a_log(TRANSACTIONAL), False, "T01", "Not every partition of __transaction_state of prod", "--transaction-log-decoder", "unknown"),
+        (
+            a_log(TRANSACTIONAL),
+            False,
+            "T01",
+            "__transaction_state of prod was not dumped, or not",
+            "--transaction-log-decoder",
+            "unknown",
+        ),
         (
             a_log(TRANSACTIONAL, index="not_dumped"),
             True,
@@ -614,3 +622,10 @@ def test_an_unknown_verdict_names_what_the_policy_minds() -> None:
     said: dict[str, dict[str, object]] = built(collected(a_log(TRANSACTIONAL, index="not_dumped")))["rules"]  # type: ignore[assignment]
     minded = {code for code, result in said.items() if result.get("leaves_open")}
     assert "S02" in minded and not minded & {"I06", "P12", "P13"}
+
+
+@pytest.mark.parametrize(("source", "intact", "told"), [("leo", False, True), ("leo", True, None), ("checkpoint", False, None)])
+def test_the_end_of_a_cut_dump_is_at_least_the_high_watermark(source: str, intact: bool, told: bool | None) -> None:
+    log = Log(1, "prod", 1, "orders", 0, Row({**NUMBERS, "hw_source": source, "tail_intact": intact}), TRANSACTIONAL)
+    said: Any = verdict.build(collected(log), [], load(None), **RUN)["partitions"]
+    assert [row.get("hw_at_least") for row in said] == [told]
