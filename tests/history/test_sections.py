@@ -358,7 +358,7 @@ def of_night(number: int, kind: str, base: int) -> dict[str, object]:
 
 FIRST = {"crc": 1, "partition_leader_epoch": 0, "producer_id": 7, "base_sequence": 5, "max_timestamp_ms": 100}
 # On Monday segments 0, 100 and 300 of a log were dumped (1, 2 and 3), and a snapshot at 300 (4); on Tuesday one segment (5).
-# Per case: its base, what its first batch has otherwise than Monday's, the segments that Tuesday's listing shows, what gives way to it.
+# Per case: its base, what its first batch has otherwise than Monday's, the files that Tuesday's listing shows, what gives way to it.
 ALL = dict.fromkeys((1, 2, 3, 4), "created_anew")
 CUT_OFF = dict.fromkeys((1, 2, 3, 4), "newer_dump")
 CONTINUED = {
@@ -377,8 +377,12 @@ CONTINUED = {
     "another batch, by a later leader, in a later segment": (
         100, {"crc": 2, "partition_leader_epoch": 3}, None, {2: "newer_dump", 3: "newer_dump", 4: "newer_dump"}
     ),
-    "the same batch, and the log ends before the others": (0, {}, (0,), CUT_OFF),
-    "the same batch, and all segments are listed": (0, {}, (0, 100, 300), {1: "newer_dump"}),
+    "the same batch, and the log ends before the others": (0, {}, ("0.log",), CUT_OFF),
+    "the same batch, and all segments are listed": (0, {}, ("0.log", "100.log", "300.log"), {1: "newer_dump"}),
+    "the same batch, and the snapshot is listed": (0, {}, ("0.log", "100.log", "300.log", "300.snapshot"), {1: "newer_dump"}),
+    "the same batch, and another snapshot is listed": (
+        0, {}, ("0.log", "100.log", "300.log", "200.snapshot"), {1: "newer_dump", 4: "removed"}
+    ),
 }  # fmt: skip
 
 
@@ -399,7 +403,9 @@ def continued(spark: SparkSession) -> dict[str, dict[int, str]]:
         for number, at in ((1, 0), (2, 100), (3, 300)):
             batches.append(batch(100 * case + number, at, at + 2, **FIRST))
         batches += [batch(100 * case + 5, base, base + 2, **(FIRST | more)), batch(100 * case + 5, base + 3, base + 80)]
-        shown += [listed(100 * case + 6, f"a-0/{at:020}.log", case) | {"cluster": str(case)} for at in listing or ()]
+        for name in listing or ():
+            start, _, ending = name.partition(".")
+            shown.append(listed(100 * case + 6, f"a-0/{start:0>20}.{ending}", case) | {"cluster": str(case)})
     status = section_status(
         table(spark, "dump_sections", sections),
         table(spark, "dump_files", files),
@@ -409,7 +415,7 @@ def continued(spark: SparkSession) -> dict[str, dict[int, str]]:
     found: dict[str, dict[int, str]] = {name: {} for name in CONTINUED}
     for row in status.collect():
         if row.supersession_reason:
-            assert row.superseded_by % 100 == 5
+            assert row.superseded_by % 100 == (6 if row.supersession_reason == "removed" else 5)
             assert not row.is_read
             found[list(CONTINUED)[int(row.cluster)]][row.section_id % 100] = row.supersession_reason
     return found

@@ -6,7 +6,7 @@
 -- is one in whose midst a newer dump's segment begins: the log was copied anew from another broker; nor what lies behind the newest
 -- segment that a newer dump's listing shows, or behind a batch that was written anew. Of two dumps of a log that is cleaned, of which
 -- nobody knows when they were made, the one counts that ends last: what the cleaner has left at two times is no log together. Nothing is
--- read of a topic that was deleted and created anew since, nor of a log that its broker no longer has.
+-- read of a topic that was deleted and created anew since, nor of a log or a snapshot that its broker no longer has.
 -- Files about a broker (checkpoints, listings, manifests) give way to a newer file of the same name only: a broker has checkpoints in each
 -- of its log directories. So does what brokers or consumers answered, all of one file, to a newer one at the same path. Dump times of older
 -- collections stay: the newer one may be of other topics. `-future`, `-delete` and `-stray` directories and sections of an unknown log are
@@ -109,25 +109,51 @@ still_there AS (
     FROM checkpointed named
     JOIN newest_listings newest USING (cluster, broker, dump_set)
 ),
+-- Segments and snapshots that a log had, by the listings of its dumps.
+files_of_logs AS (
+    SELECT
+        file.replica_log_id, section.section_id, section.dump_set, section.dumped_at_ms,
+        regexp_extract(file.file_name, '[.](log|snapshot)\\z', 1) AS kind,
+        try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})[.](?:log|snapshot)\\z', 1) AS BIGINT) AS base
+    FROM in_files section
+    JOIN {night_listings} file ON file.section_id = section.section_id
+    WHERE file.replica_log_id IS NOT NULL AND file.file_bytes IS NOT NULL AND NOT file.folder RLIKE '-(?:delete|future|stray)\\z'
+),
+shown AS (
+    SELECT replica_log_id, dump_set, max(base) AS last_base FROM files_of_logs WHERE kind = 'log' GROUP BY replica_log_id, dump_set
+),
+-- Snapshots that the newest listing of their log lacks, where it shows any snapshots. A broker that cuts off the end of its log removes
+-- those behind it (`ProducerStateManager.truncateAndReload`), and what was written there since may reach further than before.
+newest_of_logs AS (
+    SELECT
+        replica_log_id, max_by(section_id, struct(dumped_at_ms, section_id)) AS section_id,
+        max_by(dump_set, struct(dumped_at_ms, section_id)) AS dump_set, max(dumped_at_ms) AS dumped_at_ms
+    FROM files_of_logs
+    WHERE kind = 'log'
+    GROUP BY replica_log_id
+),
+gone_snapshots AS (
+    SELECT section.section_id, newest.section_id AS listing_id
+    FROM in_files section
+    JOIN newest_of_logs newest ON newest.replica_log_id = section.replica_log_id
+    LEFT SEMI JOIN files_of_logs one ON one.section_id = newest.section_id AND one.kind = 'snapshot'
+    LEFT ANTI JOIN files_of_logs still ON still.section_id = newest.section_id AND still.replica_log_id = section.replica_log_id
+        AND still.kind = 'snapshot' AND still.base = section.segment_base_offset
+    WHERE section.kind = 'snapshot' AND section.dumped_at_ms < newest.dumped_at_ms AND section.dump_set <> newest.dump_set
+),
 -- What was dumped before, of a log that is not among them: its topic was deleted, or its partition was moved to another broker. The
 -- directory of the metadata may be listed apart.
 removed AS (
-    SELECT section.section_id, newest.section_id AS listing_id
-    FROM in_files section
-    JOIN newest_listings newest ON newest.cluster = section.cluster AND newest.broker = section.broker
-    LEFT ANTI JOIN still_there ON still_there.replica_log_id = section.replica_log_id
-    WHERE section.replica_log_id IS NOT NULL AND NOT section.topic <=> '__cluster_metadata' AND section.dumped_at_ms < newest.dumped_at_ms
-),
--- The newest segment that a log had, by the listing of its dump.
-shown AS (
-    SELECT replica_log_id, dump_set, max(base) AS last_base
+    SELECT section_id, max(listing_id) AS listing_id
     FROM (
-        SELECT
-            file.replica_log_id, section.dump_set,
-            try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})[.]log\\z', 1) AS BIGINT) AS base
+        SELECT section.section_id, newest.section_id AS listing_id
         FROM in_files section
-        JOIN {night_listings} file ON file.section_id = section.section_id
-        WHERE file.replica_log_id IS NOT NULL AND file.file_bytes IS NOT NULL AND NOT file.folder RLIKE '-(?:delete|future|stray)\\z'
+        JOIN newest_listings newest ON newest.cluster = section.cluster AND newest.broker = section.broker
+        LEFT ANTI JOIN still_there ON still_there.replica_log_id = section.replica_log_id
+        WHERE section.replica_log_id IS NOT NULL AND NOT section.topic <=> '__cluster_metadata'
+            AND section.dumped_at_ms < newest.dumped_at_ms
+        UNION ALL
+        SELECT section_id, listing_id FROM gone_snapshots
     )
-    GROUP BY replica_log_id, dump_set
+    GROUP BY section_id
 ),

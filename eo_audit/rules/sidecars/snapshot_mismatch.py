@@ -9,7 +9,8 @@ Legal look-alike: A producer that expired, also by a setting that was lowered wh
 transactional.id.expiration.ms before its broker was upgraded to 3.4 or later; one that brokers up to 2.4.0 forgot, with the head of its
 log or by a marker of another epoch; one whose data lies below the first offset dumped; a transaction that is open across the snapshot's
 offset; a compacted log, of which the snapshot still describes batches that are gone; a marker with a new epoch, which empties what the
-broker remembers; 0.11, which remembers the marker's offset; the timestamps, which meant something else before 2.4.1.
+broker remembers; 0.11, which remembers the marker's offset; the timestamps, which meant something else before 2.4.1; a snapshot of an
+older dump that the broker has removed since, as it does behind the end of a log that it cut off.
 """
 
 from typing import TYPE_CHECKING

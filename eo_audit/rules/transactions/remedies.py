@@ -62,9 +62,11 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
     fate unknown, so no finding is made that this would have to hedge.
     """
     topic, partition, version = log.topic or "", log.partition or 0, context.version(log.cluster)
-    hanging = _named(log, row_offset, producer_id, context)
+    start = _start(log, row_offset, producer_id)
+    hanging = _named(log, start, producer_id, context)
     check = f"{_keep_out(log, producer_id, context)} Check that it is still open: {commands.describe_producers(topic, partition, version)}."
-    by_hand = f"Then abort it: {commands.abort_for(topic, partition, hanging, version)}.{_blanks(hanging, log, context)}"
+    command = commands.abort_for(topic, partition, hanging, version)
+    by_hand = f"Then abort it{_or_now(start, row_offset)}: {command}.{_blanks(hanging, log, context)}"
     if context.lost_commit(log, producer_id):
         return (
             f"Not safe yet: the coordinator committed these records, and an abort loses them. {check} {_again('them', topic)} "
@@ -79,6 +81,20 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
         f"{check} The abort loses what should have been committed. {_again('that', topic)} {by_hand} Safe then as far as the dumps "
         f"show: the coordinator does not list this partition, so it will not end it. {_prevents(log, context)}"
     )
+
+
+def _start(log: "Log", row_offset: int, producer_id: int) -> int:
+    """Where the broker says that it began, which its tool finds it by: it keeps that offset when the records are deleted (KAFKA-7190)."""
+    if log.numbers.maybe("blocker_producer_id") != producer_id:
+        return row_offset
+    return min(row_offset, log.numbers.number("blocker_first_offset", row_offset))
+
+
+def _or_now(start: int, row_offset: int) -> str:
+    """A broker that has rebuilt its producers from what is left of the log since says where that begins."""
+    if start == row_offset:
+        return ""
+    return f" (it began at offset {start}, which is deleted; if the broker prints another start offset, type that)"
 
 
 def _again(what: str, topic: str) -> str:
