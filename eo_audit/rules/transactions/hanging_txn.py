@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.transactions.words import LOST, UNVERIFIED
+from eo_audit.rules.transactions.words import LOST, UNVERIFIED, begins_behind, unless_below
 from eo_audit.rules.waiting import age, whose
 from eo_audit.words import count, duration, partitions
 
@@ -52,7 +52,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     lost = context.lost_marker(case.log, row.number("producer_id"))
     if lost:
         decided = "COMMIT" if context.lost_commit(case.log, row.number("producer_id")) else "ABORT"
-        listed += f", and its {decided} is not here (T05)"
+        begins = begins_behind(case.log, row.number("producer_id"), context)
+        listed += f", and its {decided} is not here{unless_below(begins)} (T05)"
     message = (
         f"The transaction of {who} has been open since offset {row.maybe('first_offset')} with {count(case.records, 'record')}, "
         f"{duration(age_ms)} old, and nobody will end it: {status}{listed}"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eo_audit.rules.rule import Address, Case, Explanation, Rule
-from eo_audit.rules.transactions.words import LOST
+from eo_audit.rules.transactions.words import LOST, begins_behind, unless_below
 from eo_audit.rules.writers import of_transactions
 from eo_audit.words import count, some
 
@@ -69,8 +69,8 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         if among
         else (f"the partition has no marker of {'it' if case.hits == 1 else 'them'}: {data}")
     )
-    begins = _begins_behind(case, context)
-    unless = "" if begins is None else f", unless it stands before offset {begins}, where the dumps begin"
+    begins = begins_behind(case.log, row.number("producer_id"), context)
+    unless = unless_below(begins)
     if begins is not None and case.records:
         unless += ", and the records came late (T02)"
     alike = f". The replicas of {some(_brokers(case.log, context))} all end at one offset, and were dumped after that" if overdue else ""
@@ -103,14 +103,6 @@ def _ends(case: Case, context: "Context") -> Iterator[Address]:
 
 def _brokers(log: "Log", context: "Context") -> list[str]:
     return [f"broker {broker}" for broker in sorted({one.broker for one in context.replicas(log) if one.broker is not None})]
-
-
-def _begins_behind(case: Case, context: "Context") -> int | None:
-    """Where a log begins that lacks its head and shows no marker of the producer: nothing tells by order what went with the head."""
-    log, producer_id = case.log, case.row.number("producer_id")
-    if log is None or not log.starts_at or (log.log_id, producer_id) in context.newest_markers:
-        return None
-    return log.starts_at
 
 
 _REMEDY_AMONG = (

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules import commands
 from eo_audit.rules.coordinator.words import asked
 from eo_audit.rules.owners import Owner, owner
+from eo_audit.rules.transactions.words import begins_behind
 from eo_audit.rules.waiting import ONGOING, frees_at_ms, whose
 from eo_audit.words import NEVER_TIMES_OUT, moment, shown
 
@@ -68,8 +69,9 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
     command = commands.abort_for(topic, partition, hanging, version)
     by_hand = f"Then abort it{_or_now(start, row_offset)}: {command}.{_blanks(hanging, log, context)}"
     if context.lost_commit(log, producer_id):
+        late = "" if begins_behind(log, producer_id, context) is None else ", unless they came late (T02),"
         return (
-            f"Not safe yet: the coordinator committed these records, and an abort loses them. {check} {_again('them', topic)} "
+            f"Not safe yet{late or ':'} the coordinator committed these records, and an abort loses them. {check} {_again('them', topic)} "
             f"{by_hand} Safe then: the coordinator has completed the transaction and will not send the lost COMMIT again."
         )
     if context.lost_marker(log, producer_id):
