@@ -63,7 +63,7 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
     fate unknown, so no finding is made that this would have to hedge.
     """
     topic, partition, version = log.topic or "", log.partition or 0, context.version(log.cluster)
-    start = _start(log, row_offset, producer_id)
+    start = began_at(log, row_offset, producer_id)
     hanging = _named(log, start, producer_id, context)
     check = f"{_keep_out(log, producer_id, context)} Check that it is still open: {commands.describe_producers(topic, partition, version)}."
     command = commands.abort_for(topic, partition, hanging, version)
@@ -85,7 +85,7 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
     )
 
 
-def _start(log: "Log", row_offset: int, producer_id: int) -> int:
+def began_at(log: "Log", row_offset: int, producer_id: int) -> int:
     """Where the broker says that it began, which its tool finds it by: it keeps that offset when the records are deleted (KAFKA-7190)."""
     if log.numbers.maybe("blocker_producer_id") != producer_id:
         return row_offset
@@ -96,7 +96,7 @@ def _or_now(start: int, row_offset: int) -> str:
     """A broker that has rebuilt its producers from what is left of the log since says where that begins."""
     if start == row_offset:
         return ""
-    return f" (it began at offset {start}, which is deleted; if the broker prints another start offset, type that)"
+    return f" (it began at offset {start}, before the dumps begin; if the broker prints another start offset, type that)"
 
 
 def _again(what: str, topic: str) -> str:
