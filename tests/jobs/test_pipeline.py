@@ -24,8 +24,8 @@ NOT_REPEATED = {"ingest_id", "key_hash", "value_hash"}  # of facts: the run that
 Results = dict[str, list[str]]
 
 
-# Each action is planned, and planning is most of a small run. 51 for the duplicates example, 135 and 140 where transactions hang.
-MOST_JOBS = 140
+# Each action is planned, and planning is most of a small run. 53 for the duplicates example, 137 and 142 where transactions hang.
+MOST_JOBS = 142
 
 
 def run(spark: SparkSession, out: Path, *inputs: Path) -> None:
