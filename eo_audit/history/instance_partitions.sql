@@ -83,7 +83,7 @@ logs AS (
     SELECT /*+ BROADCAST(gaps, ages) */
         logs.replica_log_id, logs.cluster, logs.broker, logs.topic, logs.partition, logs.is_internal, logs.first_offset,
         logs.tail_intact, logs.lacks_records, logs.is_empty, logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms,
-        logs.noted_at, logs.clean_end, logs.first_leader_epoch,
+        logs.collected_at_ms, logs.noted_at, logs.clean_end, logs.first_leader_epoch,
         gaps.broken, gaps.last_gap, gaps.has_gaps,
         ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at,
         -- The topic is at least as old as what any of its logs holds.
@@ -134,7 +134,8 @@ expected AS (
         clusters.skew_ms + coalesce(clocks.spread_ms, farthest.farthest_ms, 0L) AS margin_ms,
         clusters.skew_ms + coalesce(farthest.moved_ms, 0L) AS moved_margin_ms,
         -- Between the coordinator's clock and that of the broker that dumped the log, which need not have written to it.
-        clusters.skew_ms + greatest(coalesce(clocks.spread_ms, 0L), coalesce(farthest.farthest_ms, 0L)) AS dump_margin_ms
+        clusters.skew_ms + greatest(coalesce(clocks.spread_ms, 0L), coalesce(farthest.farthest_ms, 0L)) AS dump_margin_ms,
+        clusters.max_transaction_timeout_ms
     FROM listed
     LEFT JOIN {clusters} clusters ON clusters.cluster = listed.cluster
     -- Left: a partition that a transaction lists and nobody dumped has a row too. Its marker is not missing, nobody has looked.
@@ -244,7 +245,15 @@ ended AS (
             noted_at IS NOT NULL AND coordinator_noted_at IS NOT NULL AND (completed_at_ms IS NOT NULL OR next_at_ms IS NOT NULL)
                 AND least(dumped_at_ms, coordinator_dumped_at_ms - abs(dumped_at_ms - coordinator_dumped_at_ms)) >= ended_ms + dump_margin_ms,
             false
-        ) AS is_overdue
+        )
+            -- The manifest's time is that before the first dump; written by hand it may be the one behind the last, by which so much had
+            -- been waiting as no transaction may. The cleaner takes nothing of what is open.
+            OR coalesce(
+                (completed_at_ms IS NOT NULL OR next_at_ms IS NOT NULL)
+                    AND data_first_offset IS NOT NULL
+                    AND collected_at_ms >= ended_ms + dump_margin_ms + max_transaction_timeout_ms,
+                false
+            ) AS is_overdue
     FROM beside_others
 ),
 -- Whether the place of the marker was dumped.

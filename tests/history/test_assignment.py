@@ -767,6 +767,33 @@ STORIES = [
         {2: ("tail", "unknown")},
         stopped=False,
     ),
+    Story(
+        "completed long before the collection began, and what it wrote is open",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {2: (2, *GENUINE)},
+        {2: ("overdue", "unknown")},
+        stopped=False,
+        collected_at=1_000_000,
+    ),
+    Story(
+        "completed shortly before a time that may be that of the collection's end",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {2: (2, *GENUINE)},
+        {2: ("tail", "unknown")},
+        stopped=False,
+        collected_at=800_000,
+    ),
+    Story(
+        "completed long before the collection began, and nothing of it is here",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155",
+        {0: (1, *GENUINE)},
+        {2: ("tail", "unknown")},
+        stopped=False,
+        collected_at=1_000_000,
+    ),
 ]
 
 
@@ -780,6 +807,7 @@ def clusters(spark: SparkSession) -> DataFrame:
             "kafka_version": "4.0.0" if story.transaction_version == 2 else "3.9.1",
             "abort_scan_interval_ms": 10_000,
             "skew_ms": 2_000,
+            "max_transaction_timeout_ms": 900_000,
         }
         for story in STORIES
     ]
@@ -791,7 +819,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
     places = {"topic": TOPIC, "partition": PARTITION, "tail_intact": True, "uncleaned_from": 0, "broker": 1}
     logs = [
         {"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, "clean_end": story.stopped}
-        | {"is_empty": not story.log, "first_leader_epoch": story.begun_in, **places}
+        | {"is_empty": not story.log, "first_leader_epoch": story.begun_in, "collected_at_ms": story.collected_at, **places}
         | ({"noted_at": (n, 1)} if story.dumped_before else {})
         | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": False}
         | {

@@ -39,6 +39,7 @@ class Story:
     `begun_in`: the leader epoch in which the log began; without a row it is empty.
     `listed`: a listing shows that no segment of the coordinator's log was left out.
     `dumped_before`: dumped-at.txt has this log before the coordinator's.
+    `collected_at`: when the collection of this log began, as its manifest says.
     `sibling_at`: when a marker of another producer was written to another partition of the topic.
     """
 
@@ -61,6 +62,7 @@ class Story:
     why: str | None = None
     listed: bool = False
     dumped_before: bool = False
+    collected_at: int | None = None
     missing_to: int | None = None
 
 

@@ -232,6 +232,7 @@ SELECT
     ) AS uncleaned_from,
     newest_broker_clock_ms, latest_broker_clock_ms, oldest_batch_ms,
     noted.dumped_at_ms AS dumped_at_ms,
+    try_element_at(read, -1).dumped_at_ms AS collected_at_ms,
     IF(noted IS NULL, NULL, struct(noted.section_id, noted.byte_offset)) AS noted_at,
     has_clean_end OR (
         is_empty
