@@ -78,6 +78,7 @@ owners AS (
         array(closer.leader_epoch, marker_before.leader_epoch) AS their_leaders,
         clocklike, marker_role, marker_instance,
         ends_instance(match) AS by_marker,
+        match IS NULL AS is_unmatched,
         listing,
         IF(end_is_told, NULL, closer.type) AS untold_end,
         coalesce(span.hole_at, removed_at, ended_unseen_at) AS hole_at
@@ -178,12 +179,14 @@ doubted AS (
 
 SELECT
     * EXCEPT (
-        skew_ms, allowed, before, owner, known, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, listing,
-        untold_end, hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
+        skew_ms, allowed, before, owner, known, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, is_unmatched,
+        listing, untold_end, hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
     ),
     IF(row_kind = 'marker', marker_instance.instance_id, chosen.instance_id) AS instance_id,
     CASE
-        WHEN row_kind = 'marker' THEN IF(marker_instance IS NULL, NULL, IF(marker_instance.protocol = 'tv2', 'epoch', 'marker'))
+        WHEN row_kind = 'marker' AND marker_instance IS NULL THEN NULL
+        WHEN row_kind = 'marker' AND marker_instance.protocol = 'tv2' THEN 'epoch'
+        WHEN row_kind = 'marker' THEN IF(marker_role = 'duplicate' AND in_open_transaction AND is_unmatched, 'time', 'marker')
         WHEN NOT is_assigned THEN NULL
         WHEN late IN ('proved', 'suspected') THEN 'time'
         WHEN chosen.protocol = 'tv2' THEN 'epoch'

@@ -53,6 +53,21 @@ FAR_APART = """
     60000 Ongoing e0 [A]
     61000 PrepareCommit e0 [A]
     61010 CompleteCommit e0"""
+LONG_COMMIT = """
+    0 Empty e0
+    100 Ongoing e0 [A]
+    150 PrepareCommit e0 [A]
+    160 CompleteCommit e0
+    60000 Ongoing e0 [A]
+    90000 PrepareCommit e0 [A]
+    90010 CompleteCommit e0
+    200000 Ongoing e0 [A]
+    200050 PrepareCommit e0 [A]
+    200060 CompleteCommit e0
+    300000 Ongoing e0 [A]
+    300050 PrepareCommit e0 [A]
+    300060 CompleteCommit e0"""
+TWO_MORE = "\n6 data e0 @200010\n7 COMMIT e0 @200055\n8 data e0 @300010\n9 COMMIT e0 @300055"  # of LONG_COMMIT
 ONE_ABORT = """
     0 Empty e0
     100 Ongoing e0 [A]
@@ -598,6 +613,24 @@ STORIES = [
         {2: (2, *GENUINE), 3: "unexplained"},
         {1: ("covered", "closing"), 2: ("covered", "missing")},
         transaction_version=2,
+    ),
+    Story(
+        "a COMMIT came again within a transaction that was decided half a minute later",
+        LONG_COMMIT,
+        "0 data e0 @110\n1 COMMIT e0 @155\n2 data e0 @60010\n3 COMMIT e0 @70000\n4 data e0 @89000\n5 COMMIT e0 @90005" + TWO_MORE,
+        {1: "closing", 2: (2, *GENUINE), 3: "duplicate", 4: (2, *GENUINE), 5: "closing"},
+    ),
+    Story(
+        "so near to the decision that the clocks may be wrong",
+        LONG_COMMIT,
+        "0 data e0 @110\n1 COMMIT e0 @155\n2 data e0 @60010\n3 COMMIT e0 @89999\n4 data e0 @90000\n5 COMMIT e0 @90005" + TWO_MORE,
+        {1: "closing", 2: (None, *UNKNOWN), 3: "unknown", 5: "unknown"},
+    ),
+    Story(
+        "no marker like it came before",
+        LONG_COMMIT.replace("PrepareCommit e0 [A]\n    160 CompleteCommit", "PrepareAbort e0 [A]\n    160 CompleteAbort"),
+        "0 data e0 @110\n1 ABORT e0 @155\n2 data e0 @60010\n3 COMMIT e0 @70000\n4 data e0 @89000\n5 COMMIT e0 @90005" + TWO_MORE,
+        {1: "closing", 2: (2, *GENUINE), 3: "unexplained", 4: (2, *GENUINE), 5: "closing"},
     ),
     Story(
         "an operator's ABORT before the coordinator's, of the epoch that ended the transaction before",

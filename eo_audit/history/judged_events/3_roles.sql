@@ -80,6 +80,11 @@ roles AS (
             ) THEN 'manual'
             WHEN first_allowed.decision <> marker.type THEN 'contradictory'
             WHEN is_superseded THEN 'superseded'
+            -- It repeats the one before it within a transaction that its coordinator decided later: a producer has one at a time.
+            WHEN by_known_clock AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch
+                AND first_allowed.start_ms + tolerance_ms + dated_within_ms <= marker.at_ms - ahead_ms
+                AND marker.at_ms - ahead_ms + tolerance_ms + dated_within_ms <= first_allowed.decided_at_ms
+                THEN 'duplicate'
             ELSE 'unexplained'
         END AS marker_role
     FROM chosen

@@ -6,7 +6,8 @@ before its own coordinator decided, and what the next transaction wrote afterwar
 Bad history: Data, COMMIT of epoch 4, data of the next transaction, the same COMMIT of epoch 4 once more, data, ABORT.
 
 Legal look-alike: A marker that was sent twice in a row (T09); an operator's ABORT (T13); under TV0/1 a transaction of which the
-coordinator's log has nothing, whose own marker looks the same: there it is only likely. Times decide nothing here: clocks differ.
+coordinator's log has nothing, whose own marker looks the same: there it is only likely. Times tell only where the marker stands within the
+life of a transaction by more than the clocks may lie apart: a producer has one at a time.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ RULE = Rule(
         "AND producer_epoch = previous_epoch"
     ),
     # Under transaction.version 2 no two transactions of a producer have markers of one epoch.
-    weight="IF(instance_source = 'epoch', 1, 0)",
+    weight="CASE instance_source WHEN 'epoch' THEN 2 WHEN 'time' THEN 1 ELSE 0 END",
     columns="base_offset marker_type marker_coordinator_epoch instance_source instance_decision previous_epoch producer_epoch span_id",
     asks=ASKS,
     cause=(
@@ -46,20 +47,22 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation:
-    """Certain by the epoch under TV2; else only the count of the decisions speaks."""
+    """Certain by the epoch under TV2, likely by times; else only the count of the decisions speaks."""
     row = case.row
     last = context.last_of_producer.get((case.log.cluster, row.number("producer_id"))) if case.log else None
     # A client that went back to TV1 keeps its epoch from transaction to transaction (KIP-890: the version is told per transaction).
     proved = row.text("instance_source") == "epoch" and (last is None or last.text("protocol") == "tv2")
+    by_time = not proved and row.text("instance_source") == "time"
+    how = "" if proved else ", within a transaction that was decided later" if by_time else ", by the number of its decisions"
     of_them = "" if case.hits == 1 else f" ({count(case.hits, 'such marker')})"
     began = "" if row.maybe("span_id") is None else f" from offset {row.maybe('span_id')} on"
     message = (
         f"The {row.word('marker_type')} of {who(case, context)} at offset {row.maybe('base_offset')} repeats one that stands in this log "
-        f"already{'' if proved else ', by the number of its decisions'}, and ended data{began} that came behind it{of_them}"
+        f"already{how}, and ended data{began} that came behind it{of_them}"
     )
     return Explanation(
         message,
-        severity="critical" if proved else "warning",
+        severity="critical" if proved or by_time else "warning",
         certainty="definite" if proved else "likely",
         named=id_of(case, context),
         details={
