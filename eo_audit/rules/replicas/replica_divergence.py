@@ -88,8 +88,11 @@ def _overwritten(case: Case) -> Explanation:
     row = case.row
     then, now, replicas = moment(row.maybe("dumped_at_ms_then")), moment(row.maybe("dumped_at_ms")), row.number("replicas", 1)
     held, where = offsets(case.first, case.last), "" if replicas == 1 else f", in {replicas} replicas"
+    # Of a leader that wrote nothing yet only its epoch tells.
+    is_written = case.log is None or (case.log.numbers.maybe("leo") or 0) > (case.first or 0)
+    lost = f"{'was' if case.first == case.last else 'were'} lost{' and written anew' if is_written else ''}"
     return Explanation(
-        f"{held[0].upper()}{held[1:]} {'was' if case.first == case.last else 'were'} lost and written anew: the dump of {then} has leader "
+        f"{held[0].upper()}{held[1:]} {lost}: the dump of {then} has leader "
         f"epoch {row.number('leader_epoch_then')} there, below its high watermark {row.number('hw_then')}, the dump of {now} leader epoch "
         f"{row.number('leader_epoch')} from offset {case.first} on{where}",
         cause=(
