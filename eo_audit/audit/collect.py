@@ -118,8 +118,8 @@ def collect(tables: Tables, rules: Sequence[Rule] = RULES) -> Collected:
 
 
 def _times(row: "SparkRow") -> Times:
-    broker, clients = ((row[f"{whose}_first_ms"], row[f"{whose}_last_ms"]) for whose in ("broker", "client"))
-    return Times(broker=None if broker[0] is None else broker, clients=None if clients[0] is None else clients)
+    ranges = ((row[f"{whose}_first_ms"], row[f"{whose}_last_ms"]) for whose in ("broker", "client"))
+    return Times(*(None if each[0] is None else each for each in ranges))
 
 
 def _cases(histories: Mapping[str, DataFrame], rules: Sequence[Rule]) -> tuple[list["SparkRow"], dict[str, str]]:
@@ -285,7 +285,11 @@ def _context(
         data_of=looked_up.data_of(histories["instance_partitions"], asked.instances("data_of"), logs),
         untold_ms=looked_up.untold(histories["instance_partitions"], histories["producer_history"], asked.instances("untold_ms")),
         went_on_ms=looked_up.went_on(
-            histories["transaction_instances"], histories["instance_partitions"], histories["producer_history"], asked.logs("went_on_ms")
+            histories["transaction_instances"],
+            histories["instance_partitions"],
+            histories["producer_history"],
+            # Of the others a clock of their own tells when they were dumped.
+            {log_id: log for log_id, log in asked.logs("went_on_ms").items() if log_id not in told.dumped_at_ms},
         ),
         unmarked=looked_up.unmarked(histories["instance_partitions"], asked.instances("unmarked"), siblings.values()),
         edges=looked_up.of_producers(histories["producer_edges"], asked.producers["edges"]),

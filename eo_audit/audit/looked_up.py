@@ -9,6 +9,9 @@ from pyspark.sql import functions as F
 from eo_audit.rules.replica_log import Log, lack_alike
 from eo_audit.rules.row import Row
 
+# Markers of which no coordinator's log tells.
+_UNTOLD = "row_kind = 'marker' AND marker_role = 'unknown'"
+
 
 def instances(table: DataFrame, ids: set[str]) -> dict[str, Row]:
     """Transactions (rows of transaction_instances), by instance id."""
@@ -85,7 +88,7 @@ def untold(partitions: DataFrame, rows: DataFrame, ids: Set[str]) -> dict[str, i
     if not ids:
         return {}
     listed = partitions.where(F.col("instance_id").isin(sorted(ids))).select("instance_id", "replica_log_id", "producer_id")
-    markers = rows.where("row_kind = 'marker' AND marker_role = 'unknown'").select("replica_log_id", "producer_id", "max_timestamp_ms")
+    markers = rows.where(_UNTOLD).select("replica_log_id", "producer_id", "max_timestamp_ms")
     newest = F.max("max_timestamp_ms").alias("newest_ms")
     found = markers.join(F.broadcast(listed), ["replica_log_id", "producer_id"]).groupBy("instance_id").agg(newest).collect()
     return {row.instance_id: row.newest_ms for row in found}
@@ -97,8 +100,8 @@ def went_on(instances: DataFrame, partitions: DataFrame, rows: DataFrame, coordi
     if not coordinators:
         return {}
     since_ms = min(log.newest_ms for log in coordinators.values())
-    untold = rows.where("row_kind = 'marker' AND marker_role = 'unknown'").where(F.col("max_timestamp_ms") > since_ms)
     newest = F.max("max_timestamp_ms").alias("newest_ms")
+    untold = rows.where(_UNTOLD).where(F.col("max_timestamp_ms") > since_ms)
     markers = untold.groupBy("replica_log_id", "producer_id").agg(newest)
     of_logs = instances.where(F.col("replica_log_id").isin(sorted(coordinators)))
     held = of_logs.select("instance_id", F.col("replica_log_id").alias("coordinator_log_id"))

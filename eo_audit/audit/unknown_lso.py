@@ -19,6 +19,16 @@ _MAY_HAVE_ENDED = Reason(
 )
 
 
+def is_at_least(hw: object, source: object, *, tail_intact: bool) -> bool:
+    """Whether the high watermark may lie further: without a checkpoint the end of the dump stands for it, and behind a cut the log goes on.
+
+    Args:
+        hw, source: `hw` and `hw_source` of the table visibility, null where nobody knows.
+        tail_intact: the dump reaches the end of the log.
+    """
+    return hw is not None and source == "leo" and not tail_intact
+
+
 def of_run(logs: Sequence[Log]) -> list[dict[str, str]]:
     """What leaves a run open where logs have no LSO: `lso_unknown`, once for each reason."""
     found = []

@@ -84,9 +84,9 @@ def build(
     entries = _entries(accepted, findings, now)
     of_rule = _of_rules(rules, judged, findings, policy, entries)
     unknowns = _of_run(judged.values(), collected.context.logs.values(), unread, policy, rules=rules)
-    is_open = bool(unknowns) or any(_is_minded(code, item, policy) for code, item in judged.items())
     partitions = [_partition(log, collected.context) for log in _in_order(collected.context.logs.values())]
     held = _held_back(partitions, policy)
+    is_open = bool(unknowns) or any(_is_minded(code, item, policy) for code, item in judged.items())
     verdict = _worst(of_rule.values(), held, is_open=is_open)
     said = {
         "schema": SCHEMA,
@@ -102,8 +102,7 @@ def build(
         "policy": policy.name,
         "rules": of_rule,
         # Left out where empty: verdict.json is read by people, too.
-        **({"unknowns": unknowns} if unknowns else {}),
-        **({"accepted": entries} if entries else {}),
+        **{name: rows for name, rows in (("unknowns", unknowns), ("accepted", entries)) if rows},
         "counts": _counts(findings),
         "held_back": held,
         "timeouts": _timeouts(collected),
@@ -304,6 +303,7 @@ def _partition(log: Log, context: Context) -> dict[str, object]:
     # Without a batch only a checkpoint knows anything; what else stands in the row was reckoned from batches.
     known = {name: row.maybe(name) if is_read or source == "checkpoint" else None for name, source in told_by_checkpoint.items()}
     lso = row.maybe("lso") if is_read else None
+    is_bound = unknown_lso.is_at_least(known["hw"], row.text("hw_source"), tail_intact=row.flag("tail_intact"))
     return {
         "cluster": log.cluster,
         "broker": log.broker,
@@ -312,8 +312,7 @@ def _partition(log: Log, context: Context) -> dict[str, object]:
         "log_start": known["log_start"],
         "hw": known["hw"],
         "hw_source": None if known["hw"] is None else row.text("hw_source"),
-        # Without a checkpoint the end of the dump stands for it, and behind a cut the log goes on.
-        **({"hw_at_least": True} if known["hw"] is not None and row.text("hw_source") == "leo" and not row.flag("tail_intact") else {}),
+        **({"hw_at_least": True} if is_bound else {}),
         "leo": row.maybe("leo") if is_read else None,
         "lso": lso,
         "lso_source": None if lso is None else row.text("lso_source"),

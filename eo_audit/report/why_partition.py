@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eo_audit.audit.sentences import held_back_sentence
+from eo_audit.audit.unknown_lso import is_at_least
 from eo_audit.errors import ArgumentError
 from eo_audit.report.results import Results
 from eo_audit.report.subject import MOST_ROWS, Copy, Subject, at, cause, cells, instances_of, of_broker, table_of, told_once, with_rest
@@ -50,8 +51,7 @@ def partition(name: str, results: Results, cluster: str | None = None) -> Subjec
 def how_far(log: Row) -> Text:
     """How far a log reaches, and where its consumers stand."""
     hw, lso = digits(log["hw"]), digits(log["lso"])
-    # Without a checkpoint the end of the dump stands for it, and behind that the log goes on.
-    if log["hw"] is not None and log["hw_source"] == "leo" and not log["tail_intact"]:
+    if is_at_least(log["hw"], log["hw_source"], tail_intact=bool(log["tail_intact"])):
         hw, lso = f"at least {hw}", f"at least {lso}" if log["lso"] == log["hw"] else lso
     offsets = f"offsets {digits(log['log_start'])} to {digits(log['leo'])}, high watermark {hw}"
     return Text(f"{offsets}, last stable offset {lso}, coverage {log['coverage']}")
