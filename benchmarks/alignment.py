@@ -13,7 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eo_audit.model.alignment import Decided, Marker, Producer, align
+from eo_audit.model.alignment.align import align
+from eo_audit.model.alignment.clocks import Decided, Marker
+from eo_audit.model.alignment.producer import Producer
 
 AHEAD_MS = 30_000
 TOLD = 25  # of a coordinator's log that is compacted

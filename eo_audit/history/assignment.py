@@ -12,8 +12,8 @@ is `suspected`.
 from pyspark.sql import DataFrame
 
 from eo_audit.history.text import run
-from eo_audit.model.marker_clocks import ROUNDING_MS
-from eo_audit.model.marker_prices import FAR_MS
+from eo_audit.model.alignment.clocks import ROUNDING_MS
+from eo_audit.model.alignment.prices import FAR_MS
 
 OPEN_END = 2**62  # the place of what no marker has ended yet
 

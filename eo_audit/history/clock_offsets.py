@@ -8,7 +8,7 @@ that waited for its partition does not count; the newest pairs tell where the cl
 from pyspark.sql import DataFrame
 
 from eo_audit.history.text import run
-from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS
+from eo_audit.model.alignment.clocks import DRIFT, ROUNDING_MS
 
 NEVER_MS = 2**60  # `until_ms` of what was not completed lies beyond this
 

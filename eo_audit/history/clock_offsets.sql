@@ -3,7 +3,7 @@
 --
 -- matched               what `marker_match.match_markers` returns
 -- never_ms              `until_ms` of what was not completed lies beyond this
--- rounding_ms, drift    how far two times may differ that one clock wrote (eo_audit.model.marker_clocks)
+-- rounding_ms, drift    how far two times may differ that one clock wrote (eo_audit.model.alignment.clocks)
 WITH
 
 -- What each matched pair tells of the clocks: they lie apart by `at_least` (null where nothing bounds it) to `at_most` ms.
@@ -11,7 +11,7 @@ pairs AS (
     SELECT
         replica_log_id, coordinator_log_id, cluster, place AS at_offset, marker.at_ms AS at_ms,
         IF(
-            -- Else the completion has another leader's time, or that of a clock that was set back (`model.marker_clocks.of_two_clocks`).
+            -- Else the completion has another leader's time, or that of a clock that was set back (`model.alignment.clocks.of_two_clocks`).
             coalesce(found.prepare_leader_epoch = found.complete_leader_epoch, true)
                 AND found.until_ms >= found.decided_at_ms - {rounding_ms}
                 AND found.until_ms < {never_ms},

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, TypedDict
 from pyspark.sql import DataFrame
 
 from eo_audit.history.clock_offsets import NEVER_MS
-from eo_audit.model.alignment import Decided, Marker, Producer, Told, Witness, align
-from eo_audit.model.marker_prices import witness
+from eo_audit.model.alignment.align import align
+from eo_audit.model.alignment.clocks import Decided, Marker
+from eo_audit.model.alignment.prices import Witness, witness
+from eo_audit.model.alignment.producer import Producer
+from eo_audit.model.alignment.story import Told
 
 if TYPE_CHECKING:
     import pyarrow as pa

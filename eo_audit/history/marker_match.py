@@ -16,8 +16,8 @@ from eo_audit.history.clock_offsets import NEVER_MS
 from eo_audit.history.clusters import SKEW_MS
 from eo_audit.history.doubtful_markers import aligned
 from eo_audit.history.text import run
-from eo_audit.model.alignment import DRIFT, ROUNDING_MS
-from eo_audit.model.marker_prices import FAR_MS
+from eo_audit.model.alignment.clocks import DRIFT, ROUNDING_MS
+from eo_audit.model.alignment.prices import FAR_MS
 
 
 def match_markers(

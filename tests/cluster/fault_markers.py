@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eo_audit.model.marker_clocks import ROUNDING_MS
+from eo_audit.model.alignment.clocks import ROUNDING_MS
 from tests.cluster.brokers import Log, Record, Transaction, Write
 from tests.cluster.planting import OPEN, VISIBLE, Planted, at_writes, index_of, insert, leader, move, pick, rules, stamped, with_data
 from tests.cluster.truth import Scene, Truth

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from eo_audit.model.alignment import Clock, Decided, Distance, Marker, Match, Producer, Witness, align, bounds_of
-from eo_audit.model.marker_prices import FOREIGN_COORDINATOR, STEP, STEP_OF_LEADERS, UNSEEN, may_be_newer, missing
-from eo_audit.model.marker_story import Story, lost_and_newer
-from eo_audit.model.marker_teller import stories_of
+from eo_audit.model.alignment.align import align, bounds_of
+from eo_audit.model.alignment.clocks import Decided, Distance, Marker
+from eo_audit.model.alignment.prices import FOREIGN_COORDINATOR, STEP, STEP_OF_LEADERS, UNSEEN, Clock, Match, Witness, may_be_newer, missing
+from eo_audit.model.alignment.producer import Producer
+from eo_audit.model.alignment.story import Story, lost_and_newer
+from eo_audit.model.alignment.teller import stories_of
 
 PERIOD_MS = 200
 

@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import pytest
 
-from eo_audit.model.alignment import Decided, Marker, Match, Producer, align
-from eo_audit.model.marker_prices import Clock
-from eo_audit.model.marker_teller import MANY, TELLING, stories_of
+from eo_audit.model.alignment.align import align
+from eo_audit.model.alignment.clocks import Decided, Marker
+from eo_audit.model.alignment.prices import Clock, Match
+from eo_audit.model.alignment.producer import Producer
+from eo_audit.model.alignment.teller import MANY, TELLING, stories_of
 
 HOURS_MS = 7_200_000
 SKEW_MS = 2_000

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from eo_audit.model.alignment import Decided, Marker, Producer, align
+from eo_audit.model.alignment.align import align
+from eo_audit.model.alignment.clocks import Decided, Marker
+from eo_audit.model.alignment.producer import Producer
 
 
 def markers(*times: tuple[int, str, int], epochs: tuple[int, ...] = (), closes: str = "", leader: int = 0) -> list[Marker]:

@@ -7,8 +7,8 @@
 -- reach, whole_logs             what `reach` returns
 -- clock_offsets, replica_logs, clusters: the tables
 -- open_end                      the place of what no marker has ended yet
--- rounding_ms                   how far two times may differ that one clock wrote (eo_audit.model.marker_clocks)
--- far_ms                        how far a clock may be off of which nothing is known (eo_audit.model.marker_prices)
+-- rounding_ms                   how far two times may differ that one clock wrote (eo_audit.model.alignment.clocks)
+-- far_ms                        how far a clock may be off of which nothing is known (eo_audit.model.alignment.prices)
 WITH
 
 -- Open spans lie between two times that a broker wrote there.

@@ -7,9 +7,9 @@
 -- reach                   what `reach.reach` returns
 -- coverage                the table, for offsets that are missing
 -- replica_logs, clusters: the tables
--- far_ms                  how far a clock may be off of which nothing is known (eo_audit.model.marker_prices)
+-- far_ms                  how far a clock may be off of which nothing is known (eo_audit.model.alignment.prices)
 -- skew_ms                 how far clocks may lie apart before that alone is odd (clusters.skew_ms)
--- rounding_ms, drift      how far two times may differ that one clock wrote (eo_audit.model.marker_clocks)
+-- rounding_ms, drift      how far two times may differ that one clock wrote (eo_audit.model.alignment.clocks)
 WITH
 
 -- Instance x partition x replica log: each must see one marker there once it is decided.

@@ -11,8 +11,8 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
-from eo_audit.model.marker_clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, Stretches, distance_of, gap, leaders_of
-from eo_audit.model.marker_producer import Producer
+from eo_audit.model.alignment.clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, Stretches, distance_of, gap, leaders_of
+from eo_audit.model.alignment.producer import Producer
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
 MISSING_CLEANED = 0.25  # the same, where the cleaner may have removed it

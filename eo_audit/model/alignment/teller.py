@@ -7,13 +7,13 @@ each need to be kept.
 from collections.abc import Sequence
 from functools import reduce
 
-from eo_audit.model.marker_clocks import Marker, distance_of, gap, narrowed
-from eo_audit.model.marker_limits import CAPS, MOST_STORIES, Limit, cheapest
-from eo_audit.model.marker_pairs import Pairs
-from eo_audit.model.marker_prices import FAR_MS, STEP, Clock, price_of
-from eo_audit.model.marker_producer import Producer
-from eo_audit.model.marker_stories import continued, ended, is_by_hand, passed_over
-from eo_audit.model.marker_story import Story
+from eo_audit.model.alignment.clocks import Marker, distance_of, gap, narrowed
+from eo_audit.model.alignment.limits import CAPS, MOST_STORIES, Limit, cheapest
+from eo_audit.model.alignment.pairs import Pairs
+from eo_audit.model.alignment.prices import FAR_MS, STEP, Clock, price_of
+from eo_audit.model.alignment.producer import Producer
+from eo_audit.model.alignment.stories import continued, ended, is_by_hand, passed_over
+from eo_audit.model.alignment.story import Story
 
 MARGIN = 0.5  # stories that lie closer together than this are told apart by nothing
 FOR_LITTLE = STEP + MARGIN  # so much a story may cost that tells far more than the cheapest one: one clock that was set

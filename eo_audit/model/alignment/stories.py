@@ -4,7 +4,7 @@ or ends one of the next transactions."""
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from eo_audit.model.marker_clocks import (
+from eo_audit.model.alignment.clocks import (
     Decided,
     Distance,
     Marker,
@@ -12,9 +12,9 @@ from eo_audit.model.marker_clocks import (
     of_two_clocks,
     shown_jump,
 )
-from eo_audit.model.marker_limits import Limit
-from eo_audit.model.marker_pairs import Pair, Pairs
-from eo_audit.model.marker_prices import (
+from eo_audit.model.alignment.limits import Limit
+from eo_audit.model.alignment.pairs import Pair, Pairs
+from eo_audit.model.alignment.prices import (
     AGAINST_WITNESSES,
     ALL_NEWER,
     APART,
@@ -56,8 +56,8 @@ from eo_audit.model.marker_prices import (
     may_be_newer,
     missing,
 )
-from eo_audit.model.marker_producer import Producer
-from eo_audit.model.marker_story import (
+from eo_audit.model.alignment.producer import Producer
+from eo_audit.model.alignment.story import (
     Story,
     apart_at_ends,
     bounded,

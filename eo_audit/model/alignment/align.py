@@ -1,15 +1,4 @@
-"""Which marker ended which transaction: the markers of one producer in one log, beside its decided transactions that list the partition.
-
-Order is evidence, time is a hint. `TransactionMarkerChannelManager` sends the markers of a transaction before the id's next one can begin,
-so both sequences run in the same order; where every type fits, nothing else is asked. What does not fit has a price: a transaction
-without its marker, a marker of the other type, a marker that nobody sent. The cheapest story is believed, unless another one costs nearly
-as little.
-
-Clocks only weigh stories against each other. A marker has the clock of the partition's leader, a decision that of the coordinator's; the
-two may lie any distance apart, but the distance does not jump: a marker that follows its decision at another distance than the one before
-it did tells of a clock that was set, or of a wrong pair. Other producers of the same log have seen the same clock, and are asked which of
-the two it was.
-"""
+"""The markers of one log told beside each other: each producer's stories alone, then beside those of the others."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,9 +6,9 @@ from dataclasses import replace
 from math import inf
 from types import MappingProxyType
 
-from eo_audit.model.marker_beside import Seen, price_beside, said_of
-from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, leaders_of
-from eo_audit.model.marker_prices import (
+from eo_audit.model.alignment.beside import Seen, price_beside, said_of
+from eo_audit.model.alignment.clocks import Distance, Marker, leaders_of
+from eo_audit.model.alignment.prices import (
     BY_TIME_ALONE,
     STEP,
     Clock,
@@ -29,11 +18,9 @@ from eo_audit.model.marker_prices import (
     is_before,
     witness,
 )
-from eo_audit.model.marker_producer import Producer
-from eo_audit.model.marker_story import Story, Told, is_early_only_by_its_clock, unseen
-from eo_audit.model.marker_teller import FOR_LITTLE, LITTLE, MARGIN, TELLING, Teller
-
-__all__ = ["DRIFT", "ROUNDING_MS", "Clock", "Decided", "Distance", "Marker", "Match", "Producer", "Told", "Witness", "align", "distance_of"]
+from eo_audit.model.alignment.producer import Producer
+from eo_audit.model.alignment.story import Story, Told, is_early_only_by_its_clock, unseen
+from eo_audit.model.alignment.teller import FOR_LITTLE, LITTLE, MARGIN, TELLING, Teller
 
 TIE = 0.1  # less than clocks that differ by the tolerance tell
 LITTLE_TOLD = 2  # a story that pairs so many times fewer markers than another one has told little

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from eo_audit.model.marker_clocks import Decided, Distance, Leaders, Marker, as_seen, distance_of, gap, leaders_of, narrowed
-from eo_audit.model.marker_prices import (
+from eo_audit.model.alignment.clocks import Decided, Distance, Leaders, Marker, as_seen, distance_of, gap, leaders_of, narrowed
+from eo_audit.model.alignment.prices import (
     AGAINST_WITNESSES,
     BY_TIME_ALONE,
     FAR_MS,
@@ -16,7 +16,7 @@ from eo_audit.model.marker_prices import (
     Step,
     price_of,
 )
-from eo_audit.model.marker_producer import Producer
+from eo_audit.model.alignment.producer import Producer
 
 
 class Pair:

@@ -6,8 +6,8 @@ from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
-from eo_audit.model.marker_clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, gap, leaders_of, of_two_clocks
-from eo_audit.model.marker_prices import (
+from eo_audit.model.alignment.clocks import DRIFT, ROUNDING_MS, Decided, Distance, Marker, distance_of, gap, leaders_of, of_two_clocks
+from eo_audit.model.alignment.prices import (
     MOST_CLEANED,
     STEP,
     STEP_BACK,
@@ -20,7 +20,7 @@ from eo_audit.model.marker_prices import (
     is_before,
     may_be_cleaned,
 )
-from eo_audit.model.marker_producer import Producer
+from eo_audit.model.alignment.producer import Producer
 
 
 class Told(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from eo_audit.model.marker_clocks import Decided, Marker
+from eo_audit.model.alignment.clocks import Decided, Marker
 
 
 @dataclass(frozen=True)

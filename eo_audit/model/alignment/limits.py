@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import inf
 
-from eo_audit.model.marker_story import Story, given_back
+from eo_audit.model.alignment.story import Story, given_back
 
 CAPS = (0.6, 1.6, 2.4, 3.2)  # what a story may cost: most are told for nothing, and are found at once where no dear ones are followed
 TOO_DEAR = 4.0  # where even that is not enough: dearer than the cheapest by more than this

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from eo_audit.model.marker_clocks import as_seen, distance_of
-from eo_audit.model.marker_prices import AGAINST_WITNESSES, OUT_OF_ORDER, STEP, Clock
-from eo_audit.model.marker_producer import Producer
-from eo_audit.model.marker_story import Story
+from eo_audit.model.alignment.clocks import as_seen, distance_of
+from eo_audit.model.alignment.prices import AGAINST_WITNESSES, OUT_OF_ORDER, STEP, Clock
+from eo_audit.model.alignment.producer import Producer
+from eo_audit.model.alignment.story import Story
 
 Pair = tuple[int, int]  # which marker of a producer, and which of its transactions
 
