@@ -232,7 +232,8 @@ class Reader(OtherLinesReader):
             # Batches lie one behind the other in a segment: where the position is another one, text is missing or forged.
             if self.position is None or line.position == self.position:
                 return self._group(at, line, section)
-            self._lose(at, "lost_batch")
+            # At 0 another segment begins, whose `Dumping` line is lost: what stands behind it is nobody's, whatever positions it prints.
+            self._lose(at, "lost_batch", Damage(self.position, sealed=NOWHERE) if line.position == 0 else None)
             return at
         if found := PREAMBLE.match(text, at):
             return self._preamble(at, section, found)
@@ -248,6 +249,9 @@ class Reader(OtherLinesReader):
         return found_message or self._unknown(at, "lost_batch" if text.startswith(b"baseOffset: ", at) else "unknown_line")
 
     def _preamble(self, at: int, section: Section, found: re.Match[bytes]) -> int:
+        if self.position:  # another segment begins, whose `Dumping` line is lost
+            self._lose(at, "unknown_line", Damage(self.position, sealed=NOWHERE))
+            return at
         behind = self.window.after_line(at)
         self._close_unread(at)
         self.section = announced(section, found)

@@ -392,6 +392,18 @@ def test_files_of_windows_that_were_joined(style: Style, fast: bool) -> None:
         assert len(rows(marked, name)) == len(rows(plain, name)), name
 
 
+@pytest.mark.parametrize(("begins", "lost_batches"), [(b"", 0), (b"Log starting offset: 0\n", 0), (b"Log starting offset: 0\n", 1)])
+def test_a_lost_dumping_line_counts_no_batch_to_the_log_before(begins: bytes, lost_batches: int, fast: bool) -> None:
+    """The log behind it is longer: at some of its batches the one before could have gone on."""
+    logs = [[Batch([Rec(b"k", b"value %d" % offset)], 5, offset, offset=offset) for offset in range(count)] for count in (6, 300, 2)]
+    first, lost, last = (
+        dump(log, Style(printed=False), path=f"/data/orders-{number}/00000000000000000000.log") for number, log in enumerate(logs)
+    )
+    behind = begins + lost[[found.start() for found in re.finditer(rb"^baseOffset: ", lost, re.MULTILINE)][lost_batches] :]
+    result = read(first + behind + last, fast=fast)
+    assert len(rows(result, "batches")) == 8 and result.ledger.unread == len(behind)
+
+
 def test_a_decoder_that_nobody_knows() -> None:
     batches = [Batch([Rec(b"k", b"%d" % number), Rec(b"k", b"+%d" % number)], 5, 2 * number) for number in range(3)]
     text = re.sub(rb"payload: .*", b"payload: [B@1b2c3d4", dump(batches, Style()))

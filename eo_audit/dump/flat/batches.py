@@ -35,6 +35,7 @@ _MOST_LINES = 1 << 12  # of the text of one record that printing changed
 _LEAST_LINE = 150  # bytes of a record line of magic 2 at least, with a line feed before and behind it
 # What only the tool would write at the start of a line: where no length is exact, no record is read across it.
 _OWN = re.compile(rb"\n(?=Dumping |offset: \d+ position: )")
+_OWN_OFFSET = re.compile(rb"\n(?:Dumping |offset: (?P<offset>\d{1,19}) position: )")
 _VARINT_SPARE = 16  # bytes by which the varints of one record (length, timestamp, number of headers) may be longer than `least_size` counts
 _OLD_OVERHEAD = 34  # bytes of a record of magic 0 or 1 besides key and value (`LegacyRecord`)
 _FRAME = 64  # more bytes, besides a sixth, no codec adds to what it cannot make smaller (snappy's `MaxCompressedLength`: 32 and a sixth)
@@ -83,6 +84,9 @@ def read_batch(window: Window, at: int, line: FlatLine, profile: Profile, last_o
         missing, behind_it = found.record.offset - first - len(lines), found.record.offset - lines[-1].record.offset - 1
         # Where no offset is missing the bytes are of a header whose key is empty: it prints as none.
         if missing > 0 and unshown.least > 0 and not _are_emptied_batches(unshown, most=behind_it):
+            # A compressed batch hides more lines than it has bytes.
+            if _goes_back(window, group.end):
+                raise Unread(Failure.AMBIGUOUS)
             group.fail(Failure.MISSING, at, group.end)
     return group, position
 
@@ -158,6 +162,22 @@ def _is_disputed(window: Window, line: FlatLine, ending: Ending) -> bool:
     window.reach(limit)
     first = window.text.find(needle, ending.end - 1, limit)
     return first >= ending.end or (first >= 0 and window.text.find(needle, first + 1, limit) >= 0)
+
+
+def _goes_back(window: Window, at: int) -> bool:
+    """Does an offset stand again, or a lower one, behind a place where text was lost? Lines before it are then of a record whose line is
+    lost."""
+    limit, highest = at + HEADERS_SEARCHED, -1
+    window.reach(limit)
+    for own in _OWN_OFFSET.finditer(window.text, at - 1, limit):
+        if own["offset"] is None:
+            if starts_section(window, own.start() + 1):
+                return False
+            continue
+        if int(own["offset"]) <= highest:
+            return True
+        highest = int(own["offset"])
+    return False
 
 
 class _Unshown(NamedTuple):

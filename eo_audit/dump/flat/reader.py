@@ -61,7 +61,7 @@ class FlatReader(Progress):
         except Unread as unread:
             return self._not_read(at, section, unread)
         if group.failure is not None:
-            # Too few bytes are missing to hide a line: those behind are the tool's own.
+            # Lines behind go up, so they are the tool's own.
             self.section, self.position = learned_flat(section, group), position
             self._unread(at, group.end, group.failure.value)
             return group.end
