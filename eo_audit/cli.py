@@ -155,7 +155,7 @@ def prune(
     config: ConfigFile = None,
     break_lock: BreakLock = False,
 ) -> None:
-    """Remove facts of dumps that newer dumps replaced and no audit reads any more; verdict and findings stay as they are."""
+    """Remove facts of dumps that newer dumps replaced. No audit reads them any more; verdict and findings stay as they are."""
     from eo_audit import pipeline
     from eo_audit.store import upkeep
 
@@ -171,6 +171,9 @@ def prune(
         before = warehouse.stored_bytes()
         rows = pipeline.prune(warehouse, files, options) if yes and files else 0
         after = warehouse.stored_bytes()
+    if not files:
+        sys.stdout.write(f"Nothing to remove: no dump file that newer dumps replaced is older than {keep}.\n")
+        return
     what = f"{len(files)} dump files that newer dumps replaced, older than {keep}"
     if yes:
         sys.stdout.write(f"Removed the facts of {what}: {rows} rows. What readers may be at now goes with the first run in an hour.\n")

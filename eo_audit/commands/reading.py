@@ -34,7 +34,7 @@ def export(
     ],
     out: Out = Path("out"),
 ) -> None:
-    """Any table as JSON lines, in the order of its key, for jq and friends. A step of a history is made anew, in no order."""
+    """Any table as JSON lines for jq and friends. Rows in the order of its key; a step of a history is made anew, in no order."""
     # Line by line: a table may be larger than memory, and `head` may have heard enough.
     for line in _exported(table, out):
         sys.stdout.write(line + "\n")
@@ -61,7 +61,7 @@ def rules(
         str | None, typer.Argument(metavar="CODE", help="Its code or its name, such as seq-gap; without one, all of them.")
     ] = None,
 ) -> None:
-    """The catalogue: what each rule proves, a bad history, a legal look-alike."""
+    """The catalogue of rules. What each proves, a bad history, a legal look-alike."""
     from eo_audit.report.catalogue import show_rules
     from eo_audit.report.terminal import console
 
@@ -74,7 +74,7 @@ def explain(
     ],
     out: Out = Path("out"),
 ) -> None:
-    """What an error of a producer means, which findings to look for, what to change; and, after an audit, to whom it happened."""
+    """What an error of a producer means. Which findings to look for, what to change; and, after an audit, to whom it happened."""
     from eo_audit.report.client_errors import explain as explained
     from eo_audit.report.results import Results
     from eo_audit.report.terminal import console
@@ -93,7 +93,7 @@ def why(
     cluster: Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="Where several clusters have it.")] = None,
     out: Out = Path("out"),
 ) -> None:
-    """What is open in a partition, of an id, a producer or a group: since when, whose it is, who waits for it, what ended it."""
+    """What is open in a partition, of an id, a producer or a group. Since when, whose it is, who waits for it, what ended it."""
     from eo_audit.report import why as told
     from eo_audit.report.results import Results
     from eo_audit.report.terminal import console
@@ -125,7 +125,7 @@ def gate(
     expectations: Expectations = None,
     docs: Docs = None,
 ) -> None:
-    """The data-quality gate over the results in --out: exit code 0 met, 1 not met, 2 met, but the verdict is unknown."""
+    """The data-quality gate over the results in --out. Exit code 0 met, 1 not met, 2 met, but the verdict is unknown."""
     from eo_audit.config import conf_folder
     from eo_audit.report.gate import gate as checked
 
@@ -145,7 +145,7 @@ def accept(
     out: Out = Path("out"),
     file: ToFile = DEFAULT_ACCEPTED,
 ) -> None:
-    """Accept known findings: they are still found and shown, and fail no audit until a day.
+    """Accept known findings. They are still found and shown, and fail no audit until a day.
 
     From the next audit on. `run` and `audit` read accepted.yaml in the current folder (or --accepted FILE); review it like code.
     """
@@ -172,7 +172,7 @@ def history(
     out: Out = Path("out"),
     last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many audits, from the newest back.")] = 10,
 ) -> None:
-    """How findings came and went between the audits of --out: new, still there, gone."""
+    """How findings came and went between the audits of --out. New, still there, gone."""
     from eo_audit.report.audit_list import show_audits
     from eo_audit.report.audits import audits_of, newest_first
     from eo_audit.report.terminal import console

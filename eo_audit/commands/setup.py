@@ -6,7 +6,7 @@ from eo_audit.commands.arguments import Jars, complain
 
 
 def setup(jars: Jars = None) -> None:
-    """Bring the two jars of Delta into the cache, pinned and checked, as the first run would.
+    """Bring the two jars of Delta into the cache. Pinned and checked, as the first run would.
 
     After it no command needs a network. In a bundle they lie beside the wheels: eo-audit setup --jars jars
     """
