@@ -18,6 +18,10 @@ LOGGED = {
     "rdkafka#producer-1| Fatal transaction error: RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH": "INVALID_PRODUCER_EPOCH",
     "InvalidProducerEpochException: Producer attempted to produce with an old epoch.": "INVALID_PRODUCER_EPOCH",
     "Out of order sequence number for producer 3 at offset 9: 5 (incoming seq. number)": "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "Confluent.Kafka.KafkaException: Local: This instance has been fenced by a newer instance": "PRODUCER_FENCED",
+    "%3|1795235111.081|FAIL|rdkafka#producer-1| Broker: Unknown Producer Id": "UNKNOWN_PRODUCER_ID",
+    "java.lang.IllegalStateException: Cannot attempt operation `abortTransaction` because the previous call to `commitTransaction` "
+    "timed out and must be retried": "REQUEST_TIMED_OUT",
     "TimeoutException: Timeout expired after 60000ms while awaiting EndTxn(true)": "REQUEST_TIMED_OUT",
     "Expiring 5 record(s) for orders-0:120001 ms has passed since batch creation": "Expiring records",
     "The following partitions still have unstable offsets which are not cleared on the broker": "UNSTABLE_OFFSET_COMMIT",
