@@ -21,31 +21,21 @@ from pathlib import Path
 from typing import IO
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException, PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from eo_audit.config import Config, Profile, submitted
 from eo_audit.errors import ConfigurationError
 from eo_audit.store.jars import CHECKOUT, JARS, cache_folder, fetch_jars, jar_paths
+from eo_audit.store.meaning import as_ours, refuse_other_meanings
 from eo_audit.store.scratch import own_folder
 
 # Delta's rules of planning come with the extension, its tables with the catalog.
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-# What our SQL means by its words, as the sessions of a machine have it: a cluster's own defaults may be others.
-OF_RESULTS = {
-    "spark.sql.session.timeZone": "UTC",
-    # Without it `size(NULL)` is -1, and a number that does not fit is cut.
-    "spark.sql.ansi.enabled": "true",
-    # `end` and its like are names of columns.
-    "spark.sql.ansi.enforceReservedKeywords": "false",
-    # A backslash is written twice in our patterns.
-    "spark.sql.parser.escapedStringLiterals": "false",
 }
 OLDEST_JAVA = 17
 # The Hadoop 3.4 of this Spark asks `Subject.getSubject` whose files it opens, which Java 23 and newer refuse (JEP 486).
@@ -69,10 +59,11 @@ def session(config: Config, *, input_bytes: int | None = None, notice: Callable[
         ConfigurationError: no Java, one that is too old or too new, or Java that does not start, or no jars of Delta.
     """
     _without_json()
-    if config.mode == "cluster" or submitted():
-        return _submitted(config)
     # By size, because starting and planning are most of a small run, and none of a large one (figures in conf/local.yaml).
     profile = config.profile(input_bytes)
+    refuse_other_meanings({**config.spark, **profile.spark})
+    if config.mode == "cluster" or submitted():
+        return _submitted(config)
     require_java()
     # Tasks must run in this very environment: by default Spark takes the `python3` of the PATH, which may have no pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -116,11 +107,9 @@ class Starting:
 
 
 def _submitted(config: Config) -> SparkSession:
-    builder = SparkSession.builder.appName("eo-audit")
     # Only what results depend on. Memory, parallelism and where jars come from are the business of whoever submits.
-    for name, value in {**DELTA, **config.spark, **OF_RESULTS}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    conf = SparkConf().setAppName("eo-audit").setAll(list({**DELTA, **config.spark}.items()))
+    return as_ours(_opened(SparkContext.getOrCreate(conf), conf, config.spark))
 
 
 def _local_settings(config: Config, profile: Profile, notice: Callable[[str], object]) -> dict[str, str]:
@@ -140,7 +129,6 @@ def _local_settings(config: Config, profile: Profile, notice: Callable[[str], ob
         "spark.driver.extraJavaOptions": " ".join(
             filter(None, [profile.java_options, _ENDS_WITHOUT_MEMORY, _scratch_options(), _archive_options()])
         ),
-        **OF_RESULTS,
         **DELTA,
         **_delta_jars(notice),
         # The last one wins: the file's settings over ours, those of the size over both.
@@ -158,7 +146,8 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
             # One Java a process: a second session lives with the memory and the options that the first one started with.
             if SparkContext._gateway is None:
                 SparkContext(conf=conf, gateway=_gateway(conf, log))
-            spark = SparkSession.builder.config(conf=conf).getOrCreate()
+            spark = as_ours(_opened(SparkContext.getOrCreate(), conf, settings))
+            _ = spark.sparkContext.defaultParallelism  # read as late as here, and by each job again
         except (Py4JJavaError, PySparkException) as error:
             said = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
             raise ConfigurationError(f"Spark did not start with these settings (--config): {said}") from error
@@ -166,6 +155,16 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
     spark.sparkContext.setLogLevel("ERROR")
     _remember_classes(spark)
     return spark
+
+
+def _opened(context: SparkContext, conf: SparkConf, settings: Mapping[str, str]) -> SparkSession:
+    """The session with these settings. A value of theirs that SQL refuses must be told before there is one: pyspark asks the session's
+    settings how to word an error, is refused, words that error, and so on for ever (`CapturedException.__str__`)."""
+    scratch = getattr(context._jvm, "org.apache.spark.sql.internal.SQLConf")()
+    for name, value in settings.items():
+        if name.startswith("spark.sql."):
+            scratch.setConfString(name, str(value))
+    return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 class _Remembered:
@@ -187,13 +186,31 @@ def _remember_classes(spark: SparkSession) -> None:
         setattr(jvm, name, _Remembered(getattr(jvm, name)))
 
 
+class _Launched(subprocess.Popen[bytes]):
+    """The Java that pyspark waits for: for ever, where it ends with 0 (`while not proc.poll()`), as `-version` among its options does."""
+
+    only_told = False
+
+    def poll(self) -> int | None:
+        """As of any process, but a 0 is told as an error."""
+        code = super().poll()
+        type(self).only_told = code == 0
+        return 1 if code == 0 else code
+
+
 def _gateway(conf: SparkConf, log: IO[bytes]):  # type: ignore[no-untyped-def]
     # In a process group of its own: a terminal's Ctrl-C is Python's alone. That Java is to ignore it is not enough: what starts it is a
     # script, and bash 5.2 spins for ever where one comes just as it begins to wait for a child (`wait_sigint_handler` of its jobs.c).
+    setattr(java_gateway, "Popen", _Launched)  # noqa: B010 - no public name of it
     try:
-        return launch_gateway(conf, {"stderr": log, "process_group": 0})  # type: ignore[no-untyped-call]
+        return java_gateway.launch_gateway(conf, {"stderr": log, "process_group": 0})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         log.seek(0)
+        if _Launched.only_told:
+            options = "java_options or spark.driver.extraJavaOptions"
+            raise ConfigurationError(
+                f"Java ended at once, without an error: with these options ({options}, --config) it starts nothing"
+            ) from error
         raise ConfigurationError(f"Java did not start: {_why_not(log.read().decode(errors='replace')) or error}") from error
 
 

@@ -22,6 +22,17 @@ ROOT = Path(__file__).parent.parent.parent
 SPARK = Path(pyspark.__file__).parent
 # Six Java processes that live for seconds. Loading classes, and checking the bytecode of all of them, is a good part of that.
 FAST_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+# What others have in their `spark-defaults.conf`, and nothing of it may change a result.
+OTHER_DEFAULTS = {
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.legacy.createEmptyCollectionUsingStringType": "true",
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.legacy.setopsPrecedence.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "3",
+}
 # The three jobs one after the other in one driver: each opens the tables anew and finds only what the one before left on the disk. A driver
 # and its executor for each of the three is 40 CPU seconds more.
 IN_ONE_DRIVER = """
@@ -107,6 +118,7 @@ def submit(master: str, job: Path, *arguments: str | Path) -> int:
         **load().small.spark,
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
+        **OTHER_DEFAULTS,
     }
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     command = [SPARK / "bin" / "spark-submit", "--master", master, *confs, job, *arguments]

@@ -3,17 +3,23 @@
 import io
 import logging
 import re
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.errors import ArithmeticException
+from pyspark import SparkConf
+from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import SparkSession
 
 from eo_audit.config import load
 from eo_audit.errors import ConfigurationError
-from eo_audit.store import jars, session
+from eo_audit.store import jars, meaning, session
 from eo_audit.store.scratch import own_folder
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def test_delta_is_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -99,6 +105,18 @@ def test_what_spark_refuses_is_one_sentence(spark: SparkSession) -> None:
     assert "\n" not in str(raised.value) and spark.conf.get("spark.sql.shuffle.partitions") == before
 
 
+@pytest.mark.own_session
+@pytest.mark.parametrize("setting", ["spark.sql.shuffle.partitions: 0", "spark.default.parallelism: x"])
+def test_what_the_first_session_refuses_is_one_sentence(setting: str, tmp_path: Path) -> None:
+    """A process that has no session yet: nothing can tell how errors are worded there."""
+    conf, dumps = tmp_path / "conf.yaml", ROOT / "examples" / "clean" / "dumps"
+    conf.write_text(f"spark: {{{setting}}}\n")
+    command = [sys.executable, "-c", "from eo_audit.cli import main; main()", "run", dumps, "--out", tmp_path / "out", "--config", conf]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == ConfigurationError.exit_code, done.stderr[-2000:]
+    assert done.stderr.count("\n") == 1 and setting.split(":")[0] in done.stderr
+
+
 def test_a_refused_query_writes_no_json(spark: SparkSession) -> None:
     session._without_json()
     heard, logger = logging.StreamHandler(io.StringIO()), logging.getLogger("SQLQueryContextLogger")
@@ -111,20 +129,56 @@ def test_a_refused_query_writes_no_json(spark: SparkSession) -> None:
     assert not heard.stream.getvalue()
 
 
-@pytest.mark.parametrize("other", [{"spark.sql.ansi.enabled": "false"}, {"spark.sql.parser.escapedStringLiterals": "true"}])
-def test_a_clusters_own_defaults_change_no_result(other: dict[str, str], spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("name", "other", "asked", "means"),
+    [
+        ("ansi.enabled", "false", "SELECT size(CAST(NULL AS array<int>))", None),
+        ("ansi.doubleQuotedIdentifiers", "true", 'SELECT "a"', "a"),
+        ("parser.escapedStringLiterals", "true", r"SELECT split('2.4', '\\.')[0]", "2"),
+        ("parser.quotedRegexColumnNames", "true", "SELECT `a.` FROM (SELECT 2 AS ab, 1 AS `a.`)", 1),
+        ("caseSensitive", "true", "SELECT a FROM (SELECT 1 AS A)", 1),
+        ("groupByAliases", "false", "SELECT id + 1 AS one FROM range(1) GROUP BY one", 1),
+        ("legacy.createEmptyCollectionUsingStringType", "true", "SELECT typeof(array())", "array<void>"),
+        ("legacy.followThreeValuedLogicInArrayExists", "false", "SELECT exists(array(1, NULL), x -> x > 1)", None),
+        ("legacy.setopsPrecedence.enabled", "true", "SELECT count(*) FROM (SELECT 1 UNION ALL SELECT 2 INTERSECT SELECT 3)", 1),
+        ("legacy.parser.havingWithoutGroupByAsWhere", "true", "SELECT count(*) FROM (SELECT 1 AS one FROM range(2) HAVING true)", 1),
+    ],
+)
+def test_a_clusters_own_defaults_change_no_result(name: str, other: str, asked: str, means: object, spark: SparkSession) -> None:
     """Its `spark-defaults.conf` may hold any; what our SQL means must not hang on it."""
-    asked = r"SELECT size(CAST(NULL AS array<int>)) AS n, split('2.4', '\\.')[0] AS release"
-    before = {name: spark.conf.get(name) for name in session.OF_RESULTS}
+
+    def answer() -> object:
+        try:
+            return (spark.sql(asked).first() or [])[0]
+        except PySparkException:
+            return "refused"
+
+    before = {name: spark.conf.get(name) for name in meaning.OF_RESULTS}
     try:
-        for name, value in other.items():
-            spark.conf.set(name, value)
-        assert tuple(spark.sql(asked).first() or ()) != (None, "2")
-        assert tuple(session._submitted(load()).sql(asked).first() or ()) == (None, "2")
-        assert {name: spark.conf.get(name) for name in session.OF_RESULTS} == session.OF_RESULTS == before
+        spark.conf.set(f"spark.sql.{name}", other)
+        assert answer() != means
+        session._submitted(load())
+        assert answer() == means
+        assert {name: spark.conf.get(name) for name in meaning.OF_RESULTS} == meaning.OF_RESULTS == before
     finally:
-        for name, value in session.OF_RESULTS.items():
-            spark.conf.set(name, value)
+        meaning.as_ours(spark)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("spark.sql.caseSensitive: true", r"must not set spark\.sql\.caseSensitive, on which results depend: it is false, leave it out"),
+        ("spark.sql.legacy.timeParserPolicy: LEGACY", r"must not set spark\.sql\.legacy\.timeParserPolicy, .*: leave it out"),
+    ],
+)
+@pytest.mark.parametrize("where", ["spark: {{{}}}", "large: {{spark: {{{}}}}}"])
+def test_a_configuration_that_changes_results_is_refused(where: str, setting: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_text(where.format(setting))
+    with pytest.raises(ConfigurationError, match=told):
+        session.session(load(path))
+    path.write_text(where.format("spark.sql.caseSensitive: false"))
+    meaning.refuse_other_meanings({**load(path).spark, **load(path).large.spark})
 
 
 @pytest.mark.parametrize(
@@ -146,6 +200,12 @@ def test_a_clusters_own_defaults_change_no_result(other: dict[str, str], spark: 
 )
 def test_the_line_that_says_why_java_did_not_start(said: str, why: str) -> None:
     assert session._why_not(said) == why
+
+
+def test_a_java_that_only_tells_something_is_not_waited_for(spark: SparkSession) -> None:
+    conf = SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", "-version")
+    with tempfile.TemporaryFile() as log, pytest.raises(ConfigurationError, match=r"ended at once, without an error: .*java_options"):
+        session._gateway(conf, log)
 
 
 @pytest.mark.parametrize(("most", "partitions"), [(0, "5"), (8, "1")])
