@@ -3,7 +3,8 @@
 One task sees all producers of such a log, because they have seen the same clocks; logs whose markers match plainly never come here.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import DataFrame
@@ -118,15 +119,20 @@ def _aligned(log: "pa.Table") -> "pa.Table":
     first = ("place", "producer_id")
     keys = [*first, *(name for name in log.column_names if name not in first)]
     rows: list[_Row] = log.sort_by([(key, "ascending") for key in keys]).to_pylist()
+    elections: dict[int | None, set[int]] = {}
+    for row in rows:
+        if row["its_type"] is not None and row["its_coordinator_epoch"] is not None:
+            elections.setdefault(row["coordinator_log_id"], set()).add(row["its_coordinator_epoch"])
+    elected = {one: sorted(epochs) for one, epochs in elections.items()}
     of_producer: dict[int, list[_Row]] = {}
     seen: dict[int | None, list[Witness]] = {}
     for row in rows:
         # By coordinator: its clock wrote the decisions, and each partition of `__transaction_state` has a leader of its own.
         if row["of_tv2"]:
-            seen.setdefault(row["coordinator_log_id"], []).extend(_seen(row))
+            seen.setdefault(row["coordinator_log_id"], []).extend(_seen(row, elected.get(row["coordinator_log_id"], ())))
         else:
             of_producer.setdefault(row["producer_id"], []).append(row)
-    producers = {name: _producer(found) for name, found in of_producer.items()}
+    producers = {name: _producer(found, elected.get(found[0]["coordinator_log_id"], ())) for name, found in of_producer.items()}
     told = align(producers, skew_ms=rows[0]["skew_ms"], seen=seen)
     answers = [
         (rows[0]["replica_log_id"], name, *answer) for name, producer in producers.items() for answer in _answers(producer, told[name])
@@ -149,20 +155,20 @@ def _answers(producer: Producer, told: Told) -> Iterable[tuple[object, ...]]:
         yield 0, producer.decided[at].place, None, None, None, None, lost.get(at), unseen.get(at)
 
 
-def _seen(row: _Row) -> list[Witness]:
+def _seen(row: _Row, elections: Sequence[int]) -> list[Witness]:
     """What the pair of a marker and the instance that its epoch names tells of the clocks."""
-    marker, one = _marker(row, None), _decided(row)
+    marker, one = _marker(row, None), _decided(row, elections)
     return [witness(marker, one)] if marker is not None and one is not None else []
 
 
-def _producer(rows: list[_Row]) -> Producer:
+def _producer(rows: list[_Row], elections: Sequence[int]) -> Producer:
     markers: list[Marker] = []
     before: int | None = None
     for row in rows:
         if (marker := _marker(row, before)) is not None:
             markers.append(marker)
             before = row["its_coordinator_epoch"]
-    decided = [one for row in rows if row["its_type"] is None and (one := _decided(row)) is not None]
+    decided = [one for row in rows if row["its_type"] is None and (one := _decided(row, elections)) is not None]
     # Data behind the last marker belongs to the transaction that is running, where there is one: then it tells nothing of the markers.
     running = any(row["its_type"] is None and not row["decision"] for row in rows)
     ends = rows[0]
@@ -216,8 +222,9 @@ def _is_odd(row: _Row) -> bool:
     return raised is not None and raised not in (range(2) if row["its_type"] == "COMMIT" else range(3))
 
 
-def _decided(row: _Row) -> Decided | None:
-    """The instance of a row, or the partner of a marker; None without a decision, or where nobody knows its time."""
+def _decided(row: _Row, elections: Sequence[int]) -> Decided | None:
+    """The instance of a row, or the partner of a marker; None without a decision, or where nobody knows its time. `elections`: of leader
+    epochs those under which a coordinator was elected, as markers tell."""
     if not row["decision"] or row["decided_at_ms"] is None:
         return None
     until = row["until_ms"]
@@ -233,4 +240,13 @@ def _decided(row: _Row) -> Decided | None:
         completed_at=row["complete_offset"],
         data_epoch=row["data_epoch"],
         of_election=not row["epochs_are_elections"],
+        elected=_elected(row, elections),
     )
+
+
+def _elected(row: _Row, elections: Sequence[int]) -> int | None:
+    led = row["prepare_leader_epoch"]
+    if led is None or row["epochs_are_elections"]:
+        return led
+    up_to = bisect_right(elections, led)
+    return elections[up_to - 1] if up_to else None

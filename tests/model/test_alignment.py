@@ -7,7 +7,18 @@ import pytest
 
 from eo_audit.model.alignment.align import align, bounds_of
 from eo_audit.model.alignment.clocks import Decided, Distance, Marker
-from eo_audit.model.alignment.prices import FOREIGN_COORDINATOR, STEP, STEP_OF_LEADERS, UNSEEN, Clock, Match, Witness, may_be_newer, missing
+from eo_audit.model.alignment.prices import (
+    FOREIGN_COORDINATOR,
+    STEP,
+    STEP_OF_LEADERS,
+    UNSEEN,
+    Clock,
+    Match,
+    Witness,
+    may_be_newer,
+    missing,
+    witness,
+)
 from eo_audit.model.alignment.producer import Producer
 from eo_audit.model.alignment.story import Story, lost_and_newer
 from eo_audit.model.alignment.teller import stories_of
@@ -427,3 +438,30 @@ def test_all_that_the_cleaner_takes_of_a_long_log_costs_no_more_than_a_clock_tha
     beside = Producer([marker(0, "C")], decided("C"), **ends)  # type: ignore[arg-type]
     matches = align({1: cleaned, 2: beside}, skew_ms=2_000)[1].matches
     assert [match.decided for match in matches] == left
+
+
+@pytest.mark.parametrize(("elected", "said"), [(1, [(0, False), (0, True), (1, False)]), (None, [(None, False), (0, False), (1, False)])])
+def test_a_decision_that_was_lost_with_its_coordinator_was_taken_anew_behind_its_first_marker(
+    elected: int | None, said: list[tuple[int | None, bool]]
+) -> None:
+    """The ABORT of a coordinator that was killed, 1.6 s before its successor decided the same and sent it again: no clock was set."""
+    sent = at_times((12, "A", 323), (16, "A", 1_885), (20, "A", 1_980), closes="101")
+    sent = [replace(one, coordinator_epoch=epoch) for one, epoch in zip(sent, (0, 1, 1), strict=True)]
+    decisions = [
+        Decided(
+            at, 0, "ABORT", decided_ms=ms, until_ms=ms + 10, first_leader_epoch=1, last_leader_epoch=1, of_election=True, elected=elected
+        )
+        for at, ms in ((8, 2_026), (19, 2_119))
+    ]
+    producer = Producer(sent, decisions, newer_markers=False, newer_decided=False, of_election=True)
+    (matches, *_), *_ = align({1: producer}, skew_ms=2_000).values()
+    assert [(match.decided, match.again) for match in matches] == said
+    assert any(match.doubtful for match in matches) is (elected is None)
+
+
+def test_the_marker_of_a_lost_decision_tells_nobody_of_an_order() -> None:
+    lost, anew = replace(marker(1, "A"), coordinator_epoch=0), replace(decided("CA")[1], decided_at=20, completed_at=21, elected=1)
+    told = witness(lost, anew)
+    assert (told.decided_at, told.completed_at) == (None, 21)
+    # What was completed before that entry may stand behind the marker in the log.
+    assert not Clock([Witness(15, Distance(-5, 5, 300), (None, None), decided_at=12, completed_at=13)]).denies(lost, anew)

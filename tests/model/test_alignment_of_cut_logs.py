@@ -6,6 +6,7 @@ import pytest
 
 from eo_audit.model.alignment.align import align
 from eo_audit.model.alignment.clocks import Decided, Marker
+from eo_audit.model.alignment.prices import witness
 from eo_audit.model.alignment.producer import Producer
 
 
@@ -258,3 +259,58 @@ def test_a_marker_behind_a_hole_ends_the_transaction_that_time_tells_though_othe
     seen = [first, replace(last, by_tool=True, after_hole=True, opened_at=18)]
     told = align({1: Producer(seen, decided(("C", 486, 503), ("A", 565, 573), ("A", 635, 641)))}, skew_ms=2_000)[1]
     assert [match.decided for match in told.matches] == [0, 2] and told.in_hole == (1,)
+
+
+def test_who_fits_by_chance_talks_nobody_into_faults() -> None:
+    """Both logs were cut, transactions come every 60 ms. Of one producer five markers fit as many later transactions evenly, 350 ms apart;
+    the true story pairs its last one alone. The other one, whose last two fit, would lack three markers and have one of the other type."""
+    ends = {"older_markers": True, "told_until_ms": 1_435, "told_until_epoch": 0, "coordinator": 1}
+    times = [(7, "C", 54), (9, "A", 94), (16, "A", 153), (18, "A", 206), (24, "C", 250), (30, "A", 400), (36, "C", 467), (41, "C", 511)]
+    ended = [
+        ("C", 562, 624),
+        ("A", 769, 780),
+        ("C", 839, 851),
+        ("C", 886, 898),
+        ("C", 953, 1_016),
+        ("A", 1_187, 1_252),
+        ("C", 1_294, 1_297),
+    ]
+    by_chance = Producer(
+        by_tool(markers(*times, (52, "C", 623))),
+        decided(*ended, ("A", 1_362, 1_385), entries=(60, 77, 83, 88, 94, 112, 117, 121)),
+        **ends,  # type: ignore[arg-type]
+    )
+    times = [(6, "C", 50), (11, "C", 118), (22, "C", 233), (28, "A", 318), (47, "C", 556), (55, "C", 645), (58, "A", 691)]
+    ended = [("C", 637, 648), ("A", 686, 692), ("C", 741, 766), ("A", 833, 837), ("C", 881, 904), ("C", 1_016, 1_020), ("C", 1_075, 1_097)]
+    talked_to = Producer(
+        by_tool(markers(*times)),
+        decided(*ended, ("C", 1_153, 1_161), ("C", 1_197, 1_219), entries=(65, 70, 74, 81, 87, 98, 103, 108, 113)),
+        **ends,  # type: ignore[arg-type]
+    )
+    told = align({1: talked_to, 0: by_chance}, skew_ms=2_000)
+    assert [[(match.decided, match.doubtful) for match in told[name].matches] for name in (1, 0)] == [
+        [(None, False)] * 5 + [(0, False), (1, False)],
+        [(None, False)] * 8 + [(0, False)],
+    ]
+    assert not (told[1].one_lost_of or told[0].one_lost_of)
+
+
+def by_tool(sent: list[Marker]) -> list[Marker]:
+    """The same; an ABORT looks as the abort tool writes it."""
+    return [replace(one, by_tool=one.type == "ABORT") for one in sent]
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_an_operators_abort_before_a_marker_that_the_coordinators_log_tells_of_is_no_doubt(behind: bool) -> None:
+    """Behind all of a producer's transactions data is ended by an ABORT that no coordinator sent; the coordinator's log goes on for longer.
+    A marker of TV2 behind it, whose epoch names its transaction, tells that none is younger."""
+    own = Producer(
+        by_tool(markers((3, "C", 5), (9, "C", 141), (65, "A", 600))),
+        decided(("C", 0, 9), ("C", 133, 143)),
+        told_until_ms=2_000,
+        told_until_epoch=0,
+    )
+    seen = witness(*markers((66, "C", 1_605)), *decided(("C", 1_600, 1_610), entries=(60,)))
+    *pairs, last = align({1: own}, skew_ms=2_000, seen={None: [seen] if behind else []})[1].matches
+    assert [match.decided for match in pairs] == [0, 1]
+    assert (last.decided, last.doubtful) == (None, not behind)

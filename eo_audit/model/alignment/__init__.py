@@ -13,5 +13,5 @@ the two it was.
 Read in this order: `producer` and `clocks` (what lies side by side, and how far two clocks are apart), `story` (one way to tell the
 markers), `prices` (how odd each step of one is) and `pairs` (a marker beside each transaction: what all stories share), `stories` (how a
 story goes on), `teller` (all stories of one producer, the cheapest first; `limits` keeps them few), `beside` (a story beside another
-producer's) and `align`, which asks all producers of a log in turn and is what others call.
+producer's), `hearing` (all producers of a log hear each other) and `align`, which says what is certain of it and is what others call.
 """

@@ -1,29 +1,19 @@
 """The markers of one log told beside each other: each producer's stories alone, then beside those of the others."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from types import MappingProxyType
 
-from eo_audit.model.alignment.beside import Seen, price_beside, said_of
 from eo_audit.model.alignment.clocks import Distance, Marker, leaders_of
-from eo_audit.model.alignment.prices import (
-    BY_TIME_ALONE,
-    STEP,
-    Clock,
-    Match,
-    Witness,
-    is_after,
-    is_before,
-    witness,
-)
+from eo_audit.model.alignment.hearing import LITTLE_TOLD, agreed, heard, is_nearer_in_time, near, tells_far_more, witnesses
+from eo_audit.model.alignment.prices import STEP, Clock, Match, Witness, is_after, is_before
 from eo_audit.model.alignment.producer import Producer
 from eo_audit.model.alignment.story import Story, Told, is_early_only_by_its_clock, unseen
 from eo_audit.model.alignment.teller import FOR_LITTLE, LITTLE, MARGIN, TELLING, Teller
 
 TIE = 0.1  # less than clocks that differ by the tolerance tell
-LITTLE_TOLD = 2  # a story that pairs so many times fewer markers than another one has told little
 
 
 def align(
@@ -47,14 +37,11 @@ def align(
     bounds = {one: _bounds(producers, one) for one in {producer.coordinator for producer in producers.values()}}
     alone = {one: Clock(newest=newest, bounds=bounds[one]) for one in bounds}
     tellers = {name: Teller(producer, skew_ms) for name, producer in producers.items()}
-    told: dict[int, Sequence[Story]] = {name: tellers[name].stories(alone[one.coordinator]) for name, one in producers.items()}
-    for heard in HEARD:
-        # One after the other: in the last round whoever is not sure hears what the others have settled on by then.
-        for name, producer in producers.items():
-            known = replace(alone[producer.coordinator], seen=seen.get(producer.coordinator, ()))
-            told[name] = _told_beside(producers, told, name, known, tellers[name], heard)
-    told = {name: _innocent_first(stories, producers[name]) for name, stories in told.items()}
-    told_up_to = _told_up_to(producers, told)
+    told_alone = {name: tellers[name].stories(alone[one.coordinator]) for name, one in producers.items()}
+    known = {one: replace(clock, seen=seen.get(one, ())) for one, clock in alone.items()}
+    told_beside = heard(producers, tellers, told_alone, known)
+    told = {name: _innocent_first(stories, producers[name]) for name, stories in told_beside.items()}
+    told_up_to = _told_up_to(producers, told, known)
     older = {one: _held_to_be_older(producers, told, one) for one in bounds}
     return {
         name: _told(told[name], producer, older[producer.coordinator], told_up_to[producer.coordinator])
@@ -91,55 +78,11 @@ def _epoch(marker: Marker) -> int:
     return marker.epoch
 
 
-def _told_beside(
-    producers: Mapping[int, Producer],
-    told: Mapping[int, Sequence[Story]],
-    name: int,
-    known: Clock,
-    teller: Teller,
-    heard: "Hearing",
-) -> Sequence[Story]:
-    """The stories of one producer, told anew with what the others say if it is not sure itself; `known` needs no alignment."""
-    producer, stories = producers[name], told[name]
-    others = {other: found for other, found in told.items() if other != name and found}
-    if not (others or known.seen) or not _needs_witnesses(producer, stories):
-        return stories
-    again = teller.stories(_clock(producers, others, producer, stories, known, heard))
-    return _supported(producers, others, producer, again)
-
-
-def _near(producer: Producer, stories: Sequence[Story], margin: float = MARGIN) -> list[Story]:
-    """The stories that cost about as little as the cheapest one: one that is dear itself, not only for its leaders, is not sure against
-    others as dear again, and one that tells little not against those that tell far more."""
-    most = max(margin, stories[0].cost - stories[0].by_leaders)
-    # Where nothing is anchored, that clocks agree is likely and no proof: others may have seen them apart.
-    apart = [0.0 if producer.anchored else max(0.0, one.by_time - stories[0].by_time) for one in stories]
-    return [
-        one
-        for one, by_time in zip(stories, apart, strict=True)
-        if one.cost - by_time - stories[0].cost < most or _tells_far_more(producer, one, stories[0])
-    ]
-
-
-def _tells_far_more(producer: Producer, story: Story, cheapest: Story) -> bool:
-    """Loose ends cost next to nothing, so where no end is anchored the cheapest story may be that both sequences hardly overlap. One that
-    pairs far more of them may cost what a clock that was set costs, and is as good, unless it accuses where the other does not."""
-    little = LITTLE_TOLD * (cheapest.pairs() + 1)
-    as_good = story.pairs() >= little and (bool(cheapest.lost) or not story.lost)
-    return not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE and as_good
-
-
 def _acquits(producer: Producer, story: Story, cheapest: Story) -> bool:
     """Where no end is anchored, what is missing in the cheapest story may be a price of clocks alone: one that pairs more markers, and in
     which nothing is missing, is as good for what a clock costs that was set."""
     more = cheapest.lost and not story.lost and story.faults <= LITTLE and story.pairs() > cheapest.pairs()
     return bool(more) and not producer.anchored and story.cost - cheapest.cost < FOR_LITTLE
-
-
-def _is_nearer_in_time(producer: Producer, story: Story, cheapest: Story) -> bool:
-    """Where no end is anchored, clocks need not lie as far apart as the cheapest story has them: another one is as good, and faultless."""
-    nearer = story.by_time < cheapest.by_time and story.cost - cheapest.cost < MARGIN
-    return nearer and story.faults <= LITTLE and not producer.anchored
 
 
 def _innocent_first(stories: Sequence[Story], producer: Producer) -> Sequence[Story]:
@@ -158,100 +101,6 @@ def _innocent_first(stories: Sequence[Story], producer: Producer) -> Sequence[St
     return stories if believed is None else [believed, *(one for one in stories if one is not believed)]
 
 
-def _agreed(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
-    """The markers of which all stories that cost about as little say the same."""
-    told = [story.matches() for story in _near(producer, stories)]
-    return [(marker, said[0]) for marker, *said in zip(producer.markers, *told, strict=True) if all(match == said[0] for match in said)]
-
-
-def _settled(producer: Producer, stories: Sequence[Story]) -> list[tuple[Marker, Match]]:
-    """All markers as the cheapest story has them. Where nothing is anchored, a lone pair tells nobody how clocks went, nor do pairs for
-    which clocks would lie farther apart than another story, as good, has them."""
-    if not producer.anchored and (stories[0].pairs() == 1 or any(_is_nearer_in_time(producer, one, stories[0]) for one in stories)):
-        return _agreed(producer, stories)
-    return list(zip(producer.markers, stories[0].matches(), strict=True))
-
-
-Hearing = Callable[[Producer, Sequence[Story]], list[tuple[Marker, Match]]]
-# Who was not sure alone may be sure beside others, and is a witness then; in the end the stories that are told must fit each other.
-HEARD: Sequence[Hearing] = (_agreed, _agreed, _settled)
-
-
-def _is_firm(producer: Producer, stories: Sequence[Story]) -> bool:
-    return len(_agreed(producer, stories)) == len(producer.markers)
-
-
-def _needs_witnesses(producer: Producer, stories: Sequence[Story]) -> bool:
-    """Whoever is not sure; and where something is left loose at an end, others may tell how far the logs reach."""
-    loose = bool(stories) and (stories[0].faults > 0 or stories[0].last is None)
-    return bool(stories) and (loose or stories[0].cost >= BY_TIME_ALONE or not _is_firm(producer, stories))
-
-
-def _witnesses(producer: Producer, told: Iterable[tuple[Marker, Match]]) -> list[Witness]:
-    pairs = [(marker, producer.decided[at]) for marker, (at, again, *_) in told if at is not None and not again]
-    return [witness(marker, one)._replace(sure=producer.anchored or len(pairs) > 1) for marker, one in pairs]
-
-
-def _clock(
-    producers: Mapping[int, Producer],
-    others: Mapping[int, Sequence[Story]],
-    own: Producer,
-    stories: Sequence[Story],
-    known: Clock,
-    heard: "Hearing",
-) -> Clock:
-    """What the stories of other producers say of the clock: where it stood, where it was set if one saw the same step."""
-    beside = {name: found for name, found in others.items() if producers[name].coordinator == own.coordinator}
-    seen = [one for name, found in beside.items() for one in _witnesses(producers[name], heard(producers[name], found))]
-    elsewhere = [step for name, found in others.items() for story in _near(producers[name], found) for step in story.steps]
-    # Offsets that are missing look like a clock that was set, the same to all whose transactions come as regularly.
-    agreed = [
-        (max(step.after, other.after), min(step.up_to, other.up_to))
-        for story in _near(own, stories)
-        for step in story.steps
-        for other in elsewhere
-        if step.leaders is None and not step.over_hole and step.may_be(other)
-    ]
-    led_apart = [step for step in elsewhere if step.leaders is not None]
-    return replace(known, seen=sorted([*seen, *known.seen]), set_at=agreed, led_apart=led_apart)
-
-
-def _supported(
-    producers: Mapping[int, Producer], others: Mapping[int, Sequence[Story]], own: Producer, stories: Sequence[Story]
-) -> list[Story]:
-    """The stories with what it costs to believe them beside one story of each other producer that is not sure either.
-
-    Who is not sure is no witness. But all of them have seen one clock and one order, so the stories that are true fit each other.
-    """
-    if not stories or _is_firm(own, stories):
-        return list(stories)
-    unsure = [
-        (producers[name], found)
-        for name, found in others.items()
-        if producers[name].coordinator == own.coordinator and not _is_firm(producers[name], found)
-    ]
-    # What fits has not been paid for twice: of the others' stories only what they cost themselves is counted.
-    of_others = [
-        [(one, one.own - min(story.own for story in found), _heard_of(other, one)) for one in _near(other, found, FOR_LITTLE)]
-        for other, found in unsure
-    ]
-    near = [Seen.of(own, story) for story in _near(own, stories, FOR_LITTLE)]
-    asked = frozenset().union(*(mine.pairs for mine in near))
-    prices = [0.0] * len(near)
-    for told in of_others:
-        said = [(one, cost, said_of(own, asked, clock)) for one, cost, clock in told]
-        prices = [
-            price + min(cost + price_beside(mine, one, of_pairs) for one, cost, of_pairs in said)
-            for price, mine in zip(prices, near, strict=True)
-        ]
-    supported = [mine.story._replace(cost=mine.story.cost + price, beside=price) for mine, price in zip(near, prices, strict=True)]
-    return sorted([*supported, *stories[len(near) :]], key=lambda story: story.cost)
-
-
-def _heard_of(producer: Producer, story: Story) -> Clock:
-    return Clock(sorted(_witnesses(producer, zip(producer.markers, story.matches(), strict=True))))
-
-
 def _held_to_be_older(producers: Mapping[int, Producer], told: Mapping[int, Sequence[Story]], coordinator: int | None) -> int:
     """The newest decision of those that are held to be older than the log, because all markers of their producer are younger."""
     beside = [(producers[name], found[0]) for name, found in told.items() if found and producers[name].coordinator == coordinator]
@@ -259,13 +108,16 @@ def _held_to_be_older(producers: Mapping[int, Producer], told: Mapping[int, Sequ
     return max((one.decided_at for one in older if one.decided_at is not None), default=-1)
 
 
-def _told_up_to(producers: Mapping[int, Producer], told: Mapping[int, Sequence[Story]]) -> dict[int | None, int]:
-    """By coordinator: before this offset of the log no marker is younger than the coordinator's log, as pairs tell that are sure."""
-    found: dict[int | None, int] = {}
+def _told_up_to(
+    producers: Mapping[int, Producer], told: Mapping[int, Sequence[Story]], known: Mapping[int | None, Clock]
+) -> dict[int | None, int]:
+    """By coordinator: before this offset of the log no marker is younger than the coordinator's log, as pairs tell that are sure: those of
+    the stories, and those that need no alignment."""
+    found = {one: clock.surely_told_up_to for one, clock in known.items()}
     for name, producer in producers.items():
-        pairs = _witnesses(producer, _agreed(producer, told[name])) if told[name] else []
+        pairs = witnesses(producer, agreed(producer, told[name])) if told[name] else []
         sure = (one.offset for one in pairs if one.sure and one.completed_at is not None)
-        found[producer.coordinator] = max(found.get(producer.coordinator, -1), max(sure, default=-1))
+        found[producer.coordinator] = max(found[producer.coordinator], max(sure, default=-1))
     return found
 
 
@@ -283,9 +135,9 @@ def _told(stories: Sequence[Story], producer: Producer, held_older: int, told_up
             match._replace(doubtful=match.doubtful or (at is not None and at < held_older))
             for match, at in zip(matches, completed, strict=True)
         ]
-    near = _near(producer, stories, FOR_LITTLE) if stories else []
-    one_lost = not producer.cleaned_below and any(match.doubtful for match in matches) and all(story.lost for story in near)
-    one_lost_of = sorted({at for story in near if story.cost - near[0].cost < MARGIN for at in story.lost}) if one_lost else []
+    likely = near(producer, stories, FOR_LITTLE) if stories else []
+    one_lost = not producer.cleaned_below and any(match.doubtful for match in matches) and all(story.lost for story in likely)
+    one_lost_of = sorted({at for story in likely if story.cost - likely[0].cost < MARGIN for at in story.lost}) if one_lost else []
     return Told(matches, one_lost_of, *(unseen(stories[0], len(producer.decided)) if stories else ()))
 
 
@@ -313,9 +165,9 @@ def _with_doubts(stories: Sequence[Story], producer: Producer, told_up_to: int) 
         or (pairs == 1 < story.pairs() and cheapest.faults > LITTLE and story.cost - cheapest.cost < STEP)
         # And one pair that costs as much as none tells of no time that both logs have.
         or (pairs == 1 and not producer.anchored and story.last is None and story.cost - cheapest.cost < MARGIN and story.faults <= LITTLE)
-        or _tells_far_more(producer, story, cheapest)
+        or tells_far_more(producer, story, cheapest)
         or _acquits(producer, story, cheapest)
-        or _is_nearer_in_time(producer, story, cheapest)
+        or is_nearer_in_time(producer, story, cheapest)
     ]
     # A fault, and a clock that was set besides: nobody thinks of that where nothing is wrong otherwise.
     legal = all(story.faults <= LITTLE or (story.has_set_clock() and cheapest.faults <= LITTLE) for story in (cheapest, *rivals))

@@ -16,7 +16,7 @@ class Decided:
     """A decided transaction that lists the partition. `until_ms`: when its markers had all been written; None while it is not completed.
     `epoch` is that of its markers, `data_epoch` that of its data; `decided_at` and `completed_at` are the offsets of those entries in the
     coordinator's log, None where they are not in it; `of_election`: the coordinator sends markers under the leader epoch of its election,
-    which may be older than that of its entries."""
+    which may be older than that of its entries; `elected`: of these, the newest that is known to be its coordinator's or older."""
 
     place: int
     epoch: int | None
@@ -29,6 +29,7 @@ class Decided:
     completed_at: int | None = None
     data_epoch: int | None = None
     of_election: bool = False
+    elected: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ Leaders = tuple[int | None, int | None]  # the leader epoch of the partition, an
 
 
 def distance_of(marker: Marker, one: Decided) -> Distance:
-    """The distance of clocks that a pair allows: a marker is written between the decision and its completion."""
+    """The distance of clocks that a pair allows: a marker is written between the decision and its completion; that of a decision which was
+    lost with its coordinator, before the successor took it anew."""
+    if is_of_lost_decision(marker, one):
+        return Distance(marker.at_ms - one.decided_ms, marker.at_ms - one.decided_ms + LONG_MS, marker.at_ms)
     until = one.until_ms if one.until_ms is not None and not of_two_clocks(one) else one.decided_ms + LONG_MS
     return Distance(marker.at_ms - max(until, one.decided_ms), marker.at_ms - one.decided_ms, marker.at_ms)
 
@@ -70,6 +74,15 @@ def distance_of(marker: Marker, one: Decided) -> Distance:
 def leaders_of(marker: Marker, one: Decided) -> Leaders:
     """Whose clocks a pair compares."""
     return marker.leader_epoch, one.first_leader_epoch
+
+
+def is_of_lost_decision(marker: Marker, one: Decided) -> bool:
+    """Whether a coordinator sent a marker that was not the one whose decision is told, but one before it: its own is lost.
+
+    A coordinator that was killed, and is back before it is missed, sends the markers of what its own log ends with
+    (`TransactionStateManager.loadTransactionsForTxnTopicPartition`), though no other broker has that; its successor decides the same anew.
+    """
+    return None not in (marker.coordinator_epoch, one.elected) and marker.coordinator_epoch < one.elected  # type: ignore[operator]
 
 
 def of_two_clocks(one: Decided) -> bool:

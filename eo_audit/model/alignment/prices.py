@@ -11,7 +11,18 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
-from eo_audit.model.alignment.clocks import ROUNDING_MS, Decided, Distance, Leaders, Marker, Stretches, distance_of, gap, leaders_of
+from eo_audit.model.alignment.clocks import (
+    ROUNDING_MS,
+    Decided,
+    Distance,
+    Leaders,
+    Marker,
+    Stretches,
+    distance_of,
+    gap,
+    is_of_lost_decision,
+    leaders_of,
+)
 from eo_audit.model.alignment.producer import Producer
 
 MISSING = 1.0  # the marker of a transaction is not in the log, between others that are
@@ -174,6 +185,8 @@ class Clock:
         those of that decision, in every log, and what was decided behind a completion has it behind.
         """
         before, behind = bisect_left(self._offsets, marker.offset), bisect_right(self._offsets, marker.offset)
+        if is_of_lost_decision(marker, one):
+            return False
         late = before > 0 and one.completed_at is not None and one.completed_at < self._decided_before[before - 1]
         early = behind < len(self.seen) and one.decided_at is not None and one.decided_at > self._completed_behind[behind]
         return late or early
@@ -303,4 +316,5 @@ def looks_younger(marker: Marker, one: Decided, clock: Clock, skew_ms: int) -> b
 
 def witness(marker: Marker, one: Decided) -> Witness:
     """What a matched pair tells the other producers of the log."""
-    return Witness(marker.offset, distance_of(marker, one), leaders_of(marker, one), one.decided_at, one.completed_at)
+    decided_at = None if is_of_lost_decision(marker, one) else one.decided_at
+    return Witness(marker.offset, distance_of(marker, one), leaders_of(marker, one), decided_at, one.completed_at)
