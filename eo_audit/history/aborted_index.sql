@@ -42,10 +42,7 @@ entry_columns AS (
             WHEN last_offset < segment_base_offset THEN 'below_base'
             WHEN last_offset <= last_offset_before THEN 'order'
         END AS entry_fault,
-        -- The look-up ends there: entries behind it are in the file, and yet not found (`model.visibility.look_up_ends_before`).
-        IF(highest.last_stable_offset > first_offset, highest.last_offset, NULL) AS ends_at_offset,
-        IF(highest.last_stable_offset > first_offset, highest.last_stable_offset, NULL) AS ends_at_stable_offset,
-        highest.last_stable_offset > first_offset AND highest.producer_id = producer_id AS ends_at_its_own
+        highest
     FROM entries
 ),
 newest_entries AS (
@@ -82,7 +79,15 @@ markers AS (
 
 -- A full join: an entry without a marker is a fault (S03), as is a marker without an entry (S02).
 told AS (
-    SELECT *, least(entry_first_offset, span_first_offset) AS begins_at
+    SELECT
+        * EXCEPT (highest),
+        least(entry_first_offset, span_first_offset) AS begins_at,
+        -- The look-up ends there: entries behind it are in the file, and yet not found (`model.visibility.look_up_ends_before`). One that
+        -- begins too early is no witness: nothing of its transaction lies where it is not found.
+        IF(highest.last_stable_offset > greatest(entry_first_offset, span_first_offset), highest, NULL) AS ended_by,
+        ended_by.last_offset AS ends_at_offset,
+        ended_by.last_stable_offset AS ends_at_stable_offset,
+        ended_by.producer_id = producer_id AS ends_at_its_own
     FROM markers
     FULL JOIN entry_columns USING (replica_log_id, producer_id, marker_offset)
     WHERE entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)

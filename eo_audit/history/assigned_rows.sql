@@ -173,7 +173,12 @@ doubted AS (
             -- anew.
             OR (NOT by_marker AND chosen.until_ms >= {never_ms} AND coalesce(untold_end <> chosen.decision, false)) AS is_doubtful,
         -- What is known is known of the time at which its span ended, and that may be long behind a hole.
-        known AND coalesce(listing, 0) = 0 AND NOT epoch_regression AND NOT coalesce(base_offset < hole_at, false) AS is_nobodys
+        known AND NOT epoch_regression AND NOT coalesce(base_offset < hole_at, false)
+            AND (
+                coalesce(listing, 0) = 0
+                -- Under TV2 a transaction has data of one epoch: beside data of the next one, which its own transaction listed, this is nobody's.
+                OR coalesce(size(own) = 0 AND size(allowed) > 0 AND forall(allowed, c -> c.protocol = 'tv2'), false)
+            ) AS is_nobodys
     FROM with_chosen
 )
 

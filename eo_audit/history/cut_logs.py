@@ -3,7 +3,7 @@
 Only the data logs can tell: a coordinator decides before it writes a marker, and nobody but a coordinator writes a COMMIT (an operator's
 `kafka-transactions.sh abort` writes ABORTs). So where a producer's data was ended more often than the coordinator decided, and committed
 more often than it decided to commit, decisions are missing behind the end of its log. So they are where it was ended with a greater epoch
-than any entry of that producer has.
+than any entry of that producer has. Where the coordinator's broker had been stopped, what is missing was lost, and nothing of the text is.
 """
 
 from pyspark.sql import DataFrame
@@ -23,5 +23,5 @@ def cut_logs(rows: DataFrame, instances: DataFrame, *, coordinator_history: Data
     Returns:
         coordinator_log_id, is_cut (true).
     """
-    logs = replica_logs.select("replica_log_id", "cluster", "topic", "partition")
+    logs = replica_logs.select("replica_log_id", "cluster", "topic", "partition", "clean_end", "hw_source", "listed")
     return run("cut_logs", rows=rows, instances=instances, coordinator_history=coordinator_history, logs=logs)

@@ -3,7 +3,7 @@
 -- rows                  what `sequences.producer_rows` returns
 -- instances             transaction_instances
 -- coordinator_history   the table
--- logs                  replica_log_id, cluster, topic and partition of the table replica_logs
+-- logs                  replica_log_id, cluster, topic, partition, clean_end, hw_source and listed of the table replica_logs
 WITH
 
 ended AS (
@@ -47,6 +47,10 @@ FROM ended
 JOIN {logs} logs ON logs.replica_log_id = ended.replica_log_id
 JOIN told ON told.cluster = logs.cluster AND told.producer_id = ended.producer_id
 LEFT JOIN decided ON decided.replica_log_id = ended.replica_log_id AND decided.producer_id = ended.producer_id
+-- Its broker stopped and took a snapshot there: that is where the log ended, whatever was lost of it before. A broker that runs takes one
+-- where it begins another segment, which a checkpoint or a listing would show.
+LEFT ANTI JOIN {logs} stopped
+    ON stopped.replica_log_id = told.coordinator_log_id AND stopped.clean_end AND (stopped.hw_source = 'checkpoint' OR stopped.listed)
 WHERE (told.from_the_head AND ended.markers > coalesce(decided.decisions, 0) AND ended.commits > coalesce(decided.commits, 0))
     -- A producer's epoch never goes down: what ended with a greater one than any entry has was decided behind them all, whatever the
     -- cleaner took.

@@ -14,7 +14,7 @@ def snapshot_states(
     visibility: DataFrame,
     clusters: DataFrame,
 ) -> DataFrame:
-    """The table snapshot_states: one row per producer of a log's newest snapshot, or of the log below it.
+    """The table snapshot_states: one row per producer of a log's newest snapshot, or of the log below it; of older ones what is wrong.
 
     Args:
         rows: producer_history.

@@ -1,5 +1,6 @@
 -- What each producer snapshot says beside what a replay of the log below it gives: what S01 judges. One row per producer of a log's newest
--- snapshot or of the log below it, and one per snapshot that holds nobody although the log does.
+-- snapshot or of the log below it, one per producer of whom an older one is wrong, and one per snapshot that holds nobody although the log
+-- does.
 --
 -- 1. A snapshot at offset n is the state of all bytes below n (`ProducerStateManager.takeSnapshot`).
 -- 2. A batch or marker of another epoch empties the remembered batches: then none is printed, or -1.
@@ -9,6 +10,8 @@
 --    (`clusters.remembers_by_batches`). Where the release is not known, it is missed only if no release forgets it so soon; if some do,
 --    nobody can tell. A log outlives the release that wrote it, and what an older one forgot no later one learns again.
 -- 4. Nothing is said of a snapshot whose text was understood only in part: who is missing there may stand in the rest.
+-- 5. A broker begins from an older one where the newest is damaged, or lies behind what it cuts off. Of those no more is told than what is
+--    wrong, and of no more than the newest hundred: each is held against all that its log holds below it.
 --
 -- rows                                   producer_history
 -- producer_snapshots, section_status, replica_logs, visibility, clusters: the tables
@@ -52,11 +55,13 @@ printed_snapshots AS (
 filled AS (
     SELECT section_id, count(1) AS producers FROM {producer_snapshots} GROUP BY section_id
 ),
-snapshots AS (
+known_snapshots AS (
     SELECT /*+ BROADCAST(logs), BROADCAST(filled) */
         logs.* EXCEPT (snapshot_section_id),
         section.section_id, section.byte_offset, section.header_length AS length, section.segment_base_offset AS snapshot_offset,
         filled.section_id IS NULL AS is_empty,
+        coalesce(section.section_id = logs.snapshot_section_id, false) OR section.is_half_read AS is_newest,
+        row_number() OVER (PARTITION BY section.replica_log_id ORDER BY section.segment_base_offset DESC) AS age,
         CASE
             WHEN section.is_half_read THEN 'half_read'
             WHEN section.segment_base_offset > logs.leo THEN 'cut_off'
@@ -67,37 +72,83 @@ snapshots AS (
     FROM printed_snapshots section
     JOIN logs ON logs.replica_log_id = section.replica_log_id
     LEFT JOIN filled ON filled.section_id = section.section_id
-    WHERE
-        section.section_id = logs.snapshot_section_id
-        OR section.is_half_read
-        -- An empty one may be older: the broker wrote it when it had lost its state, and learned of new producers since.
-        OR (section.is_read AND filled.section_id IS NULL)
+    WHERE section.is_read OR section.is_half_read
+),
+snapshots AS (
+    -- An empty one may be as old as it likes: the broker wrote it when it had lost its state, and learned of new producers since.
+    SELECT * EXCEPT (age) FROM known_snapshots WHERE is_newest OR is_empty OR age <= 100
+),
+-- The pieces of a log between its snapshots: each of its batches is replayed once, however many there are above it. Most snapshots lie where
+-- a segment begins, and so tell by its name which batches lie below them.
+segments AS (
+    SELECT replica_log_id, section_id, segment_base_offset FROM {section_status} WHERE kind = 'log' AND is_read
+),
+named AS (
+    SELECT replica_log_id, collect_set(segment_base_offset) AS bases FROM segments GROUP BY replica_log_id
+    HAVING bool_and(segment_base_offset IS NOT NULL)
+),
+cuts AS (
+    SELECT
+        replica_log_id,
+        max(snapshot_offset) AS end,
+        collect_set(IF(array_contains(bases, snapshot_offset), snapshot_offset, NULL)) AS at_segments,
+        collect_set(IF(array_contains(bases, snapshot_offset), NULL, snapshot_offset)) AS elsewhere
+    FROM snapshots
+    LEFT JOIN named USING (replica_log_id)
+    GROUP BY replica_log_id
+),
+placed AS (
+    SELECT /*+ BROADCAST(cuts) */
+        segments.section_id, array_max(filter(cuts.at_segments, cut -> cut <= segments.segment_base_offset)) AS behind_cut
+    FROM segments
+    JOIN cuts ON cuts.replica_log_id = segments.replica_log_id
+),
+pieces AS (
+    SELECT /*+ BROADCAST(cuts), BROADCAST(placed) */
+        rows.replica_log_id,
+        greatest(placed.behind_cut, array_max(filter(cuts.elsewhere, cut -> cut <= rows.base_offset))) AS behind_cut,
+        rows.producer_id,
+        max(struct(rows.base_offset, rows.producer_epoch, rows.max_timestamp_ms)) AS newest,
+        max(
+            IF(
+                rows.row_kind = 'data',
+                struct(
+                    rows.base_offset, rows.producer_epoch AS epoch, rows.last_sequence, rows.last_offset, rows.max_timestamp_ms,
+                    CAST(rows.last_offset - rows.base_offset AS INT) AS offset_delta
+                ),
+                NULL
+            )
+        ) AS data,
+        max(
+            IF(rows.row_kind = 'marker', struct(rows.base_offset, rows.marker_coordinator_epoch AS coordinator_epoch), NULL)
+        ) AS marker,
+        max(
+            IF(
+                rows.row_kind = 'marker' OR rows.is_transactional,
+                struct(rows.base_offset, IF(rows.row_kind = 'data', rows.span_id, NULL) AS open_from),
+                NULL
+            )
+        ) AS step
+    FROM {rows} rows
+    JOIN cuts ON cuts.replica_log_id = rows.replica_log_id AND rows.base_offset < cuts.end
+    LEFT JOIN placed ON placed.section_id = rows.section_id
+    WHERE rows.row_kind IN ('data', 'marker') AND rows.judged
+    GROUP BY 1, 2, 3
 ),
 replayed AS (
     SELECT /*+ BROADCAST(snapshot) */
-        snapshot.section_id, rows.producer_id,
-        max_by(rows.producer_epoch, rows.base_offset) AS epoch,
-        max_by(
-            struct(
-                rows.producer_epoch AS epoch, rows.base_offset, rows.last_sequence, rows.last_offset, rows.max_timestamp_ms,
-                CAST(rows.last_offset - rows.base_offset AS INT) AS offset_delta
-            ),
-            IF(rows.row_kind = 'data', rows.base_offset, NULL)
-        ) AS data,
-        max_by(
-            struct(rows.marker_coordinator_epoch AS coordinator_epoch, rows.base_offset), IF(rows.row_kind = 'marker', rows.base_offset, NULL)
-        ) AS marker,
-        max_by(
-            IF(rows.row_kind = 'data', rows.span_id, NULL),
-            IF(rows.row_kind = 'marker' OR rows.is_transactional, rows.base_offset, NULL)
-        ) AS open_from,
+        snapshot.section_id, piece.producer_id,
+        max(piece.newest).producer_epoch AS epoch,
+        max(piece.data) AS data,
+        max(piece.marker) AS marker,
+        max(piece.step).open_from AS open_from,
         -- Of its last batch, not of its newest: that is the time it is remembered under (`ProducerStateEntry.update`).
-        max_by(rows.max_timestamp_ms, rows.base_offset) AS last_ms,
-        max(rows.base_offset) AS last_at
-    FROM {rows} rows
-    JOIN snapshots snapshot ON snapshot.replica_log_id = rows.replica_log_id AND rows.base_offset < snapshot.snapshot_offset
-    WHERE rows.row_kind IN ('data', 'marker') AND rows.judged
-    GROUP BY snapshot.section_id, rows.producer_id
+        max(piece.newest).max_timestamp_ms AS last_ms,
+        max(piece.newest).base_offset AS last_at
+    FROM pieces piece
+    JOIN snapshots snapshot
+        ON snapshot.replica_log_id = piece.replica_log_id AND coalesce(piece.behind_cut, -1L) < snapshot.snapshot_offset
+    GROUP BY snapshot.section_id, piece.producer_id
 ),
 printed AS (
     SELECT
@@ -215,4 +266,4 @@ SELECT
     coalesce(said_at.byte_offset, byte_offset) AS byte_offset,
     coalesce(said_at.length, length) AS length
 FROM numbered
-WHERE state <> 'empty' OR number = 1
+WHERE (state <> 'empty' OR number = 1) AND (is_newest OR state IN ('empty', 'missing', 'extra', 'mismatch'))

@@ -227,6 +227,23 @@ STORIES = [
         {0: (1, *UNREGISTERED)},
         {1: ("not_dumped", "unknown")},
     ),
+    Story(
+        "data of an epoch whose transaction lists another partition, and a COMMIT of the next one closes both",
+        """
+        0 Empty e0
+        100 Ongoing e0 [A] v2
+        150 PrepareCommit e1 [A] v2
+        160 CompleteCommit e1 v2
+        200 Ongoing e1 [B] v2
+        250 PrepareCommit e2 [B] v2
+        260 CompleteCommit e2 v2
+        5000 Ongoing e2 [A] v2
+        5050 PrepareCommit e3 [A] v2
+        5060 CompleteCommit e3 v2""",
+        "0 data e0 @110\n1 COMMIT e1 @155\n2 data e1 @210\n3 data e2 @5010\n4 COMMIT e3 @5055",
+        {0: (1, *GENUINE), 2: (None, *UNREGISTERED), 3: (3, *GENUINE), 4: "closing"},
+        transaction_version=2,
+    ),
     Story("no transaction was ever begun", "0 Empty e0", "0 data e0 @120\n1 ABORT e0 @900", {0: (None, *UNREGISTERED), 1: "manual"}),
     Story(
         "no coordinator log",

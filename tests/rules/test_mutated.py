@@ -55,6 +55,7 @@ def test_the_change_is_found_and_the_input_does_not_have_it(found: Findings, cas
     (finding,) = (one for one in found[named(case)] if fits(one, case))
     assert finding["severity"] == case.get("severity", BY_CODE[case["rule"]].severity)
     assert not [one for one in found[as_it_is(case)] if one["rule"] == case["rule"]]
+    assert not [one for one in found[named(case)] if one["rule"] in case.get("lacks", ())]
 
 
 def test_a_case_changes_one_input_in_one_way_and_says_why() -> None:

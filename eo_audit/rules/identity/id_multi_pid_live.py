@@ -31,8 +31,10 @@ RULE = Rule(
     reads=("coordinator_history",),
     subject="coordinator_entry",
     # A tombstone has no producer id, so what follows one is no change. Another epoch than 0 is C04's.
+    # A birth may repeat one that was never acknowledged; whatever else was not, the entries before it have the same producer id.
     where=(
-        f"producer_id <> previous_pid AND previous_epoch < {LAST_EPOCH} AND step <> 'ghost' AND epoch_step <> 'pid_change_epoch_not_zero'"
+        f"producer_id <> previous_pid AND previous_epoch < {LAST_EPOCH} AND epoch_step <> 'pid_change_epoch_not_zero' "
+        "AND (step <> 'ghost' OR (status = 'Empty' AND previous_status <> 'Empty'))"
     ),
     by="transactional_id",
     columns=(

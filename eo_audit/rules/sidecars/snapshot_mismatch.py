@@ -3,7 +3,7 @@
 Proves: A broker that starts from this snapshot remembers its producers wrongly: it takes duplicates, or refuses what is right.
 
 Bad history: The log ends with sequence 7 of producer 2, the snapshot at its end says 12; a snapshot without any producer over a log with
-three (the broker lost its snapshots, and started as if nobody had written).
+three (the broker lost its snapshots, and started as if nobody had written); an older snapshot beside a sound one.
 
 Legal look-alike: A producer that expired, also by a setting that was lowered while the broker ran and that no dump tells, or by
 transactional.id.expiration.ms before its broker was upgraded to 3.4 or later; one that brokers up to 2.4.0 forgot, with the head of its
