@@ -271,6 +271,12 @@ covered AS (
                 THEN 'not_judged'
             WHEN coalesce(unseen = 'tail', NOT is_past_end) AND tail_intact AND is_overdue AND head_seen
                 AND coalesce(last_gap < data_first_offset, last_gap IS NULL)
+                -- Of a transaction without data here the cleaner may have taken the marker, unless the log ends before its time.
+                AND (
+                    data_first_offset IS NOT NULL
+                    OR coalesce(uncleaned_from = 0, NOT has_gaps, false)
+                    OR coalesce(newest_clock_ms - ahead_ms < ended_ms + margin_ms, true)
+                )
                 THEN 'overdue'
             -- So the markers of all producers of the log, told together, have it.
             WHEN unseen IS NOT NULL THEN IF(unseen IN ('hole', 'last_hole'), 'not_judged', unseen)

@@ -19,7 +19,7 @@ from eo_audit.history.owners import assign_instances
 from eo_audit.history.reach import reach, whole_logs
 from eo_audit.history.spans import transaction_spans
 from tests.support.rows import table
-from tests.support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows, sibling_rows
+from tests.support.transactions import LISTED, PARTITION, TOPIC, Story, entry_rows, log_rows, other_rows, sibling_rows
 
 GENUINE, LATE, SUSPECTED = ("no", "registered"), ("proved", "registered"), ("suspected", "registered")
 UNKNOWN_HERE = (None, None, "unknown")
@@ -170,6 +170,18 @@ FATES = [
         fate="unknown",
     ),
 ]
+CLEANED_AWAY = Story(
+    "completed long before the dumps, nothing of it is here, and the log was cleaned and goes on behind that time",
+    TWO_COMMITS,
+    "0 data e0 @95\n1 COMMIT e0 @155",
+    {0: (1, *GENUINE)},
+    {2: ("tail", "unknown")},
+    stopped=False,
+    dumped_before=True,
+    dumped_at=1_000_000,
+    uncleaned_from=40,
+    other_at=500_000,
+)
 STORIES = [
     *FATES,
     Story(
@@ -844,6 +856,19 @@ STORIES = [
         stopped=False,
         collected_at=1_000_000,
     ),
+    CLEANED_AWAY,
+    replace(
+        CLEANED_AWAY,
+        name="the same, and the log ends before it",
+        partition={2: ("overdue", "unknown")},
+        other_at=None,
+    ),
+    replace(
+        CLEANED_AWAY,
+        name="the same, and the cleaner was never there",
+        partition={2: ("overdue", "unknown")},
+        uncleaned_from=0,
+    ),
 ]
 
 
@@ -871,6 +896,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
         {"replica_log_id": n, "cluster": story.name, "first_offset": story.first_offset, "clean_end": story.stopped}
         | {"is_empty": not story.log, "first_leader_epoch": story.begun_in, "collected_at_ms": story.collected_at, **places}
         | ({"noted_at": (n, 1)} if story.dumped_before else {})
+        | {"dumped_at_ms": story.dumped_at, "uncleaned_from": story.uncleaned_from}
         | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": False}
         | {
             "newest_broker_clock_ms": max(
@@ -891,6 +917,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
             "listed": story.listed,
             "whole": True,
             **({"noted_at": (n, 2)} if story.dumped_before else {}),
+            "dumped_at_ms": story.dumped_at,
             "clean_end": story.stopped,
             "newest_broker_clock_ms": max((row["batch_timestamp_ms"] for row in entry_rows(n, story)), default=None),
         }
@@ -927,7 +954,9 @@ def instances(history: DataFrame, clusters: DataFrame) -> DataFrame:
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> DataFrame:
     found = table(
-        spark, "producer_history", [row for n, story in enumerate(STORIES) for row in (*log_rows(n, story), *sibling_rows(n, story))]
+        spark,
+        "producer_history",
+        [row for n, story in enumerate(STORIES) for row in (*log_rows(n, story), *other_rows(n, story), *sibling_rows(n, story))],
     )
     return found.drop(*LATER, "truth", "returned", "returned_from_segment", "below_lso").localCheckpoint()
 
@@ -1033,7 +1062,11 @@ def test_a_marker_of_a_decision_that_was_lost_and_taken_again_is_superseded(
 
 
 def test_nothing_is_lost_or_doubled(said: dict[tuple[int, int], Row], every: list[Row]) -> None:
-    assert len(every) == len(said) == sum(len(log_rows(n, story)) + len(sibling_rows(n, story)) for n, story in enumerate(STORIES))
+    assert (
+        len(every)
+        == len(said)
+        == sum(len(log_rows(n, story)) + len(other_rows(n, story)) + len(sibling_rows(n, story)) for n, story in enumerate(STORIES))
+    )
 
 
 def test_decisions_are_those_of_the_owner(said: dict[tuple[int, int], Row], instances: DataFrame) -> None:

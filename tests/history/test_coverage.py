@@ -159,6 +159,16 @@ WITHIN_CUTS = {
         ["hole", "truncated"],
     ),
 }
+EMPTY_ONCE = {
+    "an older segment that was empty when it was dumped, and was written and deleted since": (
+        Case(DELETED | {"log_start": 9}, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE, NINE_BEHIND_REMOVED),
+        ["not_observed"],
+    ),
+    "the same, and nothing deleted what was written": (
+        Case(DELETED | {"log_start": 5}, [(0, 5), (5, 9), (9, 20)], NOTHING_IN_FIVE, NINE_BEHIND_REMOVED),
+        ["not_observed", "truncated"],
+    ),
+}
 DOUBTFUL_ENDS = {
     "ambiguous text behind it": (unread_at_the_end("ambiguous", 100), ["ambiguous"]),
     "ambiguous text before it": (unread_at_the_end("ambiguous", 20), []),
@@ -200,7 +210,7 @@ FLAT = {
     "without checksums": (flat(lacks_checksums=True), ["no_checksums"]),
     "without epochs": (flat(lacks_checksums=True, lacks_epochs=True), ["no_checksums", "no_epochs"]),
 }
-ALL = (ENDS, HEADS, REMOVED, HOLES, WITHIN_CUTS, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT)
+ALL = (ENDS, HEADS, REMOVED, HOLES, WITHIN_CUTS, EMPTY_ONCE, DOUBTFUL_ENDS, NOT_READ, NAMELESS, FLAT)
 CASES = {name: told[0] for told_of in ALL for name, told in told_of.items()}
 
 
@@ -252,6 +262,11 @@ def test_a_hole_is_none_where_a_listing_shows_the_segment_or_text_was_not_unders
     _, state, reason = HOLES[name]
     broken = [(row.state, row.first_offset, row.last_offset, row.reason) for row in seen[name] if row.state != "covered"]
     assert broken == [(state, 5, 8, reason)]
+
+
+@pytest.mark.parametrize("name", EMPTY_ONCE)
+def test_a_segment_that_was_empty_once_is_not_cut_where_its_records_were_deleted_since(seen: dict[str, list[Row]], name: str) -> None:
+    assert sorted(row.state for row in seen[name] if row.state != "covered") == EMPTY_ONCE[name][1]
 
 
 @pytest.mark.parametrize("name", WITHIN_CUTS)

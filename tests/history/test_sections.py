@@ -129,6 +129,11 @@ CASES = {
         [section(1), section(2, base=300), metadata(3, "first"), section(4), metadata(5, "second")],
         {1: (4, "created_anew"), 2: (4, "created_anew")},
     ),
+    "a topic that was created anew, and holds nothing yet": (
+        [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2, 3)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (4, 5)],
+        [section(1), section(2, base=300), metadata(3, "first"), section(4, deep=None, end_reason="eof"), metadata(5, "second")],
+        {1: (4, "created_anew"), 2: (4, "created_anew")},
+    ),
     "the same topic on two days": (
         [file(n, f"mon/{n}.txt", dumped_at_ms=MONDAY) for n in (1, 2, 3)] + [file(n, f"tue/{n}.txt", dumped_at_ms=TUESDAY) for n in (4, 5)],
         [section(1), section(2, base=300), metadata(3, "first"), section(4), metadata(5, "first")],

@@ -40,6 +40,9 @@ class Story:
     `listed`: a listing shows that no segment of the coordinator's log was left out.
     `dumped_before`: dumped-at.txt has this log before the coordinator's.
     `collected_at`: when the collection of this log began, as its manifest says.
+    `dumped_at`: when both logs were dumped, as dumped-at.txt says.
+    `uncleaned_from`: how far the cleaner came in this log.
+    `other_at`: when a marker of another producer was written to the end of this log.
     `sibling_at`: when a marker of another producer was written to another partition of the topic.
     """
 
@@ -63,6 +66,9 @@ class Story:
     listed: bool = False
     dumped_before: bool = False
     collected_at: int | None = None
+    dumped_at: int | None = None
+    uncleaned_from: int = 0
+    other_at: int | None = None
     missing_to: int | None = None
 
 
@@ -144,6 +150,12 @@ def sibling_rows(number: int, story: Story) -> list[dict[str, object]]:
     """The row of another partition, if the story has one; its number is that of the story and 3,000."""
     log = "" if story.sibling_at is None else f"0 COMMIT e0 @{story.sibling_at}"
     return [row | {"producer_id": PRODUCER + 1} for row in log_rows(3_000 + number, replace(story, log=log))]
+
+
+def other_rows(number: int, story: Story) -> list[dict[str, object]]:
+    """The marker of another producer at the end of the log, if the story has one."""
+    log = "" if story.other_at is None else f"50 COMMIT e0 @{story.other_at}"
+    return [row | {"producer_id": PRODUCER + 1} for row in log_rows(number, replace(story, log=log))]
 
 
 def _with_outcomes(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:

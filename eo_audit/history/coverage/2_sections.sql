@@ -35,9 +35,10 @@ sections AS (
         coalesce(section.incomplete_from, section.last_offset + 1, section.segment_base_offset, 0L) AS end,
         struct(section.section_id, section.byte_offset, section.header_length AS length) AS at,
         doubt.reason IS NOT NULL AS is_doubtful, doubt.reason AS doubted_because, doubt.unread_because,
-        -- A log is rolled behind a batch (`UnifiedLog.maybeRoll`): of an older segment only the cleaner leaves none.
+        -- A log is rolled behind a batch (`UnifiedLog.maybeRoll`): of an older segment only the cleaner leaves none. But it may have been
+        -- the newest one of an older dump, whose records were written and deleted since.
         section.first_offset IS NULL AND section.segment_base_offset < log.newest_segment AND coalesce(
-            log.never_cleaned OR doubt.unread_because IS NOT NULL OR array_contains(log.short_ends, section.segment_base_offset), false
+            (log.never_cleaned AND NOT coalesce(section.next_segment_base <= log.log_start, false)) OR doubt.unread_because IS NOT NULL OR array_contains(log.short_ends, section.segment_base_offset), false
         ) AS shows_nothing,
         section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.invalid_tail_bytes, section.deep,
         section.lacks_checksums, section.lacks_epochs, section.supported, section.superseded_by, section.dir_kind

@@ -26,7 +26,8 @@ candidates AS (
             dump_set,
             is_cleaned,
             shown_last_base,
-            dumped_up_to
+            dumped_up_to,
+            is_of_earlier_life
         ) AS candidate
     FROM of_partitions
 ),
@@ -61,6 +62,8 @@ judged AS (
                 array_max(filter(
                     rivals,
                     rival -> rival.rank > candidate.rank
+                        -- A log that was created anew may be empty: no line says that records are printed, nor are the old ones its own.
+                        AND NOT (is_of_log AND coalesce(rival.is_of_earlier_life AND NOT is_of_earlier_life, false))
                         AND (is_of_log OR rival.rank.newness > candidate.rank.newness OR (rival.digest = digest AND NOT is_answer))
                 )),
                 array_max(filter(
