@@ -86,7 +86,7 @@ logs AS (
         logs.tail_intact, logs.lacks_records, logs.is_empty, logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms,
         logs.collected_at_ms, logs.noted_at, logs.clean_end, logs.first_leader_epoch,
         -- A broker notes the epoch that it leads with where its log ends then (`Partition.makeLeader`), and any other with its first batch.
-        coalesce(element_at(logs.leader_epochs, -1).offset = logs.leo, false) AS led_from_end,
+        coalesce(try_element_at(logs.leader_epochs, -1).offset = logs.leo, false) AS led_from_end,
         max(logs.newest_broker_clock_ms) OVER (PARTITION BY logs.cluster, logs.broker) AS broker_lived_ms,
         gaps.broken, gaps.last_gap, gaps.has_gaps,
         ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at,
