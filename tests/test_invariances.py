@@ -137,6 +137,13 @@ def test_what_is_sure_of_a_part_is_true_of_the_whole(audited: tuple[Results, Map
     assert sure or name != "hanging_txn_k39"
 
 
+def test_a_snapshot_tells_of_the_marker_that_the_head_took(audited: tuple[Results, Mapping[str, Kept]]) -> None:
+    """The records came late (T02), as in the whole: their ABORT stood below the log's start, and is not missing (T05)."""
+    results, _ = audited
+    mine = {f["rule"] for f in results.findings if f["cluster"] == "hanging_txn_k39.without_head" and f["producer_id"] == 1}
+    assert "T02" in mine and "T05" not in mine
+
+
 def _broad(finding: Mapping[str, object]) -> tuple[object, ...]:
     """Rule and writer: how bad it is, and at which offsets, may lie in the other part."""
     return tuple(finding[name] for name in ("rule", "topic", "partition", "producer_id"))

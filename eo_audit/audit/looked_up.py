@@ -35,7 +35,11 @@ def unmarked(partitions: DataFrame, ids: set[str], replicas: Iterable[Sequence[L
     if not ids:
         return {}
     alike = sorted(log.log_id for of_partition in replicas if lack_alike(of_partition) for log in of_partition)
-    lost = F.col("marker_match").isin("pending", "missing") | ((F.col("coverage") == "overdue") & F.col("replica_log_id").isin(alike))
+    lost = (
+        F.col("marker_match").isin("pending", "missing")
+        | (F.col("coverage") == "led_on")
+        | ((F.col("coverage") == "overdue") & F.col("replica_log_id").isin(alike))
+    )
     lacking = partitions.where(F.col("instance_id").isin(sorted(ids)) & lost)
     found: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in lacking.select("instance_id", "topic", "partition").collect():

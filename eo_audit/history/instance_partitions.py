@@ -9,6 +9,8 @@ from pyspark.sql import DataFrame
 from eo_audit.history.reach import coordinator_logs
 from eo_audit.history.text import run
 
+LAG_MS = 30_000  # the default of replica.lag.time.max.ms
+
 
 def instance_partitions(
     instances: DataFrame,
@@ -50,4 +52,5 @@ def instance_partitions(
         replica_logs=replica_logs,
         clock_offsets=clock_offsets,
         clusters=clusters,
+        lag_ms=LAG_MS,
     )

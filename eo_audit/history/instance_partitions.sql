@@ -9,6 +9,7 @@
 -- reach               what `reach.reach` returns
 -- coordinator_logs    what `reach.coordinator_logs` returns
 -- coverage, replica_logs, clock_offsets, clusters: the tables
+-- lag_ms              how long a follower may lag before it is out of sync
 WITH
 
 -- What each log shows of an instance.
@@ -84,6 +85,9 @@ logs AS (
         logs.replica_log_id, logs.cluster, logs.broker, logs.topic, logs.partition, logs.is_internal, logs.first_offset,
         logs.tail_intact, logs.lacks_records, logs.is_empty, logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms,
         logs.collected_at_ms, logs.noted_at, logs.clean_end, logs.first_leader_epoch,
+        -- A broker notes the epoch that it leads with where its log ends then (`Partition.makeLeader`), and any other with its first batch.
+        coalesce(try_element_at(logs.leader_epochs, -1).offset = logs.leo, false) AS led_from_end,
+        max(logs.newest_broker_clock_ms) OVER (PARTITION BY logs.cluster, logs.broker) AS broker_lived_ms,
         gaps.broken, gaps.last_gap, gaps.has_gaps,
         ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at,
         -- The topic is at least as old as what any of its logs holds.
@@ -253,7 +257,10 @@ ended AS (
                     AND data_first_offset IS NOT NULL
                     AND collected_at_ms >= ended_ms + dump_margin_ms + max_transaction_timeout_ms,
                 false
-            ) AS is_overdue
+            ) AS is_overdue,
+        -- It led the partition when nothing stood behind, and lived on after the completion by more than a follower in sync may lag
+        -- (replica.lag.time.max.ms): another leader's marker would have come.
+        led_from_end AND coalesce(broker_lived_ms >= ended_ms + dump_margin_ms + {lag_ms}, false) AS is_led_on
     FROM beside_others
 ),
 -- Whether the place of the marker was dumped.
@@ -277,7 +284,7 @@ covered AS (
                     OR coalesce(uncleaned_from = 0, NOT has_gaps, false)
                     OR coalesce(newest_clock_ms - ahead_ms < ended_ms + margin_ms, true)
                 )
-                THEN 'overdue'
+                THEN IF(is_led_on, 'led_on', 'overdue')
             -- So the markers of all producers of the log, told together, have it.
             WHEN unseen IS NOT NULL THEN IF(unseen IN ('hole', 'last_hole'), 'not_judged', unseen)
             WHEN NOT (tail_intact AND is_past_end) THEN 'tail'

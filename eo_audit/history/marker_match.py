@@ -69,3 +69,38 @@ def match_markers(
     # Kept, because three plans read the rows: which logs are doubtful, what the law is asked about, and where its answers are joined.
     paired = keep(paired)
     return run("matched_markers", paired=paired, answers=aligned(paired))
+
+
+def with_markers_below_start(
+    matched: DataFrame,
+    *,
+    rows: DataFrame,
+    reach: DataFrame,
+    clock_offsets: DataFrame,
+    producer_snapshots: DataFrame,
+    section_status: DataFrame,
+    coverage: DataFrame,
+    replica_logs: DataFrame,
+    clusters: DataFrame,
+) -> DataFrame:
+    """The same, with the markers that no dump shows and snapshots tell of (`ProducerStateEntry.coordinatorEpoch`): below the log's start.
+
+    Args:
+        matched: what `match_markers` returns.
+        rows: what `sequences.producer_rows` returns.
+        reach: what `reach.reach` returns.
+        clock_offsets, producer_snapshots, section_status, coverage, replica_logs, clusters: the tables.
+    """
+    return run(
+        "markers_below_start",
+        matched=matched,
+        rows=rows,
+        reach=reach,
+        clock_offsets=clock_offsets,
+        producer_snapshots=producer_snapshots,
+        section_status=section_status,
+        coverage=coverage,
+        replica_logs=replica_logs,
+        clusters=clusters,
+        never_ms=NEVER_MS,
+    )

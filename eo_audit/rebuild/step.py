@@ -26,7 +26,7 @@ from eo_audit.history.id_allocation import TOLD_BY_MANIFEST, id_allocation
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
 from eo_audit.history.log_order import in_log_order
-from eo_audit.history.marker_match import match_markers
+from eo_audit.history.marker_match import match_markers, with_markers_below_start
 from eo_audit.history.open_transactions import open_transactions, unmatched
 from eo_audit.history.overwritten_offsets import contested_sections, overwritten_offsets
 from eo_audit.history.owners import assign_instances
@@ -222,12 +222,24 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     matched = match_markers(producers.rows, producers.spans, instances, reach=story, coverage=covered, keep=warehouse.materialise, **known)
     matched = warehouse.materialise(matched)
     clocks = warehouse.overwrite("clock_offsets", clock_offsets(matched))
+    if _may_have_markers_below(warehouse):
+        beside = {"section_status": frame.sections, "producer_snapshots": warehouse.read("producer_snapshots"), "coverage": covered}
+        matched = with_markers_below_start(
+            matched, rows=producers.rows, reach=story, clock_offsets=clocks, replica_logs=frame.logs, clusters=frame.clusters, **beside
+        )
+        matched = warehouse.materialise(matched)
     whole = whole_logs(coordinator, frame.logs, frame.clusters, cut)
     events = judged_events(producers.rows, producers.spans, matched, reach=story, whole_logs=whole, clock_offsets=clocks, **known)
     events = warehouse.materialise(events)
     warehouse.overwrite("open_transactions", open_transactions(events))
     warehouse.overwrite("unmatched", unmatched(events))
     return Judged(events, matched, clocks, story)
+
+
+def _may_have_markers_below(warehouse: Warehouse) -> bool:
+    """Whether a log begins behind offset 0 and snapshots were dumped: of most dumps one look tells that there is nothing to ask."""
+    logs = warehouse.arrow("replica_logs")
+    return not warehouse.is_empty("producer_snapshots") and bool(pc.any(pc.greater(logs["first_offset"], 0)).as_py())
 
 
 def _with_epochs(warehouse: Warehouse, logs: "DataFrame") -> "DataFrame":

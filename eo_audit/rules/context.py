@@ -137,7 +137,7 @@ class Context:
         return log_id is not None and log_id not in self.dumped_at_ms and 0 < over_ms <= self.set_back_ms.get(log_id, 0)
 
     def how_sure(self, log: Log, producer_id: int) -> str:
-        """The certainty that what is open here hangs: likely, where only the replicas' common end tells that its marker is lost."""
+        """The certainty that what is open here hangs: likely, where only the dump's time tells that its marker is overdue."""
         return "likely" if log.is_overdue and self.has_ended(log, producer_id) else "definite"
 
     def lost_commit(self, log: Log, producer_id: int) -> bool:
@@ -200,7 +200,7 @@ class Context:
 
     def may_be_left_behind(self, log: Log) -> bool:
         """A marker was overdue when this log was dumped, and no dumped replica tells: the log lost it, or is a follower's that lags."""
-        return log.is_overdue and not self.lags(log) and not lack_alike(self.replicas(log))
+        return log.is_overdue and not log.is_led_on and not self.lags(log) and not lack_alike(self.replicas(log))
 
     def ended_elsewhere(self, log: Log, producer_id: int) -> bool:
         """A replica that reaches further shows that what is open here has ended."""

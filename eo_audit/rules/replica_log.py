@@ -75,7 +75,12 @@ class Log:
     @property
     def is_overdue(self) -> bool:
         """It was dumped after the coordinator had completed a transaction, and ends before its marker."""
-        return "overdue_marker" in self.subjects
+        return "overdue_marker" in self.subjects or self.is_led_on
+
+    @property
+    def is_led_on(self) -> bool:
+        """It is overdue, and its broker led the partition where it ends, and lived on: it does not lag, it lost its end."""
+        return "led_on" in self.subjects
 
 
 def lack_alike(replicas: Sequence[Log]) -> bool:

@@ -839,6 +839,26 @@ STORIES = [
         collected_at=1_000_000,
     ),
     Story(
+        "completed long before, and its broker led the partition from the log's end on, and lived on",
+        TWO_COMMITS + "\n    90000 Empty e1",
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {2: (2, *GENUINE)},
+        {2: ("led_on", "unknown")},
+        stopped=False,
+        collected_at=1_000_000,
+        led_from_end=True,
+    ),
+    Story(
+        "its broker led from the log's end on, and may have died soon after the completion",
+        TWO_COMMITS + "\n    20000 Empty e1",
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {2: (2, *GENUINE)},
+        {2: ("overdue", "unknown")},
+        stopped=False,
+        collected_at=1_000_000,
+        led_from_end=True,
+    ),
+    Story(
         "completed shortly before a time that may be that of the collection's end",
         TWO_COMMITS,
         "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
@@ -897,6 +917,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
         | {"is_empty": not story.log, "first_leader_epoch": story.begun_in, "collected_at_ms": story.collected_at, **places}
         | ({"noted_at": (n, 1)} if story.dumped_before else {})
         | {"dumped_at_ms": story.dumped_at, "uncleaned_from": story.uncleaned_from}
+        | ({"leo": 3, "leader_epochs": [(0, 0), (3, 2)]} if story.led_from_end else {})
         | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": False}
         | {
             "newest_broker_clock_ms": max(

@@ -29,6 +29,7 @@ class Story:
     a hole.
     `log`: "offset data|COMMIT|ABORT|marker eEPOCH ceEPOCH @time", in offset order; a plain marker is one whose record was lost; "hole"
     behind a row that stands behind a hole.
+    `led_from_end`: its broker became the partition's leader where the log ends.
     `missing_to`: the last of the offsets that are missing in the log; behind all rows no row tells of it.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
@@ -69,6 +70,7 @@ class Story:
     dumped_at: int | None = None
     uncleaned_from: int = 0
     other_at: int | None = None
+    led_from_end: bool = False
     missing_to: int | None = None
 
 

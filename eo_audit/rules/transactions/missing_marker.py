@@ -30,8 +30,8 @@ RULE = Rule(
     subject="transactional_batch registered_partition",
     needs=("order", "past", "end", "matched", "coordinator", "dumped"),
     # `covered`: the dump reaches past the time at which the coordinator had all markers acknowledged (CompleteX). `overdue`: by the time of
-    # the dump it should; a follower that lags does not.
-    where="(coverage = 'covered' AND marker_match IN ('missing', 'missing_among')) OR coverage = 'overdue'",
+    # the dump it should; a follower that lags does not. `led_on`: it is no such follower.
+    where="(coverage = 'covered' AND marker_match IN ('missing', 'missing_among')) OR coverage IN ('overdue', 'led_on')",
     # Of a log that may lag the first are told, and the others are not.
     by="producer_id coverage",
     # One COMMIT among many ABORTs makes the case: it speaks.
@@ -50,7 +50,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     if case.log is None or context.lags(case.log):
         return None
     row = case.row
-    overdue = row.text("coverage") == "overdue"
+    overdue = row.text("coverage") in ("overdue", "led_on")
     if overdue and context.may_be_left_behind(case.log):
         return None
     decisions = {context.decision(example.row.word("instance_id")) for example in case.examples}
@@ -73,7 +73,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     unless = unless_below(begins)
     if begins is not None and case.records:
         unless += ", and the records came late (T02)"
-    alike = f". The replicas of {some(_brokers(case.log, context))} all end at one offset, and were dumped after that" if overdue else ""
+    alike = _why_lost(case.log, context) if overdue else ""
     completed = f"{count(case.hits, 'transaction')} of {of_transactions(case, context)}, {done}"
     message = f"The coordinator completed {completed}, but {lacking}{unless}{alike}"
     return Explanation(
@@ -99,6 +99,13 @@ def _ends(case: Case, context: "Context") -> Iterator[Address]:
         section = instance.maybe("last_section_id") if instance else None
         if instance is not None and section is not None:
             yield Address(section, instance.number("last_byte_offset"), instance.number("last_length"), instance.maybe("complete_offset"))
+
+
+def _why_lost(log: "Log", context: "Context") -> str:
+    """Why a log that ends before an overdue marker is no follower's that lags, as the end of a message."""
+    if log.is_led_on:
+        return f". Broker {log.broker} led the partition when the log ended here, wrote on long after that, and was dumped then"
+    return f". The replicas of {some(_brokers(log, context))} all end at one offset, and were dumped after that"
 
 
 def _brokers(log: "Log", context: "Context") -> list[str]:
