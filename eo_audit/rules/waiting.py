@@ -123,12 +123,6 @@ def doubt(context: "Context", cluster: str, coordinator: int | None, *, due_ms: 
     return context.cluster(cluster).text("as_of_source") == "newest_broker_clock", ""
 
 
-def graded(severity: str, why: str) -> str:
-    """How bad it is that a coordinator left something undone past its time, if `doubt` says this: where no broker is known to have lived
-    then (a broker that was killed, and dumped alone), nobody is accused, and it is told as a warning."""
-    return "warning" if why == _SILENCE else severity
-
-
 def frees_at_ms(last: Row | None, cluster: Row) -> int | None:
     """When the coordinator has aborted an Ongoing transaction at the latest: its start, its timeout and one scan for timed-out ones.
 

@@ -6,9 +6,9 @@ Bad history: Ongoing for two hours with a timeout of 60 s.
 
 Legal look-alike: A transaction inside its timeout; a two-phase transaction (timeout 2147483647), which never times out; an entry whose
 append failed, of which no partition holds data (info); a clock that was set back since, where nothing tells when the log was dumped
-(likely); a broker that was killed and dumped alone: no log has a later time (warning); a log of the coordinator that was dumped before the
-partitions, as markers of its other producers tell; a replica of the coordinator's log of which another one goes further, or has a newer
-leader; one that was dumped before the transaction ended, as a marker in a partition it lists tells.
+(likely); a log of the coordinator that was dumped before the partitions, as markers of its other producers tell; a replica of the
+coordinator's log of which another one goes further, or has a newer leader; one that was dumped before the transaction ended, as a marker in
+a partition it lists tells.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from eo_audit.rules.owners import Owner
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.waiting import doubt, graded, whose
+from eo_audit.rules.waiting import doubt, whose
 from eo_audit.words import NEVER_TIMES_OUT, count, duration, partitions
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     )
     return Explanation(
         message,
-        severity="info" if data.is_none else graded("critical" if blocks else "error", why),
+        severity="critical" if blocks else "info" if data.is_none else "error",
         certainty="likely" if unsure or not (data.records or blocks) else "definite",
         remedy=_leave_it(row, context) if data.is_none else _restart_owner(row, context, owner, data),
         details={

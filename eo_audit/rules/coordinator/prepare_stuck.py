@@ -16,7 +16,7 @@ from eo_audit.rules.coordinator.words import asked, last_heard_ms
 from eo_audit.rules.owners import owner as owner_of
 from eo_audit.rules.row import Row
 from eo_audit.rules.rule import Case, Explanation, Rule
-from eo_audit.rules.waiting import doubt, graded, whose
+from eo_audit.rules.waiting import doubt, whose
 from eo_audit.words import duration, partitions
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
     message = f"The transaction of {who} was decided ({row.word('last_status')}) {duration(waiting)} ago and never completed{lacks}{why}"
     return Explanation(
         message,
-        severity=graded("error" if surely - decided > PREPARE_ERROR_MS else "warning", why),
+        severity="error" if surely - decided > PREPARE_ERROR_MS else "warning",
         certainty="likely" if unsure else "definite",
         remedy=_stuck_remedy(row, lacking or tuple(row.partitions()), context),
         details={

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from eo_audit.rules.offsets.words import committed_partitions, group_of, groups, place
 from eo_audit.rules.rule import Case, Explanation, Rule
 from eo_audit.rules.transactions import remedies
-from eo_audit.rules.waiting import ONGOING, Age, age, doubt, graded, whose
+from eo_audit.rules.waiting import ONGOING, Age, age, doubt, whose
 from eo_audit.words import NEVER_TIMES_OUT, duration, moment
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Wait:
         assert last is not None and surely is not None
         due = last.number("start_ms") + surely - over
         unsure, why = doubt(context, log.cluster, last.maybe("replica_log_id"), due_ms=due, over_ms=over)
-        return cls(old, first, False, graded("error", why), "likely" if unsure else "definite", f"long past its timeout (C01){why}")
+        return cls(old, first, False, "error", "likely" if unsure else "definite", f"long past its timeout (C01){why}")
 
 
 def _over_ms(log: "Log", producer_id: int, old: Age, context: "Context") -> int | None:
