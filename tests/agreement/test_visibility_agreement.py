@@ -374,9 +374,13 @@ def test_entries_that_a_look_up_may_miss(compared: Compared) -> None:
         found[row.replica_log_id][*entry, row.ends_at_offset, row.ends_at_stable_offset, row.ends_in_one_fetch] += 1
     for one in expected:
         missed = look_up_ends_before(one.log.indexed)
+        ended = replay(one.log.batches).ended
+        began = {(txn.producer_id, txn.marker_offset): txn.first_offset for txn in ended if txn.first_offset < txn.marker_offset}
+        # Of an entry that begins too early (S03) nothing lies where no look-up finds it.
         says = {
             (*astuple(entry), at.last_offset, at.last_stable_offset, is_of_one_fetch(one.log.indexed, entry, at))
             for entry, at in missed.items()
+            if at.last_stable_offset > began.get((entry.producer_id, entry.last_offset), entry.first_offset)
         }
         assert says == set(found[one.log_id]), one.log_id
     assert sum(bool(rows) for rows in found.values()) >= OFTEN
