@@ -24,8 +24,8 @@ NOT_REPEATED = {"ingest_id", "key_hash", "value_hash"}  # of facts: the run that
 Results = dict[str, list[str]]
 
 
-# Each action is planned, and planning is most of a small run. 53 for the duplicates example, 137 and 142 where transactions hang.
-MOST_JOBS = 142
+# Each action is planned, and planning is most of a small run. 53 for the duplicates example, 142 and 147 where snapshots are held against the log.
+MOST_JOBS = 147
 
 
 def run(spark: SparkSession, out: Path, *inputs: Path) -> None:

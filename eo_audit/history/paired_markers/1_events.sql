@@ -82,7 +82,8 @@ events AS (
 
 -- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began: of each producer
 -- the first ones, and what ended here are the others. Where they are not, the clock of a coordinator was behind. What ended by more than
--- any clock is off before the log is left out; by less than that the law is asked, which holds it against what the distances say.
+-- any clock is off before the log is left out; by less than that the law is asked, which holds it against what the distances say. Where even
+-- the oldest batch is younger than its broker's clock was at the dump, that clock was set back since, and no time of the log tells an order.
 ended AS (
     SELECT replica_log_id, producer_id, count(marker_offset) AS spans FROM {spans} GROUP BY replica_log_id, producer_id
 ),
@@ -93,7 +94,9 @@ told_of AS (
         listed.told_until_ms < logs.oldest_batch_ms - {skew_ms} AS may_have_ended_before
     FROM listed
     JOIN {replica_logs} logs ON logs.cluster = listed.cluster AND logs.topic = listed.topic AND logs.partition = listed.partition
-    WHERE listed.own.decided_at_ms IS NOT NULL AND logs.first_offset = 0 AND NOT logs.compacted
+    WHERE
+        listed.own.decided_at_ms IS NOT NULL AND logs.first_offset = 0 AND NOT logs.compacted
+        AND coalesce(logs.oldest_batch_ms <= logs.dumped_at_ms + {skew_ms}, true)
 ),
 told_before AS (
     SELECT
