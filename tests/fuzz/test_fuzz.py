@@ -22,7 +22,6 @@ TOLERATED_SEEDS = {
         40410,
         40808,
         11007882,
-        12000399,
         50711,
         11004687,
         11012985,
@@ -38,6 +37,7 @@ TOLERATED_SEEDS = {
 }
 # Seeds that had a fact from a payload, behind damage or behind the end of a segment.
 SEEDS_WITHOUT_A_FACT_FROM_A_PAYLOAD = (
+    12000399,
     38,
     45,
     126,
