@@ -28,13 +28,16 @@ candidates AS (
             shown_last_base,
             dumped_up_to,
             is_of_earlier_life
-        ) AS candidate
+        ) AS candidate,
+        min(newness) OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS least_newness
     FROM of_partitions
 ),
 beside_segments AS (
     SELECT
         *,
-        collect_list(IF(kind = 'log', candidate, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS segments,
+        -- That may be newer than one of them: of a log that was dumped once there is none, however many segments it has.
+        collect_list(IF(kind = 'log' AND newness > least_newness, candidate, NULL))
+            OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS segments,
         -- Brokers of 2.8 may write it down long after they created the log.
         (
             max(IF(topic_id IS NOT NULL AND NOT is_of_earlier_life, struct(dumped_at_ms, topic_id), NULL))
