@@ -75,7 +75,7 @@ class Log:
     @property
     def is_overdue(self) -> bool:
         """It was dumped after the coordinator had completed a transaction, and ends before its marker."""
-        return "overdue_marker" in self.subjects or self.is_led_on
+        return "overdue_marker" in self.subjects
 
     @property
     def is_led_on(self) -> bool:
