@@ -17,15 +17,20 @@ COLUMNS = "producer_id base_offset last_offset"
 def outside(histories: "Mapping[str, DataFrame]") -> "DataFrame":
     """Hits of P09: plain batches of producer ids that have a transaction anywhere in their cluster.
 
+    A span shows one, and so does a marker without data, or the coordinator's log where the producer's only data is plain: a client sets the
+    flag by its configuration, and a producer with a transactional.id has no other data.
+
     Args:
-        histories: history tables by name; producer_history, transaction_spans and visibility are read.
+        histories: history tables by name; producer_history, transaction_spans, transaction_instances and visibility are read.
     """
     from eo_audit.rules.cases import hits  # late, for whoever reads the catalogue and needs no Spark
 
     clusters = histories["visibility"].select("replica_log_id", "cluster")
     # Spans are a row a transaction: far fewer than batches.
     of_spans = histories["transaction_spans"].where("judged").select("replica_log_id", "producer_id")
-    transactional = of_spans.join(clusters, "replica_log_id").select("cluster", "producer_id").distinct()
+    of_markers = histories["producer_history"].where("row_kind = 'marker' AND judged").select("replica_log_id", "producer_id")
+    told = histories["transaction_instances"].select("cluster", "producer_id")
+    transactional = of_spans.union(of_markers).join(clusters, "replica_log_id").select(*told.columns).union(told).distinct()
     plain = histories["producer_history"].where("row_kind = 'data' AND judged AND NOT is_transactional")
     mixed = plain.join(clusters, "replica_log_id").join(transactional, ["cluster", "producer_id"], "left_semi")
     return hits(

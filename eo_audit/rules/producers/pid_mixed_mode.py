@@ -22,7 +22,7 @@ RULE = Rule(
     code="P09",
     slug="pid-mixed-mode",
     severity="warning",
-    reads=("producer_history", "transaction_spans", "visibility"),
+    reads=("producer_history", "transaction_spans", "transaction_instances", "visibility"),
     subject="producer_batch",
     # Not `past`: nothing that a hole hides could make it right.
     needs=("order",),
