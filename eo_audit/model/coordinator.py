@@ -166,7 +166,7 @@ class _Law:
 
     def _follows(self, start: Entry, entry: Entry, *, protocol: str) -> bool:
         """Whether a coordinator that remembers `start` writes this entry."""
-        if entry.status not in VALID_PREVIOUS[protocol] or start.status not in VALID_PREVIOUS[protocol][entry.status]:
+        if start.status not in VALID_PREVIOUS[protocol].get(entry.status, ()) or _aborts_unbegun(start, entry):
             return False
         if start.producer_id != entry.producer_id and entry.status in (ONGOING, *PREPARED):
             return False
@@ -221,7 +221,14 @@ def _step(before: Entry | None, entry: Entry, *, alive: Entry | None, protocol: 
         return _after_tombstone(entry, alive=alive, valid=valid)
     if any(_is_ghost(ghost, before, entry, protocol=protocol) for ghost in GHOSTS):
         return "ghost", None
-    return ("legal", None) if before.status in valid else ("illegal", _reason(before, entry))
+    if before.status in valid and not _aborts_unbegun(before, entry):
+        return "legal", None
+    return "illegal", _reason(before, entry)
+
+
+def _aborts_unbegun(before: Entry, entry: Entry) -> bool:
+    """An abort with partitions where no transaction was open: EndTxn(ABORT) of nothing has none (`prepareAbortOrCommit`, KIP-890)."""
+    return entry.status == PREPARE_ABORT and before.status in EXPIRABLE and bool(entry.partitions)
 
 
 def _after_tombstone(entry: Entry, *, alive: Entry | None, valid: frozenset[str]) -> tuple[str, str | None]:

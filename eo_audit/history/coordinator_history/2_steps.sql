@@ -103,7 +103,9 @@ with_protocol AS (
 looked_up AS (
     SELECT
         *,
-        concat(protocol, '>', pair) IN {legal_steps} AS is_legal,
+        concat(protocol, '>', pair) IN {legal_steps}
+            -- KIP-890: EndTxn(ABORT) with nothing open has no partitions.
+            AND NOT (state = 'PrepareAbort' AND previous.state IN {expirable_states} AND size(listed) > 0) AS is_legal,
         -- `writeTombstonesForExpiredTransactionalIds` takes an id out of memory when its tombstone was acknowledged; else it stays there,
         -- and goes on under its old producer id.
         alive.producer_id <=> producer_id AND concat(protocol, '>', alive.state, '>', state) IN {legal_steps} AS survived,

@@ -123,6 +123,7 @@ with_fitting AS (
                         )),
                         step ->
                             concat(entry.protocol, '>', step.pair) IN {legal_steps}
+                            AND NOT (entry.state = 'PrepareAbort' AND start.state IN {expirable_states} AND size(entry.listed) > 0)
                             -- A producer id changes with Empty, and with CompleteX where the epochs ran out (KIP-890), never inside a
                             -- transaction.
                             AND (step.same_producer OR entry.state NOT IN ('Ongoing', 'PrepareCommit', 'PrepareAbort'))
