@@ -5,6 +5,17 @@
 -- aborted_transactions, visibility, section_status: the tables
 WITH
 
+-- Indexes that were dumped in one go with the newest segment of their log.
+indexes AS (
+    SELECT
+        section_id, kind,
+        coalesce(
+            dump_set = max_by(IF(kind = 'log', dump_set, NULL), IF(kind = 'log', segment_base_offset, NULL)) OVER (PARTITION BY replica_log_id),
+            false
+        ) AS is_beside_log
+    FROM {section_status}
+    WHERE kind IN ('log', 'txnindex') AND is_read
+),
 -- The entries of the index sections that are read. `TransactionIndex.append` takes none twice, so one that is the same as the one before it
 -- is a line that was printed, or collected, twice.
 printed AS (
@@ -14,7 +25,7 @@ printed AS (
         lag(struct(version, producer_id, first_offset, last_offset, last_stable_offset))
             OVER (PARTITION BY section_id ORDER BY entry_index) AS entry_before
     FROM {aborted_transactions}
-    LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE kind = 'txnindex' AND is_read) USING (section_id)
+    JOIN (SELECT /*+ BROADCAST */ section_id, is_beside_log FROM indexes WHERE kind = 'txnindex') USING (section_id)
 ),
 -- Each with the highest lastStableOffset before it as `TransactionIndex.collectAbortedTxns` walks: file by file, entry by entry.
 entries AS (
@@ -35,6 +46,7 @@ entry_columns AS (
         first_offset AS entry_first_offset,
         last_stable_offset AS entry_last_stable_offset,
         struct(section_id, byte_offset, length) AS entry_at,
+        is_beside_log,
         -- `TransactionIndex.append` and `sanityCheck` refuse them.
         CASE
             WHEN version <> 0 THEN 'version'
@@ -126,6 +138,8 @@ known AS (
                 )
             )
         ) AS ends_in_one_fetch,
+        -- A broker that has stopped writes no index any more.
+        coalesce(log.clean_end AND told.is_beside_log, false) AS has_ended,
         log.leo, log.unjudged_from, log.first_offset, log.holes, log.uncleaned_from,
         coalesce(log.log_start, log.first_offset) AS log_start,
         exists(
@@ -150,7 +164,7 @@ reasoned AS (
         *,
         CASE
             WHEN marker_at IS NOT NULL AND (NOT judged OR marker_type IS NULL) THEN 'uncovered'
-            WHEN marker_offset >= leo OR coalesce(marker_offset >= unjudged_from, false) THEN 'uncovered'
+            WHEN (marker_offset >= leo AND NOT has_ended) OR coalesce(marker_offset >= unjudged_from, false) THEN 'uncovered'
             WHEN entry_at IS NULL AND (is_in_unknown_index OR is_behind_index) THEN 'index_not_dumped'
             -- Up to 2.3 an open transaction is forgotten with the head of the log, and its ABORT ends nothing for the index.
             WHEN marker_offset < log_start OR coalesce(entry_first_offset < first_offset, false)

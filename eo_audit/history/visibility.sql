@@ -324,7 +324,7 @@ SELECT /*+ BROADCAST(held), BROADCAST(clusters) */
         )),
         0L
     ) AS index_known_from,
-    stable.snapshot_offset,
+    stable.snapshot_offset, coalesce(stable.clean_end, false) AS clean_end,
     CASE
         WHEN NOT stable.supported OR stable.is_unreadable THEN 'none'
         WHEN coalesce(stable.is_broken, false) OR NOT stable.whole THEN 'partial'

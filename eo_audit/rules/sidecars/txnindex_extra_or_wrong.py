@@ -1,12 +1,13 @@
 """S03 txnindex-extra-or-wrong: an entry has no ABORT marker, or begins elsewhere than its transaction: read_committed consumers lose or get
 records wrongly.
 
-Proves: An index entry has no ABORT marker at its last offset, or another first offset than the transaction that the marker closes.
+Proves: An index entry has no ABORT marker at its last offset, or another first offset than the transaction that the marker closes. Behind
+the end of a log it has none where the broker had been stopped, and both were dumped in one go.
 
 Bad history: An entry for offsets 3 to 5, where offset 5 is a COMMIT.
 
 Legal look-alike: An entry of a transaction whose data was compacted away or lies below the log start; an entry whose first and last offset
-are equal (an empty abort before 2.8).
+are equal (an empty abort before 2.8); an entry behind the end of the log, where the broker ran and its index was dumped later.
 """
 
 from typing import TYPE_CHECKING
@@ -38,8 +39,10 @@ RULE = Rule(
 def explain(case: Case, context: "Context") -> Explanation:
     """The first such entry speaks."""
     row = case.row
+    end = case.log.numbers.maybe("leo") if case.log else None
+    is_behind = end is not None and row.number("marker_offset") >= end
     what = {
-        "extra": "where the log has no ABORT marker",
+        "extra": f"and the log of the stopped broker ends before offset {end}" if is_behind else "where the log has no ABORT marker",
         "marker_is_commit": "where the log has a COMMIT marker",
         "wrong_first": f"but the transaction begins at offset {row.maybe('span_first_offset')}",
     }[row.word("state")]
