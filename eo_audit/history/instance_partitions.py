@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from eo_audit.history.reach import coordinator_logs
 from eo_audit.history.text import run
+from eo_audit.model.alignment.prices import FAR_MS
 
 LAG_MS = 30_000  # the default of replica.lag.time.max.ms
 
@@ -53,4 +54,5 @@ def instance_partitions(
         clock_offsets=clock_offsets,
         clusters=clusters,
         lag_ms=LAG_MS,
+        far_ms=FAR_MS,
     )

@@ -10,6 +10,7 @@
 -- coordinator_logs    what `reach.coordinator_logs` returns
 -- coverage, replica_logs, clock_offsets, clusters: the tables
 -- lag_ms              how long a follower may lag before it is out of sync
+-- far_ms              how far a clock may be off of which nothing is known (eo_audit.model.alignment.prices)
 WITH
 
 -- What each log shows of an instance.
@@ -258,6 +259,12 @@ ended AS (
                     AND collected_at_ms >= ended_ms + dump_margin_ms + max_transaction_timeout_ms,
                 false
             ) AS is_overdue,
+        -- By less than that, and by more than any clock is off: nobody knows which of the two times it is.
+        coalesce(
+            noted_at IS NULL AND (completed_at_ms IS NOT NULL OR next_at_ms IS NOT NULL) AND data_first_offset IS NOT NULL
+                AND collected_at_ms >= ended_ms + dump_margin_ms + {far_ms},
+            false
+        ) AS is_perhaps_overdue,
         -- It led the partition when nothing stood behind, and lived on after the completion by more than a follower in sync may lag
         -- (replica.lag.time.max.ms): another leader's marker would have come.
         led_from_end AND coalesce(broker_lived_ms >= ended_ms + dump_margin_ms + {lag_ms}, false) AS is_led_on
@@ -276,7 +283,7 @@ covered AS (
             -- Under TV2 the epoch names the transaction; where the feature was taken back, later ones of the old protocol have it, too.
             WHEN coalesce(is_doubtful AND (protocol <> 'tv2' OR array_contains(doubtful_epochs, decided_epoch)), false)
                 THEN 'not_judged'
-            WHEN coalesce(unseen = 'tail', NOT is_past_end) AND tail_intact AND is_overdue AND head_seen
+            WHEN coalesce(unseen = 'tail', NOT is_past_end) AND tail_intact AND (is_overdue OR is_perhaps_overdue) AND head_seen
                 AND coalesce(last_gap < data_first_offset, last_gap IS NULL)
                 -- Of a transaction without data here the cleaner may have taken the marker, unless the log ends before its time.
                 AND (
@@ -284,7 +291,7 @@ covered AS (
                     OR coalesce(uncleaned_from = 0, NOT has_gaps, false)
                     OR coalesce(newest_clock_ms - ahead_ms < ended_ms + margin_ms, true)
                 )
-                THEN IF(is_led_on, 'led_on', 'overdue')
+                THEN CASE WHEN NOT is_overdue THEN 'perhaps_overdue' WHEN is_led_on THEN 'led_on' ELSE 'overdue' END
             -- So the markers of all producers of the log, told together, have it.
             WHEN unseen IS NOT NULL THEN IF(unseen IN ('hole', 'last_hole'), 'not_judged', unseen)
             WHEN NOT (tail_intact AND is_past_end) THEN 'tail'

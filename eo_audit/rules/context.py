@@ -202,6 +202,10 @@ class Context:
         """A marker was overdue when this log was dumped, and no dumped replica tells: the log lost it, or is a follower's that lags."""
         return log.is_overdue and not log.is_led_on and not self.lags(log) and not lack_alike(self.replicas(log))
 
+    def may_lack_marker(self, log: Log) -> bool:
+        """The same, where a marker was overdue at the manifest's time, which may be that of the collection's end."""
+        return "perhaps_overdue_marker" in log.subjects and not log.is_overdue and not self.lags(log)
+
     def ended_elsewhere(self, log: Log, producer_id: int) -> bool:
         """A replica that reaches further shows that what is open here has ended."""
         # Replicas are prefixes of one log, but for its end above the high watermark: the one that reaches further knows what came.

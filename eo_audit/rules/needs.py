@@ -167,8 +167,8 @@ def _missing(log: "Log") -> str | None:
 def _end(log: "Log", context: "Context") -> str | None:
     if log.topic == COORDINATOR_TOPIC and context.is_outdated(log):
         return "outdated_replica"
-    if context.may_be_left_behind(log):
-        return "marker_overdue"
+    if context.may_be_left_behind(log) or context.may_lack_marker(log):
+        return "marker_overdue" if log.is_overdue else "marker_perhaps_overdue"
     if not _has(log, "truncated"):
         return "hidden_entries" if log.hides_entries else None
     if (unread := _unread(log)) is not None:

@@ -111,6 +111,12 @@ REASONS: Mapping[str, Reason] = {
         "log that lost its end",
         "Dump {places} on its leader (kafka-topics.sh --describe names it). If the leader's log ends there too, the marker is lost.",
     ),
+    "marker_perhaps_overdue": Reason(
+        "{places} ended before the marker of a transaction that the coordinator had completed more than a minute before the manifest's "
+        "time: that may be the time of the end of the collection, or the log is a follower's that lags, or has lost its end",
+        "Dump {places} again on its leader, with collect-dumps.sh, which notes when it dumps each file. If the log still ends there, the "
+        "marker is lost.",
+    ),
     "leader_not_dumped": Reason(
         "of {places} one replica was dumped, which may be a follower that lags: the marker of what is open there may have come since, and "
         "the coordinator log no longer holds its transaction",

@@ -40,6 +40,7 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
     "abort": ("transaction_instances", "decision = 'ABORT'"),
     "registered_partition": ("instance_partitions", "marker_match <> 'pending'"),
     "overdue_marker": ("instance_partitions", "coverage IN ('overdue', 'led_on')"),
+    "perhaps_overdue_marker": ("instance_partitions", "coverage = 'perhaps_overdue'"),
     "led_on": ("instance_partitions", "coverage = 'led_on'"),
     "index_entry": ("aborted_index", "entry_first_offset IS NOT NULL"),
     "payload_edge": ("producer_edges", "exists(head, r -> r.value_hash IS NOT NULL) OR exists(tail, r -> r.value_hash IS NOT NULL)"),

@@ -42,6 +42,7 @@ LIVED = {"I05": ("fences", "timeouts"), "C05": ("steps", "leaps"), "T14": ("step
 AGED = frozenset({"C01", "C02", "L01", "O05", "S01"})
 # Features that take the beginning of a log away, of the data or of the coordinator (a producer id that is used up is cleaned out of it).
 IN_DOUBT = ("clocks_apart", "head_in_doubt")
+OVERDUE = ("marker_overdue", "marker_perhaps_overdue")  # a log ends before a marker that it should hold, or lags
 HEADLESS = ("cleaned_coordinator", "exhaustion", "cleaned_data", "retention", "delete_records")
 
 
@@ -106,7 +107,7 @@ def _result(case: Case, truth: Truth | None, said: Said, world: World, plan: Pla
         return Result(case, (*accused, *wrong_numbers(world, plan, said)), transactions, open=case.shape.is_complete and bool(undecided))
     missed = [rules for rules in truth.demands if not _is_found(truth, rules, said)]
     headless = any(case.shape.has(feature) for feature in HEADLESS)
-    apart = (where for _, why, where in said.unknowns if (why in IN_DOUBT and headless) or why == "marker_overdue")
+    apart = (where for _, why, where in said.unknowns if (why in IN_DOUBT and headless) or why in OVERDUE)
     may_be = not case.shape.is_complete or any(_is_in(truth, place) for place in (*undecided, *apart))
     is_open = may_be and bool(missed) and all(_is_unknown(truth, rules, said) for rules in missed)
     return Result(case, tuple(_planted(truth, said, [] if is_open else missed)), transactions, truth, is_open)

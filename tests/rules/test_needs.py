@@ -105,3 +105,21 @@ def test_entries_are_hidden_where_a_batch_of_the_coordinators_log_was_not_unders
     log = Log(1, "c", 1, COORDINATOR_TOPIC, 0, Row({"leo": 9, "lacks_records": False}), breaks=(Row({"state": state, "reason": reason}),))
     assert log.hides_entries == hides
     assert not replace(log, topic="orders").hides_entries
+
+
+@pytest.mark.parametrize(
+    ("subjects", "further", "because"),
+    [
+        ({"perhaps_overdue_marker"}, False, "marker_perhaps_overdue"),
+        ({"perhaps_overdue_marker", "overdue_marker"}, False, "marker_overdue"),
+        ({"perhaps_overdue_marker"}, True, None),
+        (set(), False, None),
+    ],
+)
+def test_a_log_that_ends_before_a_marker_is_not_judged_at_its_end(subjects: set[str], further: bool, because: str | None) -> None:
+    """Unless another replica of its partition reaches further."""
+    log = Log(1, "c", 1, "orders", 0, Row({"leo": 9, "tail_intact": True}), frozenset(subjects), starts_at=0)
+    other = Log(2, "c", 2, "orders", 0, Row({"leo": 12 if further else 4, "tail_intact": True}), starts_at=0)
+    context = Context(logs={1: log, 2: other}, clusters={}, siblings={log.place: [log, other]})
+    found = unknown(BY_CODE["X02"], log, context)
+    assert (found.because if found else None) == because
