@@ -145,10 +145,15 @@ logs AS (
     LEFT JOIN begun_anew ON begun_anew.replica_log_id = logs.replica_log_id
 ),
 still_open AS (
-    SELECT replica_log_id, producer_id, min(span_id) AS open_from, min_by(first_epoch, span_id) AS open_epoch
+    SELECT
+        replica_log_id, producer_id,
+        min(IF(marker_offset IS NULL, span_id, NULL)) AS open_from,
+        min_by(first_epoch, IF(marker_offset IS NULL, span_id, NULL)) AS open_epoch,
+        -- A producer counts its records in a partition from 0 on (`ProducerAppendInfo.checkSequence`): the others stood in an earlier log.
+        coalesce(min_by(first_sequence, span_id) > 0, false) AS begun_before
     FROM {spans}
-    WHERE marker_offset IS NULL
     GROUP BY replica_log_id, producer_id
+    HAVING open_from IS NOT NULL OR begun_before
 ),
 -- Logs, clusters and what is open are few rows beside the markers: broadcast, so that only markers and instances are shuffled.
 told AS (
@@ -159,7 +164,7 @@ told AS (
         logs.skew_ms, logs.epochs_are_elections,
         IF(logs.compacted, coalesce(logs.uncleaned_from, 4611686018427387904L), 0L) AS cleaned_below, -- beyond every offset
         reach.coordinator_log_id, reach.known_until_ms, reach.known_until_epoch, reach.known_from_offset, reach.untold_epoch,
-        unended.open_from, unended.open_epoch, logs.last_hole,
+        unended.open_from, unended.open_epoch, coalesce(unended.begun_before, false) AS begun_before, logs.last_hole,
         reach.known_from_ms, logs.first_offset, logs.compacted, logs.may_be_anew, logs.may_begin_late,
         stopped_together(logs.clean_end, logs.broker, reach.stopped_with) AS stopped_together,
         coalesce(logs.clean_end AND reach.stopped_with IS NOT NULL, false) AS both_stopped,
@@ -180,12 +185,12 @@ told AS (
 ends AS (
     -- One shuffle: all windows below are partitioned by these two columns and more.
     SELECT /*+ REPARTITION(replica_log_id, producer_id) */
-        * EXCEPT (known_from_ms, first_offset, compacted, may_be_anew, may_begin_late, stopped_together, dumped_first),
+        * EXCEPT (known_from_ms, first_offset, compacted, may_be_anew, may_begin_late, begun_before, stopped_together, dumped_first),
         -- `__transaction_state` is compacted: of each id only the newest entries are sure to be left, of older markers the decisions are
         -- gone.
         known_from_ms IS NOT NULL AS older_markers,
         -- Retention and the cleaner take markers from the head of the data log whose decisions are still there.
-        first_offset > 0 OR compacted OR may_be_anew OR may_begin_late AS older_decided,
+        first_offset > 0 OR compacted OR may_be_anew OR may_begin_late OR begun_before AS older_decided,
         NOT (stopped_together OR dumped_first = 'log') AS newer_markers,
         NOT (stopped_together OR dumped_first = 'coordinator') AS newer_decided
     FROM told
