@@ -3,6 +3,7 @@
 Real dumps, some with a thing changed, and model clusters with and without a planted fault, each printed by three tools.
 """
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,6 +28,7 @@ MODEL = [Case(draw(seed, features=("aborts", "fences"), dumps=(STOPPED,))) for s
 BY_SCRIPT = [Case(draw(seed, features=("aborts", "fences"), dumps=(SCRIPT,))) for seed in (300_000, 300_004)]
 CASES = (*MODEL, *BY_SCRIPT)
 TOOLS = ("1.1", "0.11.0.0")
+BOTH_WAYS, BAD_CHECKSUM = "dialects_tv2@2.0.1", "bad_checksum"  # each segment with --deep-iteration and without
 
 
 def dumps_of_tests(folder: Path) -> Part:
@@ -42,7 +44,10 @@ def dumps_of_tests(folder: Path) -> Part:
                 reshaped.copied(source, folder / f"{name}.{tool}", listed=name in scripted)
                 if tool != "as_is":
                     reshaped.printed_before(folder / f"{name}.{tool}", tool)
-    return Part([folder / f"{name}.{tool}" for name in sources for tool in ("as_is", *TOOLS)])
+    shutil.copytree(DUMPS / BOTH_WAYS, folder / BAD_CHECKSUM)
+    (shallow,) = (folder / BAD_CHECKSUM / "orders-1").glob("*.shallow.txt")
+    shallow.write_text(shallow.read_text().replace("isvalid: true size: 303", "isvalid: false size: 303"))
+    return Part([*(folder / f"{name}.{tool}" for name in sources for tool in ("as_is", *TOOLS)), folder / BAD_CHECKSUM])
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +98,10 @@ def test_epochs_are_asked_for_by_name(said: Mapping[str, Said]) -> None:
     assert "P08" in {finding.rule for finding in said["syn_plain_in_open.0.11.0.0"].findings}
     assert "S02" in {finding.rule for finding in said["syn_txnindex_entry_removed.0.11.0.0"].findings}
     assert not [why for _, why, _ in said["syn_dup_batch.1.1"].unknowns if why == "no_producer_epochs"]
+
+
+def test_a_bad_checksum_is_told_where_only_the_dump_without_deep_iteration_shows_it(said: Mapping[str, Said]) -> None:
+    """The deep one, which is read, prints none."""
+    (finding,) = (one for one in said[BAD_CHECKSUM].findings if one.rule == "R02")
+    assert (finding.topic, finding.partition, finding.first_offset, finding.last_offset) == ("orders", 1, 0, 1)
+    assert "without --deep-iteration" in finding.message

@@ -2,6 +2,7 @@
 --
 -- rows         what `sequences.producer_rows` returns
 -- events       what `assignment.judged_events` returns
+-- cleaned      the same events, or none of them where no log is cleaned
 -- instances    transaction_instances
 -- never_ms     `until_ms` of what was not completed lies beyond this
 WITH
@@ -62,12 +63,34 @@ owned AS (
             )
         )
 ),
+-- Where a cleaned log lacks an ABORT, records below it may stand beside those of the COMMIT behind. A partition is listed before its first
+-- record, and all markers of a transaction are written before its completion: what stands before the marker of a transaction that was
+-- completed before another one began, in the same coordinator's log, is not that other one's.
+unmarked AS (
+    SELECT
+        replica_log_id, coordinator_log_id, producer_id, span.span_id, place, aborted_before.first_entry_offset AS aborted_from,
+        try_element_at(allowed, 1).first_entry_offset AS committed_from
+    FROM {cleaned}
+    WHERE aborted_before IS NOT NULL
+),
+begun AS (
+    SELECT /*+ BROADCAST(unmarked) */
+        unmarked.replica_log_id, unmarked.producer_id, unmarked.span_id,
+        max(IF(events.marker_instance.complete_offset < aborted_from, events.place, -1L)) AS aborted_behind,
+        max(events.place) AS committed_behind
+    FROM {cleaned} events
+    JOIN unmarked
+        ON unmarked.replica_log_id = events.replica_log_id AND unmarked.coordinator_log_id = events.coordinator_log_id
+        AND events.place > unmarked.span_id AND events.place < unmarked.place
+        AND events.marker_role IN ('closing', 'empty') AND events.marker_instance.complete_offset < unmarked.committed_from
+    GROUP BY unmarked.replica_log_id, unmarked.producer_id, unmarked.span_id
+),
 -- What rows need, under the offset by which they find it.
 owners AS (
-    SELECT
-        replica_log_id,
+    SELECT /*+ BROADCAST(begun) */
+        owned.replica_log_id,
         IF(span IS NULL, place, span.span_id) AS at_offset,
-        skew_ms, allowed, before, owner, known,
+        skew_ms, allowed, before, owner, known, aborted_before, begun.aborted_behind, begun.committed_behind,
         -- The least that the log's clock was ahead of the coordinator's, at the marker before the span and at the one that ended it: it may
         -- have been set between. Null where one of them has no completion.
         IF(
@@ -83,6 +106,8 @@ owners AS (
         IF(end_is_told, NULL, closer.type) AS untold_end,
         coalesce(span.hole_at, removed_at, ended_unseen_at) AS hole_at
     FROM owned
+    LEFT JOIN begun
+        ON begun.replica_log_id = owned.replica_log_id AND begun.producer_id = owned.producer_id AND begun.span_id = owned.span.span_id
 ),
 
 placed AS (
@@ -97,9 +122,26 @@ found AS (
             AND NOT coalesce(rows.base_offset < owners.hole_at AND NOT try_element_at(owners.allowed, 1).protocol <=> 'tv2', false)
             AS is_assigned,
         -- `ProducerStateEntry` knows one producer id, whatever the epoch: a span may hold a fenced producer's data beside its successor's.
-        filter(owners.allowed, c -> coalesce(c.data_epoch = rows.producer_epoch, true)) AS own
+        filter(owners.allowed, c -> coalesce(c.data_epoch = rows.producer_epoch, true)) AS own,
+        -- Only the broker's time proves when a batch was written, by a clock that wrote one of the markers beside it.
+        IF(
+            rows.timestamp_type = 'LogAppendTime'
+                AND coalesce(array_contains(owners.their_leaders, rows.partition_leader_epoch), rows.partition_leader_epoch IS NULL),
+            rows.max_timestamp_ms - owners.least_ahead_ms,
+            NULL
+        ) AS appended_ms
     FROM placed rows
     LEFT JOIN owners ON owners.replica_log_id = rows.replica_log_id AND owners.at_offset = rows.at_offset
+),
+with_aborted AS (
+    SELECT
+        *,
+        is_assigned AND aborted_before.data_epoch = producer_epoch AS may_be_of_aborted,
+        coalesce(base_offset > aborted_behind AND base_offset < committed_behind, false)
+            OR coalesce(
+                appended_ms >= aborted_before.start_ms - skew_ms AND appended_ms < try_element_at(allowed, 1).start_ms - skew_ms, false
+            ) AS is_before_committed
+    FROM found
 ),
 -- Choose the owner of each data row. The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and
 -- where it alone speaks the answer is `suspected`.
@@ -109,6 +151,7 @@ with_genuine AS (
         IF(
             is_assigned,
             coalesce(
+                IF(may_be_of_aborted AND is_before_committed, aborted_before, NULL),
                 try_element_at(
                     filter(
                         own,
@@ -122,19 +165,15 @@ with_genuine AS (
             ),
             NULL
         ) AS genuine
-    FROM found
+    FROM with_aborted
 ),
 beside_before AS (
     SELECT
         *,
         before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2' AS is_of_earlier,
-        -- Only the broker's time proves when a batch was written, by a clock that wrote one of the markers beside it.
-        IF(
-            timestamp_type = 'LogAppendTime'
-                AND coalesce(array_contains(their_leaders, partition_leader_epoch), partition_leader_epoch IS NULL),
-            max_timestamp_ms - least_ahead_ms,
-            NULL
-        ) AS appended_ms
+        may_be_of_aborted AND NOT is_before_committed
+            AND timestamp_type <> 'LogAppendTime' AND max_timestamp_ms < genuine.start_ms - skew_ms
+            AND clocklike AND max_timestamp_ms BETWEEN aborted_before.start_ms - skew_ms AND aborted_before.decided_at_ms AS looks_aborted
     FROM with_genuine
 ),
 -- `late` says that the owner's marker came before the row.
@@ -148,6 +187,7 @@ judged_late AS (
             WHEN is_of_earlier
                 AND timestamp_type <> 'LogAppendTime' AND max_timestamp_ms < genuine.start_ms - skew_ms
                 AND clocklike AND max_timestamp_ms BETWEEN before.start_ms - skew_ms AND before.decided_at_ms THEN 'suspected'
+            WHEN looks_aborted THEN 'suspected'
             ELSE 'no'
         END AS late
     FROM beside_before
@@ -161,6 +201,8 @@ with_chosen AS (
             WHEN late = 'no' AND genuine IS NOT NULL
                 THEN struct(genuine.instance_id, genuine.protocol, genuine.decision, genuine.until_ms)
             WHEN owner IS NOT NULL THEN struct(owner.instance_id, owner.protocol, owner.decision, owner.until_ms)
+            WHEN looks_aborted
+                THEN struct(aborted_before.instance_id, aborted_before.protocol, aborted_before.decision, aborted_before.until_ms)
             WHEN late <> 'no' THEN struct(before.instance_id, before.protocol, before.decision, before.until_ms)
         END AS chosen
     FROM judged_late
@@ -184,7 +226,8 @@ doubted AS (
 
 SELECT
     * EXCEPT (
-        skew_ms, allowed, before, owner, known, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, is_unmatched,
+        skew_ms, allowed, before, owner, known, aborted_before, aborted_behind, committed_behind, may_be_of_aborted, is_before_committed,
+        looks_aborted, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, is_unmatched,
         listing, untold_end, hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
     ),
     IF(row_kind = 'marker', marker_instance.instance_id, chosen.instance_id) AS instance_id,
@@ -193,7 +236,7 @@ SELECT
         WHEN row_kind = 'marker' AND marker_instance.protocol = 'tv2' THEN 'epoch'
         WHEN row_kind = 'marker' THEN IF(marker_role = 'duplicate' AND in_open_transaction AND is_unmatched, 'time', 'marker')
         WHEN NOT is_assigned THEN NULL
-        WHEN late IN ('proved', 'suspected') THEN 'time'
+        WHEN late IN ('proved', 'suspected') OR genuine.instance_id = aborted_before.instance_id THEN 'time'
         WHEN chosen.protocol = 'tv2' THEN 'epoch'
         WHEN genuine IS NOT NULL AND by_marker AND size(own) = 1 THEN 'marker'
         WHEN chosen IS NOT NULL THEN 'time'

@@ -55,7 +55,9 @@ def judged_events(
         end would be told;
         known_to_the_end: whether the coordinator log tells what became of it, be its transaction still in that log or not;
         known: whether it tells about the time of the marker, or of the end of the span; allowed: those of the listed instances that time
-        and epoch allow; marker_role and marker_instance of markers;
+        and epoch allow; marker_role and marker_instance of markers; coordinator_log_id: the log that tells of the producer;
+        aborted_before: of a span that a COMMIT ends in a cleaned log, the transaction before that one, if it was aborted and has no marker
+        left;
         began_after_ms and sealed_ms of an open span: the times of the broker before and behind its beginning.
     """
     return run(

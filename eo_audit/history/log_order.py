@@ -63,6 +63,15 @@ def in_log_order(
     return run("ordered_batches", placed=placed, inherited=run("inherited_order", alone=alone), chunk=chunk_of(chunked=True))
 
 
+def checked_batches(batches: DataFrame, section_status: DataFrame) -> DataFrame:
+    """The batches, with checksums that were found bad where a segment was printed without --deep-iteration as well.
+
+    Args:
+        batches, section_status: the tables.
+    """
+    return run("checked_batches", batches=batches, section_status=section_status)
+
+
 def chunk_of(*, chunked: bool) -> Column | int:
     """The column that cuts a log, for a text; a number where each log is one piece."""
     return F.col("chunk") if chunked else 0

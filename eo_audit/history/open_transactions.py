@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame
 from eo_audit.history.text import run
 
 
-def open_transactions(events: DataFrame) -> DataFrame:
+def open_transactions(events: DataFrame, visibility: DataFrame) -> DataFrame:
     """The table open_transactions: one row per span without a marker.
 
     Args:
         events: what `assignment.judged_events` returns.
+        visibility: the table, for where the oldest that is open began.
     """
-    return run("open_transactions", events=events)
+    return run("open_transactions", events=events, visibility=visibility)
 
 
 def unmatched(events: DataFrame) -> DataFrame:

@@ -1,6 +1,7 @@
 -- What is open at the end of each log, and whether anybody will end it (KIP-664 calls it hanging if nobody does).
 --
--- events    what `assignment.judged_events` returns
+-- events        what `assignment.judged_events` returns
+-- visibility    the table, for where the oldest that is open began
 WITH
 
 open_spans AS (
@@ -9,9 +10,11 @@ open_spans AS (
     WHERE span IS NOT NULL AND closer IS NULL AND removed_at IS NULL
 )
 
-SELECT
-    cluster, replica_log_id, producer_id,
+SELECT /*+ BROADCAST(log) */
+    open_spans.cluster, open_spans.replica_log_id, open_spans.producer_id,
     span.span_id AS first_offset,
+    -- The broker keeps that offset when the records are deleted (KAFKA-7190), and its tools find the transaction by it.
+    least(span.span_id, IF(log.blocker_producer_id = open_spans.producer_id, log.blocker_first_offset, NULL)) AS began_at,
     fate,
     IF(fate = 'unknown', why_unknown, NULL) AS why_unknown,
     -- The one that is not decided will end all that is open; else the last one would have.
@@ -22,3 +25,4 @@ SELECT
     ) AS instance_id,
     began_after_ms, sealed_ms, ahead_ms
 FROM open_spans
+LEFT JOIN {visibility} log ON log.replica_log_id = open_spans.replica_log_id

@@ -25,7 +25,7 @@ from eo_audit.history.group_offsets import group_offsets
 from eo_audit.history.id_allocation import TOLD_BY_MANIFEST, id_allocation
 from eo_audit.history.instance_partitions import instance_partitions
 from eo_audit.history.instances import transaction_instances
-from eo_audit.history.log_order import in_log_order
+from eo_audit.history.log_order import checked_batches, in_log_order
 from eo_audit.history.marker_match import match_markers, with_markers_below_start
 from eo_audit.history.open_transactions import open_transactions, unmatched
 from eo_audit.history.overwritten_offsets import contested_sections, overwritten_offsets
@@ -117,11 +117,13 @@ def rebuild_histories(warehouse: Warehouse, *, as_of_ms: int | None, small: bool
         if has_transactions(warehouse):
             judged = _judged(warehouse, frame, producers, coordinator, instances)
             # The widest plan of all (112,000 characters at 1 GB): three tables are made from its rows, and none should plan it again.
-            assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances))
+            cleaned = bool(pc.any(warehouse.arrow("replica_logs")["compacted"]).as_py())
+            assigned = warehouse.materialise(assign_instances(producers.rows, judged.events, instances, cleaned=cleaned))
             told()
             pending.append(beside.submit(_instance_partitions, warehouse, frame, instances, assigned, judged, producers.coverage))
             # Before the rows are marked: who may read a batch depends on the LSO of its log.
             seen = _visibility(warehouse, frame, producers, assigned, instances)
+            pending.append(beside.submit(_open_transactions, warehouse, judged.events, seen))
             pending.append(beside.submit(_aborted_index, warehouse, frame, assigned, producers.spans, seen))
         else:
             told()
@@ -197,10 +199,19 @@ def _producers(warehouse: Warehouse, frame: Frame, *, chunked: bool) -> Producer
     # Read by the producer rows and by the coverage: computed twice, the largest shuffle would run twice.
     known, unread = (frame.logs, frame.clusters), warehouse.read("unread_spans")
     bits = CHUNK_BITS if chunked else None
-    ordered = warehouse.materialise(in_log_order(warehouse.read("batches"), *known, unread_spans=unread, chunk_bits=bits))
+    ordered = warehouse.materialise(in_log_order(_batches(warehouse, frame), *known, unread_spans=unread, chunk_bits=bits))
     rows = warehouse.materialise(producer_rows(ordered, chunked=chunked))
     covered = warehouse.overwrite("coverage", coverage(ordered, frame.sections, frame.logs, unread_spans=unread))
     return Producers(rows, warehouse.overwrite("transaction_spans", transaction_spans(rows)), covered)
+
+
+def _batches(warehouse: Warehouse, frame: Frame) -> "DataFrame":
+    """The batches; only of segments that a tool before 2.2 printed both ways is anything to add to them."""
+    sections = warehouse.arrow("section_status")
+    replaced = sections.filter(pc.equal(sections["supersession_reason"], "deep_beats_shallow"))["superseded_by"]
+    blind = sections.filter(pc.and_(sections["is_read"], sections["lacks_checksums"]))["section_id"]
+    batches = warehouse.read("batches")
+    return checked_batches(batches, frame.sections) if pc.any(pc.is_in(blind, value_set=replaced)).as_py() else batches
 
 
 def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFrame]":
@@ -231,15 +242,17 @@ def _judged(warehouse: Warehouse, frame: Frame, producers: Producers, coordinato
     whole = whole_logs(coordinator, frame.logs, frame.clusters, cut)
     events = judged_events(producers.rows, producers.spans, matched, reach=story, whole_logs=whole, clock_offsets=clocks, **known)
     events = warehouse.materialise(events)
-    warehouse.overwrite("open_transactions", open_transactions(events))
     warehouse.overwrite("unmatched", unmatched(events))
     return Judged(events, matched, clocks, story)
 
 
 def _may_have_markers_below(warehouse: Warehouse) -> bool:
     """Whether a log begins behind offset 0 and snapshots were dumped: of most dumps one look tells that there is nothing to ask."""
-    logs = warehouse.arrow("replica_logs")
-    return not warehouse.is_empty("producer_snapshots") and bool(pc.any(pc.greater(logs["first_offset"], 0)).as_py())
+    return not warehouse.is_empty("producer_snapshots") and _lacks_heads(warehouse)
+
+
+def _lacks_heads(warehouse: Warehouse) -> bool:
+    return bool(pc.any(pc.greater(warehouse.arrow("replica_logs")["first_offset"], 0)).as_py())
 
 
 def _with_epochs(warehouse: Warehouse, logs: "DataFrame") -> "DataFrame":
@@ -273,6 +286,11 @@ def _visibility(warehouse: Warehouse, frame: Frame, producers: Producers, assign
     snapshots = warehouse.read("producer_snapshots")
     known = {"replica_logs": frame.logs, "coverage": producers.coverage, "clusters": frame.clusters, "instances": instances}
     return warehouse.overwrite("visibility", visibility(assigned, producers.spans, snapshots, section_status=frame.sections, **known))
+
+
+def _open_transactions(warehouse: Warehouse, events: "DataFrame", seen: "DataFrame") -> None:
+    # Below offset 0 nothing began: of most dumps one look spares a join.
+    warehouse.overwrite("open_transactions", open_transactions(events, seen if _lacks_heads(warehouse) else seen.where("false")))
 
 
 def _aborted_index(warehouse: Warehouse, frame: Frame, assigned: "DataFrame", spans: "DataFrame", seen: "DataFrame") -> None:

@@ -78,7 +78,7 @@ def _told_of(log: Row, results: Results) -> Row | None:
 
 def _open(log: Row, results: Results) -> Iterator[RenderableType]:
     """What is open at the end of a log, the oldest first: that one holds consumers back."""
-    found = sorted(results.rows("open_transactions", replica_log_id=log["replica_log_id"]), key=lambda row: maybe(row, "first_offset") or 0)
+    found = sorted(results.rows("open_transactions", replica_log_id=log["replica_log_id"]), key=lambda row: maybe(row, "began_at") or 0)
     if not found:
         yield Text("no transaction is open here")
         return
@@ -91,7 +91,7 @@ def _open(log: Row, results: Results) -> Iterator[RenderableType]:
         fate = f"unknown ({str(row['why_unknown']).replace('_', ' ')})" if row["why_unknown"] else _fate(row, instance)
         name = instance["transactional_id"] if instance else _owner(row, results)
         epoch, records = span.get("last_epoch"), digits(span.get("records"))
-        table.add_row(*cells(name, row["producer_id"], epoch, row["first_offset"], records, at(since, results), fate))
+        table.add_row(*cells(name, row["producer_id"], epoch, row["began_at"], records, at(since, results), fate))
     yield from with_rest(table, len(found))
 
 

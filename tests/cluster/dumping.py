@@ -43,6 +43,7 @@ class Plan:
     times: bool = False
     forked: dict[tuple[Place, int], Log] = field(default_factory=dict)
     cleaned_markers: set[int] = field(default_factory=set)  # identities of markers that the cleaner took with their data still there
+    cleaned_before: set[int] = field(default_factory=set)  # of those that it took before it looked whose data they end
     stable: dict[tuple[Place, int], int] = field(default_factory=dict)  # lastStableOffset of the entry of a marker, by place and offset
     edits: list[Edit] = field(default_factory=list)
     printed: set[str] = field(default_factory=set)  # files of logs that were dumped, such as those of `edits`
@@ -214,6 +215,7 @@ def state_of(world: World, plan: Plan, copy: Copy, lost_index: frozenset[tuple[P
     kept = housekeeping(world, plan, copy.place)
     lost = frozenset(number for place, number in lost_index if place == copy.place)
     state = replay(log, copy.moment, per_segment=kept.per_segment, lost_index=lost)
+    state.batches = [batch for batch in state.batches if id(batch.write) not in plan.cleaned_before]
     for dirty in kept.dirty:
         clean(state, dirty, BEGIN_MS, kept.active)
     state.batches = [batch for batch in state.batches if id(batch.write) not in plan.cleaned_markers]

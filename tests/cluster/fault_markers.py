@@ -7,7 +7,7 @@ from dataclasses import replace
 from eo_audit.model.alignment.clocks import ROUNDING_MS
 from tests.cluster.brokers import Log, Record, Transaction, Write
 from tests.cluster.planting import OPEN, VISIBLE, Planted, at_writes, index_of, insert, leader, move, pick, rules, stamped, with_data
-from tests.cluster.truth import Scene, Truth
+from tests.cluster.truth import NoPlace, Scene, Truth
 
 FEW = 4  # transactions of which too little remains when a marker is lost
 
@@ -175,6 +175,43 @@ def cleaned_marker(scene: Scene, rng: random.Random) -> Planted | None:
     truth = Truth("cleaned_marker", rules("X02"), may, log.place, t.producer_id, t.transactional_id)
     truth = replace(truth, decidable=scene.plan.checkpoints, why=f"the cleaner took the COMMIT of transaction {t.number}")
     return Planted(truth)
+
+
+def cleaned_abort(scene: Scene, rng: random.Random) -> Planted | None:
+    """The cleaner took an ABORT and left its records, and the COMMIT behind it has the same epoch (TV0 and TV1)."""
+    found = []
+    for log in scene.world.data_logs:
+        state = scene.states[log.place]
+        cleaned = {id(batch.write) for batch in state.batches if state.log_start <= batch.base < (state.cleaned_to or 0)}
+        for t in scene.world.transactions:
+            listing, markers = scene.listing(log.place, t.producer_id), scene.markers(log, t)
+            after = next(iter(listing[listing.index(t) + 1 :]), None) if t in listing else None
+            is_taken = t.decision == "ABORT" and not t.is_tv2 and len(markers) == 1 and id(markers[0]) in cleaned
+            is_followed = (
+                after is not None and after.decision == "COMMIT" and t.marker_epoch == t.epoch == after.epoch and scene.is_told(after)
+            )
+            if is_taken and is_followed and after is not None and scene.data(log, after) and scene.data(log, t) and scene.is_told(t):
+                found.append((log, t, after, markers[0]))
+    chosen = pick(rng, found)
+    if chosen is None:
+        return None
+    log, t, after, marker = chosen
+    scene.plan.cleaned_before.add(id(marker))
+    batches = scene.state(log.place).batches
+    left = [batch for batch in batches if batch.write.transaction is t and batch.records]
+    if not left:
+        raise NoPlace
+    end = next(batch.base for batch in batches if batch.write.transaction is after and batch.write.marker)
+    between = [batch.write.transaction for batch in batches if left[0].base < batch.base < end and batch.write.marker]
+    # Nothing but order tells: a marker between them, of a transaction that was completed before the next one began. A client whose clock is
+    # behind makes them look like late data of an older one.
+    decidable = not any(map(scene.world.shape.has, ("client_clocks", "event_times"))) and any(
+        one is not None and scene.coordinator(one) == scene.coordinator(t) and scene.is_told(one) and (one.ended_at or 0) < after.began_at
+        for one in between
+    )
+    why = f"the cleaner took the ABORT of transaction {t.number}, and left offset {left[0].base}"
+    truth = Truth("cleaned_abort", rules("T15", "L02"), OPEN | VISIBLE | {"T10", "T02"}, log.place, t.producer_id, t.transactional_id)
+    return Planted(replace(truth, decidable=decidable, why=why), frozenset({(log.place, t.number)}))
 
 
 def repeated_marker(scene: Scene, rng: random.Random) -> Planted | None:

@@ -182,14 +182,105 @@ CLEANED_AWAY = Story(
     uncleaned_from=40,
     other_at=500_000,
 )
+CLEANED_ABORT = Story(
+    "the cleaner took an ABORT and left records: what stands before the marker of a transaction that was completed before the next began",
+    """
+    0 Empty e0
+    100 Ongoing e0 [A]
+    150 PrepareCommit e0 [A]
+    160 CompleteCommit e0
+    9000 Ongoing e0 [A]
+    9500 PrepareAbort e0 [A]
+    9510 CompleteAbort e0
+    20000 Ongoing e0 [A] of another
+    20050 PrepareCommit e0 [A] of another
+    20060 CompleteCommit e0 of another
+    60000 Ongoing e0 [A]
+    61000 PrepareCommit e0 [A]
+    61010 CompleteCommit e0""",
+    "0 data e0 @110\n1 COMMIT e0 @155\n3 data e0 @60490 cleaned\n10 data e0 @60500 cleaned\n11 COMMIT e0 @61005",
+    {1: "closing", 3: (2, *GENUINE), 10: (4, *GENUINE), 11: "closing"},
+    uncleaned_from=40,
+    compacted=True,
+    other_at=20_055,
+    other_offset=5,
+)
+CLEANED_ABORTS = [
+    CLEANED_ABORT,
+    replace(
+        CLEANED_ABORT,
+        name="the same, and the marker between them was completed when the next transaction had begun",
+        entries=CLEANED_ABORT.entries.replace(
+            "20060 CompleteCommit e0 of another\n    60000 Ongoing e0 [A]", "60000 Ongoing e0 [A]"
+        ).replace("61000 PrepareCommit e0 [A]", "60010 CompleteCommit e0 of another\n    61000 PrepareCommit e0 [A]"),
+        rows={3: (4, *GENUINE), 10: (4, *GENUINE), 11: "closing"},
+    ),
+    replace(
+        CLEANED_ABORT,
+        name="the same, and the marker between them stands before the records",
+        log=CLEANED_ABORT.log.replace("3 data", "7 data"),
+        rows={7: (4, *GENUINE), 10: (4, *GENUINE), 11: "closing"},
+    ),
+    replace(
+        CLEANED_ABORT,
+        name="the same, and the one before them was committed: its records are there no more",
+        entries=CLEANED_ABORT.entries.replace("PrepareAbort", "PrepareCommit").replace("CompleteAbort", "CompleteCommit"),
+        rows={3: (4, *GENUINE), 10: (4, *GENUINE), 11: "closing"},
+    ),
+    replace(
+        CLEANED_ABORT,
+        name="the same, and the records were written before the aborted transaction began, too",
+        entries=CLEANED_ABORT.entries.replace("    9000 Ongoing", "    8000 Ongoing e0 [A] of another\n    9000 Ongoing", 1)
+        .replace(
+            "    20000 Ongoing e0 [A] of another\n    20050 PrepareCommit e0 [A] of another\n    20060 CompleteCommit e0 of another\n", ""
+        )
+        .replace(
+            "    9000 Ongoing", "    8050 PrepareCommit e0 [A] of another\n    8060 CompleteCommit e0 of another\n    9000 Ongoing", 1
+        ),
+        other_at=8_055,
+        rows={3: (4, *GENUINE), 10: (4, *GENUINE), 11: "closing"},
+    ),
+    replace(
+        CLEANED_ABORT,
+        name="the same, and nothing but the time of their client says so",
+        log=CLEANED_ABORT.log.replace("@60490", "@9200"),
+        other_at=None,
+        rows={3: (2, *SUSPECTED), 10: (4, *GENUINE), 11: "closing"},
+    ),
+    replace(
+        CLEANED_ABORT,
+        name="the same, by the broker's clock",
+        log="0 data e0 @110 append\n1 COMMIT e0 @155\n3 data e0 @9200 append cleaned\n10 data e0 @60500 append\n11 COMMIT e0 @61005",
+        other_at=None,
+        rows={3: (2, *GENUINE), 10: (4, *GENUINE), 11: "closing"},
+    ),
+]
 STORIES = [
     *FATES,
+    *CLEANED_ABORTS,
     Story(
         "two transactions of one epoch",
         TWO_COMMITS,
         "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155\n3 COMMIT e0 @255",
         {0: (1, *GENUINE), 1: "closing", 2: (2, *GENUINE), 3: "closing"},
         {1: ("covered", "closing"), 2: ("covered", "closing")},
+    ),
+    Story(
+        "a COMMIT that comes again half a minute later: whether a clock was set or nobody decided it, it ends nothing",
+        """
+    0 Empty e0
+    161 Ongoing e0 [A]
+    492 PrepareCommit e0 [A]
+    510 CompleteCommit e0
+    523 Ongoing e0 [A]
+    570 PrepareAbort e0 [A]
+    580 CompleteAbort e0
+    600 Ongoing e0 [A]
+    640 PrepareCommit e0 [A]
+    647 CompleteCommit e0""",
+        "0 data e0 @152\n6 COMMIT e0 @504\n7 data e0 @499\n13 ABORT e0 @576\n14 data e0 @575\n20 COMMIT e0 @643\n21 COMMIT e0 @30643",
+        {0: (1, *GENUINE), 6: "closing", 7: (2, *GENUINE), 13: "closing", 14: (3, *GENUINE), 20: "closing", 21: "duplicate"},
+        {3: ("covered", "closing")},
     ),
     Story(
         "data behind the marker of its transaction",
@@ -863,9 +954,18 @@ STORIES = [
         TWO_COMMITS,
         "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
         {2: (2, *GENUINE)},
-        {2: ("tail", "unknown")},
+        {2: ("perhaps_overdue", "unknown")},
         stopped=False,
         collected_at=800_000,
+    ),
+    Story(
+        "completed so shortly before the manifest's time as clocks may lie apart",
+        TWO_COMMITS,
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {2: (2, *GENUINE)},
+        {2: ("tail", "unknown")},
+        stopped=False,
+        collected_at=61_000,
     ),
     Story(
         "completed long before the collection began, and nothing of it is here",
@@ -918,7 +1018,7 @@ def replica_logs(spark: SparkSession) -> DataFrame:
         | ({"noted_at": (n, 1)} if story.dumped_before else {})
         | {"dumped_at_ms": story.dumped_at, "uncleaned_from": story.uncleaned_from}
         | ({"leo": 3, "leader_epochs": [(0, 0), (3, 2)]} if story.led_from_end else {})
-        | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": False}
+        | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": story.compacted}
         | {
             "newest_broker_clock_ms": max(
                 (row["max_timestamp_ms"] for row in log_rows(n, story) if row["row_kind"] == "marker"), default=None
@@ -1135,8 +1235,9 @@ def test_partitions(name: str, number: int, expected: tuple[str, str], partition
 
 
 @pytest.fixture(scope="module")
-def fates(events: DataFrame) -> dict[int, tuple[str, str | None]]:
-    return {row.replica_log_id: (row.fate, row.why_unknown) for row in open_transactions(events).collect()}
+def fates(spark: SparkSession, events: DataFrame) -> dict[int, tuple[str, str | None]]:
+    found = open_transactions(events, table(spark, "visibility", []))
+    return {row.replica_log_id: (row.fate, row.why_unknown) for row in found.collect()}
 
 
 LEFT = [(number, story) for number, story in enumerate(STORIES) if story.fate is not None]

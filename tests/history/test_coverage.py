@@ -12,15 +12,15 @@ from eo_audit.history.log_order import in_log_order
 from tests.support.rows import frame, table
 
 ORDERED = """replica_log_id BIGINT, cluster STRING, broker INT, topic STRING, partition INT, hole_at BIGINT, judged BOOLEAN,
-    previous_last_offset BIGINT, base_offset BIGINT, last_offset BIGINT, gap STRING, disorder BOOLEAN, crc_invalid BOOLEAN,
+    previous_last_offset BIGINT, base_offset BIGINT, last_offset BIGINT, gap STRING, disorder BOOLEAN, crc_invalid BOOLEAN, crc BIGINT,
     count_short BOOLEAN, section_id BIGINT, byte_offset BIGINT, length BIGINT, position_in_log BIGINT"""
 PLACE = {"cluster": "c", "broker": 1, "topic": "orders", "partition": 0}
 READ = {"kind": "log", "is_read": True, "supported": True, "deep": True, "dir_kind": "normal", "header_length": 40, "byte_offset": 0}
 TEN = {"segment_base_offset": 0, "first_offset": 0, "last_offset": 9}  # a section with offsets 0 to 9
 DELETED = {"hw": 20, "first_offset": 0, "tail_intact": True, "uncleaned_from": 0, "cleanup_policy": "delete"}
 # Batch lines as `in_log_order` gives them, from hole_at on: 9 behind 4, and 0 to 9 without a hole.
-NINE_BEHIND_FOUR = (9, True, 4, 9, 9, "hole", False, False, False)
-ZERO_TO_NINE = (None, True, None, 0, 9, None, False, False, False)
+NINE_BEHIND_FOUR = (9, True, 4, 9, 9, "hole", False, False, 5, False)
+ZERO_TO_NINE = (None, True, None, 0, 9, None, False, False, 5, False)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ HEADS = {
         "older segments were not dumped",
     ),
 }
-NINE_BEHIND_REMOVED = (9, True, 4, 9, 9, "removed", False, False, False)
+NINE_BEHIND_REMOVED = (9, True, 4, 9, 9, "removed", False, False, 5, False)
 REMOVED = {
     "deleted between two dumps": (
         Case(DELETED | {"log_start": 9}, batch=NINE_BEHIND_REMOVED),

@@ -6,7 +6,7 @@ false. The first bare word of a producer_history row is its kind. Values are num
 `@1500` behind them is the record's time, a trailing `!` says that readers do not get it.
 
 Each span that is open gets its row of open_transactions, as the history of the case has it, unless the case names one: `orders-0 6 pid=1
-fate=unknown why_unknown=live_tail`.
+fate=unknown why_unknown=live_tail`; it began there, unless `began_at` says where.
 """
 
 import hashlib
@@ -107,6 +107,8 @@ class Tables:
         for name, lines in history.items():
             for at, line in enumerate(lines):
                 place, row = parse(name, line)
+                if name == "open_transactions":
+                    row.setdefault("began_at", row["first_offset"])
                 rows[name].append(_addressed(name, {**DEFAULTS[name], **row}, cluster=cluster, place=place, at=at))
                 self._add(name, rows[name][-1])
                 last = row.get(OFFSETS[name][1])
@@ -128,6 +130,7 @@ class Tables:
         for span in rows["transaction_spans"]:
             if span["outcome"] == "open" and (span["replica_log_id"], span["producer_id"]) not in told:
                 shared = {name: span[name] for name in ("cluster", "replica_log_id", "producer_id", "first_offset")}
+                shared["began_at"] = span["first_offset"]
                 self._add("open_transactions", {**DEFAULTS["open_transactions"], **shared, **_fate(span, rows, cluster)})
 
     def _add_log(self, cluster: str, place: tuple[str, int, int], leo: int, own: Rows) -> None:

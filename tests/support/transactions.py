@@ -16,7 +16,7 @@ _ENTRY = re.compile(
 )
 _ROW = re.compile(
     r"(?P<offset>\d+) (?P<what>data|COMMIT|ABORT|marker) e(?P<epoch>\d+)(?: ce(?P<ce>\d+))? @(?P<at>-?\d+)"
-    r"(?P<append> append)?(?P<hole> hole)?"
+    r"(?P<append> append)?(?P<hole> hole)?(?P<cleaned> cleaned)?"
 )
 
 
@@ -28,7 +28,7 @@ class Story:
     behind that of another id and producer, "as another" behind one of this id and another producer; "hole" behind one that stands behind
     a hole.
     `log`: "offset data|COMMIT|ABORT|marker eEPOCH ceEPOCH @time", in offset order; a plain marker is one whose record was lost; "hole"
-    behind a row that stands behind a hole.
+    behind a row that stands behind a hole, "cleaned" behind one before which the cleaner took something.
     `led_from_end`: its broker became the partition's leader where the log ends.
     `missing_to`: the last of the offsets that are missing in the log; behind all rows no row tells of it.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
@@ -42,8 +42,8 @@ class Story:
     `dumped_before`: dumped-at.txt has this log before the coordinator's.
     `collected_at`: when the collection of this log began, as its manifest says.
     `dumped_at`: when both logs were dumped, as dumped-at.txt says.
-    `uncleaned_from`: how far the cleaner came in this log.
-    `other_at`: when a marker of another producer was written to the end of this log.
+    `uncleaned_from`: how far the cleaner came in this log, whose topic is `compacted`.
+    `other_at`: when a marker of another producer was written to this log, at the end or at `other_offset`.
     `sibling_at`: when a marker of another producer was written to another partition of the topic.
     """
 
@@ -70,6 +70,8 @@ class Story:
     dumped_at: int | None = None
     uncleaned_from: int = 0
     other_at: int | None = None
+    other_offset: int = 50
+    compacted: bool = False
     led_from_end: bool = False
     missing_to: int | None = None
 
@@ -136,7 +138,10 @@ def log_rows(number: int, story: Story) -> list[dict[str, object]]:
                 "marker_type": found["what"] if found["what"] in ("COMMIT", "ABORT") else None,
                 "marker_coordinator_epoch": None if is_data else int(found["ce"] or 0),
                 "judged": True,
-                "predecessor": "hole" if found["hole"] else "observed" if rows else "not_observed",
+                "predecessor": next(
+                    (name for name, said in (("hole", "hole"), ("compacted", "cleaned")) if found[said]),
+                    "observed" if rows else "not_observed",
+                ),
                 "previous_epoch": epoch,
                 "label": "in_sequence" if is_data else "marker",
                 "in_open_transaction": opened is not None,
@@ -156,7 +161,7 @@ def sibling_rows(number: int, story: Story) -> list[dict[str, object]]:
 
 def other_rows(number: int, story: Story) -> list[dict[str, object]]:
     """The marker of another producer at the end of the log, if the story has one."""
-    log = "" if story.other_at is None else f"50 COMMIT e0 @{story.other_at}"
+    log = "" if story.other_at is None else f"{story.other_offset} COMMIT e0 @{story.other_at}"
     return [row | {"producer_id": PRODUCER + 1} for row in log_rows(number, replace(story, log=log))]
 
 

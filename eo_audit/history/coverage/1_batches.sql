@@ -60,7 +60,7 @@ stretches AS (
         max(IF(count_short, last_offset, NULL)) AS short_last,
         min_by(at, IF(count_short, position_in_log, NULL)) AS short_at,
         collect_list(IF(
-            is_odd, struct(previous_last_offset, base_offset, last_offset, gap, disorder, crc_invalid, at), NULL
+            is_odd, struct(previous_last_offset, base_offset, last_offset, gap, disorder, crc_invalid, crc, at), NULL
         )) AS odd
     FROM batches
     GROUP BY replica_log_id, hole_at, judged
@@ -69,6 +69,7 @@ stretches AS (
         replica_log_id, NULL, true, NULL, NULL, NULL, NULL, NULL, 0L, NULL, 0L, NULL, NULL, NULL,
         array(struct(
             empty_newest.newest_below, empty_newest.base_offset, empty_newest.base_offset - 1, gap_before_empty, false, false,
+            CAST(NULL AS BIGINT),
             struct(empty_newest.section_id, empty_newest.byte_offset, empty_newest.length)
         ))
     FROM logs
@@ -91,7 +92,7 @@ looked_at AS (
         transform(
             odd,
             one -> struct(
-                one.previous_last_offset, one.base_offset, one.last_offset, one.gap, one.disorder, one.crc_invalid, one.at,
+                one.previous_last_offset, one.base_offset, one.last_offset, one.gap, one.disorder, one.crc_invalid, one.crc, one.at,
                 CASE
                     WHEN one.previous_last_offset >= first_offset
                         THEN format_string('%d is followed by %d', one.previous_last_offset, one.base_offset)
@@ -224,7 +225,8 @@ parts_of_stretches AS (
                         one.crc_invalid,
                         array(struct(
                             one.base_offset AS first_offset, one.last_offset AS last_offset, 'crc_invalid' AS state,
-                            'isvalid: false' AS reason, one.at AS at
+                            -- Tools before 2.2 print no checksum with --deep-iteration: another dump of the segment told of it.
+                            IF(one.crc IS NULL, 'isvalid: false, without --deep-iteration', 'isvalid: false') AS reason, one.at AS at
                         )),
                         array()
                     )

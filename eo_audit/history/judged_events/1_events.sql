@@ -67,7 +67,7 @@ events AS (
 
 logs AS (
     SELECT
-        logs.replica_log_id, logs.cluster, struct(logs.topic, logs.partition) AS log, logs.first_offset,
+        logs.replica_log_id, logs.cluster, struct(logs.topic, logs.partition) AS log, logs.first_offset, logs.compacted,
         logs.removed_before, logs.broker, logs.dumped_at_ms, logs.noted_at, logs.newest_broker_clock_ms,
         coalesce(logs.latest_broker_clock_ms - logs.newest_broker_clock_ms, 0L) AS set_back_ms,
         coalesce(logs.clean_end, false) AS clean_end,

@@ -39,6 +39,26 @@ still_there AS (
 choices AS (
     SELECT *, IF(NOT by_marker AND size(young) > 0, young, any_allowed) AS allowed FROM still_there
 ),
+unmarked AS (
+    SELECT
+        *,
+        -- What was aborted right before the transaction that a COMMIT ends, where the cleaner was. It takes an ABORT behind its records, so
+        -- none of those are left; where some are, the COMMIT has taken them.
+        IF(
+            compacted AND match = 'closing' AND span IS NOT NULL AND span.hole_at IS NULL AND NOT is_seen
+                AND instance.protocol <> 'tv2' AND instance.decision = 'COMMIT',
+            try_element_at(
+                filter(
+                    candidates,
+                    c -> c.first_entry_offset < instance.first_entry_offset AND c.data_epoch <=> instance.data_epoch
+                        AND coalesce(c.first_entry_offset >= known_from_offset, true)
+                ),
+                -1
+            ),
+            NULL
+        ) AS before_this
+    FROM choices
+),
 chosen AS (
     SELECT
         *,
@@ -52,7 +72,7 @@ chosen AS (
         NOT marker_behind.marker.closes AND marker_behind.match = 'closing'
             AND marker_behind.marker.type = marker.type AND marker_behind.marker.epoch = marker.epoch
             AND marker_behind.marker.coordinator_epoch > marker.coordinator_epoch AS is_superseded
-    FROM choices
+    FROM unmarked
 ),
 roles AS (
     SELECT
@@ -65,8 +85,9 @@ roles AS (
             -- it.
             WHEN match = 'duplicate' AND NOT coalesce(marker.closes AND marker.at_ms - ahead_ms > instance.until_ms AND by_tool, false)
                 THEN match
-            WHEN is_ambiguous THEN 'unknown'
+            -- Whosever it is, it repeats what the one before it says, and ends nothing.
             WHEN NOT marker.closes AND marker_before.type = marker.type AND marker_before.epoch = marker.epoch THEN 'duplicate'
+            WHEN is_ambiguous THEN 'unknown'
             WHEN NOT known THEN 'unknown'
             -- A hand's work as well, on data that stood before the log's first row.
             WHEN NOT marker.closes AND marker.type = 'ABORT' AND marker.data_epoch IS NULL AND first_offset > 0 THEN 'unknown'
@@ -103,7 +124,8 @@ SELECT
             c.data_epoch BETWEEN least(span.first_epoch, span.last_epoch) AND greatest(span.first_epoch, span.last_epoch), true
         )
     )) AS listing,
-    clocklike, known, end_is_told, why_unknown, known_to_the_end, allowed, marker_role,
+    clocklike, known, end_is_told, why_unknown, known_to_the_end, allowed, marker_role, coordinator_log_id,
+    IF(before_this.decision = 'ABORT', before_this, NULL) AS aborted_before,
     CASE
         WHEN marker_role IN ('unknown', 'unexplained') THEN NULL
         WHEN marker_role = 'duplicate' THEN coalesce(instance, before)

@@ -26,7 +26,7 @@ RULE = Rule(
     where="state = 'crc_invalid'",
     # The first one only: what follows it is not judged.
     by="state",
-    columns="last_offset first_offset",
+    columns="last_offset first_offset reason",
     cause="a disk or memory fault, or a file changed by hand",
     remedy=(
         "Safe to repair while another replica leads: stop this broker, delete this replica's directory, "
@@ -45,6 +45,8 @@ def explain(case: Case, context: "Context") -> Explanation:
         f"{count(case.hits, 'batch', 'batches')} {'fails' if case.hits == 1 else 'fail'} the checksum, "
         f"the first at {offsets(case.row.maybe('first_offset'), case.row.maybe('last_offset'))}: nothing behind it is judged"
     )
+    if "without" in (case.row.text("reason") or ""):
+        message += "; the dump without --deep-iteration says so, for the one that is read shows no checksums"
     if last:
         message += "; it is the last batch of the log, which may have been caught half written"
     return Explanation(

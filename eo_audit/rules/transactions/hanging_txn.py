@@ -54,7 +54,7 @@ def explain(case: Case, context: "Context") -> Explanation | None:
         decided = "COMMIT" if context.lost_commit(case.log, row.number("producer_id")) else "ABORT"
         begins = begins_behind(case.log, row.number("producer_id"), context)
         listed += f", and its {decided} is not here{unless_below(begins)} (T05)"
-    began = remedies.began_at(case.log, row.number("first_offset"), row.number("producer_id"))
+    began = remedies.began_at(case.log, row.number("first_offset"), row.number("producer_id"), context)
     before = ", before the dumps begin," if began < row.number("first_offset") else ""
     message = (
         f"The transaction of {who} has been open since offset {began}{before} with {count(case.records, 'record')}, "

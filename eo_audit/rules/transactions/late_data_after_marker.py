@@ -60,6 +60,8 @@ def explain(case: Case, context: "Context") -> Explanation:
             f"marker below {'it' if case.records == 1 else 'them'}: late data of the transaction before, or event time. "
             "Clients set that time"
         )
+        if case.log is not None and case.log.numbers.flag("compacted") and instance is not None and instance.text("decision") == "ABORT":
+            message += ". The cleaner may also have taken an ABORT that stood between"
     return Explanation(
         message,
         named=id_of(case, context),

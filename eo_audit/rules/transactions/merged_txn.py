@@ -4,7 +4,8 @@ Proves: Records whose transaction was aborted are closed by the COMMIT of the pr
 
 Bad history: Data of transaction 1 (ABORT decided, marker lost), data of transaction 2, COMMIT.
 
-Legal look-alike: Two transactions of one producer and epoch with a marker between them.
+Legal look-alike: Two transactions of one producer and epoch with a marker between them; in a log that was cleaned, without the ABORT, where
+no marker between them shows that the data is older than the transaction that the COMMIT ends.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +32,10 @@ RULE = Rule(
     caused_by=("X02",),
     # The ABORT is missing here (T05): that a COMMIT took its data says more.
     speaks_for=("T05",),
-    cause="the ABORT marker was lost on this partition, or the data was written after it (late write)",
+    cause=(
+        "the ABORT marker was lost on this partition (where it is compacted, the cleaner may have taken it: KAFKA-14055, up to 3.2.0), or "
+        "the data was written after it (late write)"
+    ),
     remedy=(
         "Nothing to abort: the records are committed for every reader. Find them by the offsets, correct downstream, "
         "and compare the replicas of this partition for the lost marker."
@@ -48,7 +52,7 @@ def explain(case: Case, context: "Context") -> Explanation:
     late = row.text("late") in ("proved", "suspected")
     message = (
         f"{count(case.records, 'record')} of an aborted transaction of {wrote} at {offsets(case.first, case.last)} "
-        f"{'came after their ABORT' if late else 'never got their ABORT'} and are closed by a later COMMIT: "
+        f"{_without_abort(case, late)} and are closed by a later COMMIT: "
         "aborted data counts as committed"
     )
     return Explanation(
@@ -58,3 +62,10 @@ def explain(case: Case, context: "Context") -> Explanation:
         details={"batches": case.hits, "mechanism": "V5" if late else "V4", "span": row.maybe("span_id")},
         transactional_id=instance.text("transactional_id") if instance else None,
     )
+
+
+def _without_abort(case: Case, late: bool) -> str:
+    """Of a log that was cleaned nobody knows whether its ABORT was there."""
+    if late:
+        return "came after their ABORT"
+    return "have no ABORT any more" if case.log is not None and case.log.numbers.flag("compacted") else "never got their ABORT"

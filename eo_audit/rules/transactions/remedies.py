@@ -63,7 +63,7 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
     fate unknown, so no finding is made that this would have to hedge.
     """
     topic, partition, version = log.topic or "", log.partition or 0, context.version(log.cluster)
-    start = began_at(log, row_offset, producer_id)
+    start = began_at(log, row_offset, producer_id, context)
     hanging = _named(log, start, producer_id, context)
     check = f"{_keep_out(log, producer_id, context)} Check that it is still open: {commands.describe_producers(topic, partition, version)}."
     command = commands.abort_for(topic, partition, hanging, version)
@@ -85,11 +85,10 @@ def abort(log: "Log", row_offset: int, producer_id: int, context: "Context") -> 
     )
 
 
-def began_at(log: "Log", row_offset: int, producer_id: int) -> int:
-    """Where the broker says that it began, which its tool finds it by: it keeps that offset when the records are deleted (KAFKA-7190)."""
-    if log.numbers.maybe("blocker_producer_id") != producer_id:
-        return row_offset
-    return min(row_offset, log.numbers.number("blocker_first_offset", row_offset))
+def began_at(log: "Log", row_offset: int, producer_id: int, context: "Context") -> int:
+    """Where the broker says that it began, which its tool finds it by (`open_transactions`)."""
+    fate = context.fates.get((log.log_id, producer_id))
+    return row_offset if fate is None else fate.number("began_at", row_offset)
 
 
 def _or_now(start: int, row_offset: int) -> str:
