@@ -332,6 +332,14 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
         LOG + OTHERS, [checkpoint("cleaner-offset", 12), checkpoint("cleaner-offset", 18) | {"broker": 2, "replica_log_id": 2}], [], {},
         {"compacted": True, "uncleaned_from": 18},
     ),
+    "copied from a leader whose cleaner was farther, and whose row is not here": (
+        [section(last=22, shows_cleaning=True, cleaned_to=15), *OTHERS], [checkpoint("cleaner-offset", 12)], [], {},
+        {"compacted": True, "uncleaned_from": 15},
+    ),
+    "what is left shows less of the cleaner than its row": (
+        [section(last=22, shows_cleaning=True, cleaned_to=9), *OTHERS], [checkpoint("cleaner-offset", 12)], [], {},
+        {"compacted": True, "uncleaned_from": 12},
+    ),
     "copied from a leader that cleans, and never cleaned here": (
         LOG + OTHERS, [checkpoint("cleaner-offset", 18) | {"broker": 2, "replica_log_id": 2}], [], {},
         {"compacted": True, "uncleaned_from": 18},

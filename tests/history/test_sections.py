@@ -237,14 +237,14 @@ def test_what_a_section_holds(spark: SparkSession) -> None:
         table(spark, "dump_files", [file(n, f"{n}.txt") for n in range(1, 7)]),
         table(spark, "batches", batches),
     )
-    columns = ("first_offset", "last_offset", "newest_broker_clock_ms", "shows_cleaning", "is_read")
+    columns = ("first_offset", "last_offset", "newest_broker_clock_ms", "shows_cleaning", "cleaned_to", "is_read")
     assert {row.section_id: tuple(row[name] for name in columns) for row in status.collect()} == {
-        1: (0, 8, 7, False, True),
-        2: (0, 4, 6, True, True),
-        3: (9, 9, 8, False, True),
-        4: (None, None, None, False, False),
-        5: (1, 4, None, True, True),
-        6: (1, 4, None, False, True),
+        1: (0, 8, 7, False, None, True),
+        2: (0, 4, 6, True, 5, True),
+        3: (9, 9, 8, False, None, True),
+        4: (None, None, None, False, None, False),
+        5: (1, 4, None, True, None, True),
+        6: (1, 4, None, False, None, True),
     }
 
 

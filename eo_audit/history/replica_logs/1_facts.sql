@@ -110,6 +110,7 @@ facts AS (
             'latest_broker_clock_ms', IF(is_segment, latest_broker_clock_ms, NULL),
             'oldest_batch_ms', IF(is_segment, oldest_batch_ms, NULL),
             'shows_cleaning', is_segment AND shows_cleaning,
+            'cleaned_to', IF(is_segment, cleaned_to, NULL),
             'is_of_earlier_life', supersession_reason <=> 'created_anew',
             'first_leader_epoch', IF(is_segment, first_leader_epoch, NULL),
             'last_leader_epoch', IF(is_segment, last_leader_epoch, NULL)
@@ -184,6 +185,7 @@ gathered AS (
         max(section.latest_broker_clock_ms) AS latest_broker_clock_ms,
         min(section.oldest_batch_ms) AS oldest_batch_ms,
         coalesce(bool_or(section.shows_cleaning), false) AS shows_cleaning,
+        max(section.cleaned_to) AS cleaned_to,
         coalesce(bool_or(section.is_of_earlier_life), false) AS was_created_anew,
         max(IF(checkpoint.kind = 'log-start-offset', checkpoint.offset, NULL)) AS start_row,
         max(IF(checkpoint.kind = 'replication-offset', checkpoint.offset, NULL)) AS hw_row,

@@ -3,8 +3,11 @@
 of_cluster AS (
     SELECT
         * EXCEPT (cleaner_row), cleaner_row AS own_cleaner_row,
-        -- A follower copies what its leader has left of the log: the cleaner was as far as that of any replica.
-        max(cleaner_row) OVER (PARTITION BY cluster, topic, partition) AS cleaner_row,
+        -- A follower copies what its leader has left of the log: the cleaner was as far as that of any replica. Where the row of the one
+        -- that was farthest is not here, what it wrote anew still shows how far it came at least (`Cleaner.doClean`).
+        IF(
+            max(cleaner_row) OVER replicas IS NULL, NULL, greatest(max(cleaner_row) OVER replicas, max(cleaned_to) OVER replicas)
+        ) AS cleaner_row,
         array_max(filter(
             collect_set(IF(checkpoints_of IS NULL, NULL, struct(coalesce(broker, -1) AS broker, checkpoints_of.dumped_at_ms))) OVER cluster_rows,
             of_broker -> of_broker.broker = coalesce(broker, -1)
@@ -20,7 +23,7 @@ of_cluster AS (
         flatten(collect_list(said) OVER cluster_rows) AS manifest,
         bool_or(coalesce(topic = '__remote_log_metadata', false) OR coalesce(start_row = 0, false)) OVER cluster_rows AS shows_remote
     FROM gathered
-    WINDOW cluster_rows AS (PARTITION BY cluster)
+    WINDOW cluster_rows AS (PARTITION BY cluster), replicas AS (PARTITION BY cluster, topic, partition)
 ),
 logs AS (
     SELECT

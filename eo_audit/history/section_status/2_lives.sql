@@ -23,6 +23,9 @@ extents AS (
         max(IF(is_intact AND is_of_broker, max_timestamp_ms, NULL)) AS latest_broker_batch_ms,
         min(IF(is_intact, max_timestamp_ms, NULL)) AS oldest_batch_ms,
         bool_or(is_intact AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL)) AS cleaned,
+        max(
+            IF(is_intact AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL), last_offset + 1, NULL)
+        ) AS cleaned_to,
         min(IF(is_intact AND base_offset = 0 AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS first_leader_epoch,
         max(IF(is_intact AND partition_leader_epoch >= 0, partition_leader_epoch, NULL)) AS last_leader_epoch,
         -- What stands first tells two logs of one name apart: an offset keeps its batch as long as its leader epoch.

@@ -192,6 +192,7 @@ SELECT
     -- whole, here or on the leader that it was copied from. A replica that was reassigned has no row in the cleaner's checkpoint for what its
     -- leader's cleaner did, as long as all of it lies in one segment: the newest is never cleaned, the others soon are.
     coalesce(cleaned, false) OR coalesce(rewritten AND is_of_one_segment, false) AS shows_cleaning,
+    cleaned_to,
     coalesce(lacks_checksums, false) AS lacks_checksums,
     coalesce(lacks_epochs, false) AS lacks_epochs,
     end_reason IN ('eof', 'next') AND coalesce(invalid_tail_bytes, 0L) = 0 AND NOT hides_end AS tail_intact,
