@@ -38,8 +38,8 @@ RULE = Rule(
         f"clients from 2.8 on); {UNVERIFIED}"
     ),
     remedy=(
-        "Upgrade the client; use brokers from 3.6 on, or transaction.version=2. If T01 reports the data as hanging, "
-        "follow its remedy first."
+        "Upgrade the client, and let brokers from 3.6 on refuse such a write: transaction.partition.verification.enable must be "
+        "true on all of them. If T01 reports the data as hanging, follow its remedy first."
     ),
 )
 
