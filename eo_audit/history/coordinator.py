@@ -23,6 +23,7 @@ def coordinator_history(
         Rows of the table `coordinator_history`.
     """
     major, minor = law.FENCE_JUMPS_BELOW
+    own_major, _ = law.OWN_VERSION_FROM
     return run(
         "coordinator_history",
         coordinator_entries=coordinator_entries,
@@ -46,6 +47,7 @@ def coordinator_history(
         ghosts_in_sight=law.GHOSTS_IN_SIGHT,
         fence_jumps_below_major=major,
         fence_jumps_below_minor=minor,
+        own_version_from_major=own_major,
     )
 
 

@@ -34,6 +34,7 @@ from eo_audit.model.states import (
     TV2,
     VALID_PREVIOUS,
     Ghost,
+    ends_by_own_version,
     fence_may_jump,
 )
 
@@ -81,7 +82,8 @@ def replay(
     neither the entry nor its neighbours tell, and whether a fence may jump. `id_expires_ms` is its transactional.id.expiration.ms.
     """
     law = _Law(fence_may_jump(kafka_version), id_expires_ms)
-    protocols = protocols_of(entries, transaction_version)
+    own = ends_by_own_version(kafka_version, transaction_version)
+    protocols = protocols_of(entries, transaction_version, by_own_version=own)
     steps: list[Step] = []
     run: int | None = None
     alive: Entry | None = None

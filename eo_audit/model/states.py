@@ -115,6 +115,7 @@ EXPIRES_AFTER_MS = 604_800_000  # default of transactional.id.expiration.ms
 LARGEST_EPOCH_STEP: Mapping[str, int] = MappingProxyType({TV0: 1, TV2: 2, UNKNOWN: 2})  # 2: a fence by 4.0.0 (KAFKA-19367)
 COMMIT_EPOCH_STEPS: Mapping[str, frozenset[int]] = MappingProxyType({TV0: frozenset({0}), TV2: frozenset({1}), UNKNOWN: frozenset({0, 1})})
 FENCE_JUMPS_BELOW = (2, 6)  # before this release every failed fence attempt raised the epoch once more (KAFKA-9666)
+OWN_VERSION_FROM = (4, 0)  # from this release on a coordinator may end a transaction by another version than its client's (KIP-890)
 
 
 def java_hash(text: str) -> int:
@@ -136,7 +137,19 @@ def partition_for(text: str, partitions: int) -> int:
 
 def fence_may_jump(kafka_version: str | None) -> bool:
     """Whether a PrepareAbort may raise the epoch by more than one under the old protocol (KAFKA-9666; unknown counts as maybe)."""
+    release = _release(kafka_version)
+    return release is None or release < FENCE_JUMPS_BELOW
+
+
+def ends_by_own_version(kafka_version: str | None, transaction_version: int | None) -> bool:
+    """Whether a coordinator may end by transaction.version 2 what a client of an older protocol began: a fence or a timeout is written by
+    the version of the cluster (`TransactionCoordinator.endTransaction`), so 4.0.0 raises the epoch by two there, too (KAFKA-19367)."""
+    release = _release(kafka_version)
+    return release is not None and release >= OWN_VERSION_FROM and transaction_version not in (0, 1)
+
+
+def _release(kafka_version: str | None) -> tuple[int, int] | None:
     parts = (kafka_version or "").split(".")
     if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
-        return True
-    return (int(parts[0]), int(parts[1])) < FENCE_JUMPS_BELOW
+        return None
+    return int(parts[0]), int(parts[1])

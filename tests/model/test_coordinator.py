@@ -242,6 +242,9 @@ EPOCH_STEPS = [
     ("Ongoing 1 [A], PrepareAbort 3 [A]", 0, "2.3.1", "ok"),  # KAFKA-9666
     ("Ongoing 1 [A] v2, PrepareAbort 3 [A] v2", 2, "4.0.0", "ok"),  # KAFKA-19367
     ("Ongoing 1 [A] v2, PrepareAbort 4 [A] v2", 2, "4.0.0", "jump"),
+    ("Ongoing 1 [A], PrepareCommit 1 [A], CompleteCommit 1, Ongoing 1 [A], PrepareAbort 3 [A]", 2, "4.0.0", "ok"),  # of an old client
+    ("Ongoing 1 [A], PrepareCommit 1 [A], CompleteCommit 1, Ongoing 1 [A], PrepareAbort 4 [A]", 2, "4.0.0", "jump"),
+    ("Ongoing 1 [A], PrepareCommit 1 [A], CompleteCommit 1, Ongoing 1 [A], PrepareAbort 3 [A]", 1, "4.0.0", "jump"),
     ("Ongoing 1 [A], PrepareCommit 2 [A]", 0, "3.9.1", "jump"),  # only a fence raises it
     ("Ongoing 1 [A] v2, PrepareCommit 2 [A] v2", 2, "4.0.0", "ok"),
     ("Ongoing 1 [A] v2, PrepareCommit 3 [A] v2", 2, "4.0.0", "jump"),

@@ -15,7 +15,7 @@
 -- legal_steps           protocol>before>after
 -- epoch_steps           protocol>so much higher; of_commit: of a PrepareCommit, most_of_commit: or less
 -- ghosts                before>after>protocol>so much higher, by the one more thing that is asked: any, restarted, same_payload, forgotten
--- largest_epoch_step, ghosts_in_sight, fence_jumps_below_major, fence_jumps_below_minor: numbers
+-- largest_epoch_step, ghosts_in_sight, fence_jumps_below_major, fence_jumps_below_minor, own_version_from_major: numbers
 WITH
 
 releases AS (
@@ -37,7 +37,9 @@ known AS (
         -- Whether a fence of the old protocol may raise the epoch by more than one on this release (KAFKA-9666); unknown counts as maybe.
         coalesce(
             major < {fence_jumps_below_major} OR (major = {fence_jumps_below_major} AND minor < {fence_jumps_below_minor}), true
-        ) AS may_jump
+        ) AS may_jump,
+        -- Whether a coordinator may end by transaction.version 2 what a client of an older protocol began.
+        coalesce(major >= {own_version_from_major} AND NOT coalesce(transaction_version < 2, false), false) AS ends_by_own_version
     FROM releases
 ),
 
@@ -215,7 +217,8 @@ of_authority AS (
         known.transaction_version,
         known.id_partitions,
         known.transactional_id_expiration_ms,
-        known.may_jump
+        known.may_jump,
+        known.ends_by_own_version
     FROM (SELECT * FROM compared_replicas WHERE rank = best) entries
     LEFT JOIN known ON known.cluster = entries.cluster
 ),

@@ -81,8 +81,10 @@ with_protocol AS (
     SELECT
         *,
         -- A client is upgraded between two transactions: what an entry tells counts from there on, and the first that tells anything counts
-        -- for those before it.
+        -- for those before it. A fence or a timeout is written by the version of the cluster, and tells nothing of the client: 4.0.0 raises
+        -- the epoch by two there (KAFKA-19367), as no old protocol does.
         coalesce(
+            IF(ends_by_own_version AND state = 'PrepareAbort' AND raised = 2, 'tv2', NULL),
             last(evidence) IGNORE NULLS OVER up_to_here,
             first(evidence) IGNORE NULLS OVER whole_id,
             CASE WHEN transaction_version < 2 THEN 'tv0' WHEN transaction_version = 2 THEN 'tv2' ELSE 'unknown' END
