@@ -5,8 +5,8 @@ written for a while. By itself it does not prove that delivery was wrong.
 
 Bad history: Ongoing with epoch 3, then PrepareAbort with epoch 7, of an old client on 2.5.
 
-Legal look-alike: PrepareAbort(e+1), as each fence writes it; PrepareAbort(e+2) of a TV2 client on 4.0.0 (KAFKA-19367); a jump on a release
-that has the fix (C04).
+Legal look-alike: PrepareAbort(e+1), as each fence writes it; PrepareAbort(e+2) under TV2 on 4.0.0, of any client (KAFKA-19367); a jump on a
+release that has the fix (C04).
 """
 
 from typing import TYPE_CHECKING
