@@ -45,8 +45,8 @@ def judged_events(
         tolerance_ms (how exactly that is known), place (in the log), removed_at (where segments were deleted behind it),
         ended_unseen_at (up to where offsets are missing behind a span that no marker ended);
         marker (null on a span), span (null on a marker);
-        match of the marker, on a span that of the marker that closes it, which is `closer` (null while open); matched_until_ms: when the
-        instance that it is matched with was completed, or null; marker_before: the producer's previous marker; listing: how many
+        match of the marker, on a span that of the marker that closes it, which is `closer` (null while is_open); matched_until_ms: when
+        the instance that it is matched with was completed, or null; marker_before: the producer's previous marker; listing: how many
         instances list the partition, from the last one that some marker ended before (`before`) up to the one that the next marker ends,
         without those that under TV2 have another epoch than the span;
         is_ambiguous: the marker cannot be matched, of_doubtful: some marker of the producer cannot; clocklike: the producer's timestamps

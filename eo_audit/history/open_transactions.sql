@@ -7,7 +7,7 @@ WITH
 open_spans AS (
     SELECT *, open_fate(is_ambiguous, known_to_the_end, transform(allowed, c -> c.decision)) AS fate
     FROM {events}
-    WHERE span IS NOT NULL AND closer IS NULL AND removed_at IS NULL
+    WHERE is_open AND removed_at IS NULL
 )
 
 SELECT /*+ BROADCAST(log) */

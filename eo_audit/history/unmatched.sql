@@ -6,7 +6,6 @@ WITH
 unexplained AS (
     SELECT
         *,
-        span IS NOT NULL AND closer IS NULL AS is_open,
         open_fate(is_ambiguous, known_to_the_end, transform(allowed, c -> c.decision)) AS fate
     FROM {events}
     WHERE why_unknown IS NOT NULL AND coalesce(marker_role, 'unknown') = 'unknown'

@@ -174,7 +174,9 @@ between_ends AS (
 closed AS (
     SELECT
         *,
+        -- The marker itself, and of a span the one that ended it.
         closing.marker AS closer,
+        closing.marker IS NULL AS is_open,
         closing.match AS match,
         closing.instance AS instance,
         coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false) AS stale,

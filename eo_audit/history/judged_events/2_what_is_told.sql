@@ -46,7 +46,7 @@ asked AS (
 dated AS (
     SELECT
         *,
-        IF(marker IS NULL AND closer IS NULL, sealed_ms, coalesce(marker.at_ms, closer.at_ms)) - ahead_ms AS sealed_at_ms,
+        IF(is_open, sealed_ms, closer.at_ms) - ahead_ms AS sealed_at_ms,
         stopped_together(clean_end, broker, stopped_with) AS stopped_together,
         stopped_together(clean_end, broker, whole_stopped_with) AS stopped_with_all,
         dumped_first(
@@ -54,22 +54,22 @@ dated AS (
             coordinator_latest_ms
         ) AS dumped_first,
         ends_instance(match) AS by_marker,
-        -- That it tells of others behind that place says nothing of a producer whose entries are among lost lines. What stands behind a hole
-        -- may be of a later transaction than what stands before it.
+        -- That it tells of others behind that place says nothing of a producer whose entries are among lost lines. What stands behind a
+        -- hole may be of a later transaction than what stands before it.
         coalesce(coalesce(span.hole_at, span.span_id, place) <= told_up_to_offset AND NOT lost_behind, false) AS by_order,
         coalesce(place >= sent_unseen_from, false) AS is_unseen,
         -- The clock of an older leader is not the one whose distance is known, nor the same one before it was set.
-        coalesce(coalesce(marker, closer).leader_epoch = newest_leader_epoch, true)
+        coalesce(closer.leader_epoch = newest_leader_epoch, true)
             AND coalesce(known_from_epoch = newest_coordinator_epoch, true)
             AND coalesce(place >= newest_from_offset, true)
             -- What is dated behind the last that its broker wrote here was dated before the clock was set back.
-            AND coalesce(coalesce(marker, closer).at_ms <= newest_broker_clock_ms + skew_ms, true)
+            AND coalesce(closer.at_ms <= newest_broker_clock_ms + skew_ms, true)
             -- Nor is a clock known by which a marker was written after all that is told of its coordinator.
-            AND coalesce(coalesce(marker, closer).at_ms - ahead_ms <= known_until_ms + skew_ms + unheard_ms, true) AS by_known_clock,
+            AND coalesce(closer.at_ms - ahead_ms <= known_until_ms + skew_ms + unheard_ms, true) AS by_known_clock,
         -- Of the clock that dates it nothing is known, though another leader's is: a minute is nothing then. It may also have been set back
         -- by as much as the log's times go back.
         IF(
-            coalesce(NOT is_clocked AND newest_pairs > 0 AND coalesce(marker, closer).leader_epoch <> newest_leader_epoch, false),
+            coalesce(NOT is_clocked AND newest_pairs > 0 AND closer.leader_epoch <> newest_leader_epoch, false),
             unheard_ms,
             unsure_ms
         ) + set_back_ms AS dated_within_ms
@@ -84,7 +84,7 @@ bounded AS (
             OR (
                 -- Epochs never go down: what ended with an older one than that of the producer's first entry left stood before it, whatever
                 -- the clocks say.
-                coalesce(coalesce(marker, closer).epoch >= known_from_producer_epoch, true)
+                coalesce(closer.epoch >= known_from_producer_epoch, true)
                 AND coalesce(
                     by_known_clock AND coalesce(sealed_at_ms, span.last_ms - ahead_ms) > known_from_ms + skew_ms + unheard_ms, true
                 )
@@ -108,10 +108,7 @@ bounded AS (
                 coalesce(
                     sealed_at_ms - IF(coalesce(has_story, false), known_until_ms, whole_until_ms) <= max_transaction_timeout_ms, false
                 )
-                OR (
-                    marker IS NULL AND closer IS NULL
-                    AND coalesce(began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms, false)
-                )
+                OR (is_open AND coalesce(began_after_ms - ahead_ms >= as_of_ms - max_transaction_timeout_ms, false))
             ) AS is_young
     FROM dated
 ),
@@ -120,7 +117,7 @@ reached AS (
         * EXCEPT (is_ambiguous),
         -- What is open behind the last pair, and dated by such a clock only.
         is_ambiguous
-            OR (span IS NOT NULL AND closer IS NULL AND NOT dumped_behind AND NOT by_order AND coalesce(doubted_at > told_up_to_offset, false))
+            OR (is_open AND NOT dumped_behind AND NOT by_order AND coalesce(doubted_at > told_up_to_offset, false))
             AS is_ambiguous,
         -- A marker that only a coordinator writes, of a transaction that its log does not tell of: the log was cut, whenever it was dumped.
         -- One without its head may only have forgotten that transaction; and of two brokers that had stopped, nothing is still to come.
@@ -145,17 +142,17 @@ explained AS (
     SELECT
         *,
         CASE
-            WHEN is_ambiguous AND (NOT all_legal OR (marker IS NULL AND closer IS NULL AND NOT is_young))
+            WHEN is_ambiguous AND (NOT all_legal OR (is_open AND NOT is_young))
                 THEN IF(known_from_ms IS NOT NULL AND is_in_step, 'head_in_doubt', 'clocks_apart')
-            WHEN is_ambiguous AND marker IS NULL AND closer IS NULL THEN 'live_tail'
+            WHEN is_ambiguous AND is_open THEN 'live_tail'
             WHEN is_ambiguous THEN IF(known_from_ms IS NULL, 'live_tail', 'coordinator_compacted')
             WHEN known THEN NULL
-            WHEN would_reach_head AND NOT reaches_head AND to_the_end AND span IS NOT NULL AND closer IS NULL THEN 'leader_not_dumped'
+            WHEN would_reach_head AND NOT reaches_head AND to_the_end AND is_open THEN 'leader_not_dumped'
             WHEN coalesce(has_story, false) AND NOT has_begun AND NOT begins THEN 'coordinator_compacted'
-            -- The cleaner leaves the newest entry of each id: of a producer without one the id expired, or goes on with another producer. Of
-            -- dumps without a listing the entry may have been left out, and its transaction may run.
+            -- The cleaner leaves the newest entry of each id: of a producer without one the id expired, or goes on with another producer.
+            -- Of dumps without a listing the entry may have been left out, and its transaction may run.
             WHEN NOT coalesce(has_story, false) AND NOT whole AND only_cleaned
-                THEN IF(marker IS NULL AND closer IS NULL, 'producer_forgotten', 'coordinator_compacted')
+                THEN IF(is_open, 'producer_forgotten', 'coordinator_compacted')
             WHEN NOT coalesce(has_story, false) AND NOT whole THEN 'no_coordinator'
             WHEN NOT coalesce(has_story, false) AND other_coordinator THEN 'other_coordinator'
             WHEN is_young THEN 'live_tail'
@@ -166,12 +163,12 @@ explained AS (
             AND IF(
                 coalesce(has_story, false),
                 to_the_end AND (has_begun OR begins OR reaches_head),
-                -- An id is forgotten only when it has no open transaction (`TransactionStateManager.removeExpiredTransactionalIds`), and takes
-                -- another producer only then: nobody will end this one.
-                known OR (marker IS NULL AND closer IS NULL AND coalesce(has_newest_entries AND before_end_of_all, false))
+                -- An id is forgotten only when it has no open transaction (`TransactionStateManager.removeExpiredTransactionalIds`), and
+                -- takes another producer only then: nobody will end this one.
+                known OR (is_open AND coalesce(has_newest_entries AND before_end_of_all, false))
             ) AS known_to_the_end,
         -- What a marker ended that nobody can place is nobody's whom we know.
-        span IS NOT NULL AND closer IS NOT NULL AND match IS NULL AND NOT known AS is_untold,
+        span IS NOT NULL AND NOT is_open AND match IS NULL AND NOT known AS is_untold,
         -- Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is
         -- left.
         span.complete_past AND (before IS NOT NULL OR first_offset = 0) AS is_seen

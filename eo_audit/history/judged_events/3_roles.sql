@@ -19,7 +19,7 @@ in_time AS (
                         by_marker,
                         -- Under TV2 the epoch names the instance, whatever is missing.
                         is_seen OR c.instance_id = instance.instance_id OR c.protocol = 'tv2',
-                        closer IS NULL OR coalesce(c.start_ms <= closer.at_ms - ahead_ms + tolerance_ms, known)
+                        is_open OR coalesce(c.start_ms <= closer.at_ms - ahead_ms + tolerance_ms, known)
                     )
                 )
             )
@@ -116,7 +116,7 @@ roles AS (
 SELECT
     cluster, replica_log_id, producer_id, place, removed_at, ended_unseen_at, marker, span, began_after_ms, sealed_ms, log,
     skew_ms, ahead_ms, tolerance_ms,
-    of_doubtful, before, marker_before, closer, match, instance.until_ms AS matched_until_ms, is_ambiguous,
+    of_doubtful, before, marker_before, closer, is_open, match, instance.until_ms AS matched_until_ms, is_ambiguous,
     -- Those that may have written the span. Under TV2 no transaction has data of another epoch than its own (KIP-890).
     size(filter(
         candidates,
