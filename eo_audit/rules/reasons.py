@@ -56,7 +56,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "unexplained_gaps": Reason(
         "offsets are missing in {places}, and nothing says whether the cleaner works there",
-        "Add the cleaner-offset-checkpoint of the broker (collect-dumps.sh copies it), or the cleanup.policy in manifest.yaml ({places}).",
+        "Add the cleaner-offset-checkpoint of the broker (collect-dumps.sh copies it), or the cleanup.policy in manifest.yaml ({places}). "
+        "Or dump the other replicas of {places}, with their checkpoints: the cleaner of one of them may be farther.",
     ),
     "cleaner_unknown": Reason(
         "nothing says whether the cleaner works on {places}, and each replica is cleaned alone",
