@@ -24,8 +24,8 @@ NOT_REPEATED = {"ingest_id", "key_hash", "value_hash"}  # of facts: the run that
 Results = dict[str, list[str]]
 
 
-# Each action is planned, and planning is most of a small run. 53 for the duplicates example, 142 and 147 where transactions hang or gap.
-MOST_JOBS = 147
+# Each action is planned, and planning is most of a small run. 53 for the duplicates example, 143 and 148 where transactions hang or gap.
+MOST_JOBS = 148
 
 
 def run(spark: SparkSession, out: Path, *inputs: Path) -> None:
