@@ -171,9 +171,9 @@ beside_before AS (
     SELECT
         *,
         before.data_epoch = producer_epoch AND before.instance_id <> genuine.instance_id AND genuine.protocol <> 'tv2' AS is_of_earlier,
-        may_be_of_aborted AND NOT is_before_committed
-            AND timestamp_type <> 'LogAppendTime' AND max_timestamp_ms < genuine.start_ms - skew_ms
-            AND clocklike AND max_timestamp_ms BETWEEN aborted_before.start_ms - skew_ms AND aborted_before.decided_at_ms AS looks_aborted
+        clocklike AND timestamp_type <> 'LogAppendTime' AND max_timestamp_ms < genuine.start_ms - skew_ms AS looks_earlier,
+        may_be_of_aborted AND NOT is_before_committed AND looks_earlier
+            AND max_timestamp_ms BETWEEN aborted_before.start_ms - skew_ms AND aborted_before.decided_at_ms AS looks_aborted
     FROM with_genuine
 ),
 -- `late` says that the owner's marker came before the row.
@@ -184,9 +184,8 @@ judged_late AS (
             WHEN NOT is_assigned THEN NULL
             WHEN genuine IS NULL AND (owner.lists OR (owner IS NULL AND known AND before.data_epoch = producer_epoch)) THEN 'proved'
             WHEN is_of_earlier AND coalesce(appended_ms < genuine.start_ms - skew_ms, false) THEN 'proved'
-            WHEN is_of_earlier
-                AND timestamp_type <> 'LogAppendTime' AND max_timestamp_ms < genuine.start_ms - skew_ms
-                AND clocklike AND max_timestamp_ms BETWEEN before.start_ms - skew_ms AND before.decided_at_ms THEN 'suspected'
+            WHEN is_of_earlier AND looks_earlier AND max_timestamp_ms BETWEEN before.start_ms - skew_ms AND before.decided_at_ms
+                THEN 'suspected'
             WHEN looks_aborted THEN 'suspected'
             ELSE 'no'
         END AS late
@@ -227,7 +226,7 @@ doubted AS (
 SELECT
     * EXCEPT (
         skew_ms, allowed, before, owner, known, aborted_before, aborted_behind, committed_behind, may_be_of_aborted, is_before_committed,
-        looks_aborted, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, is_unmatched,
+        looks_earlier, looks_aborted, least_ahead_ms, their_leaders, clocklike, marker_role, marker_instance, by_marker, is_unmatched,
         listing, untold_end, hole_at, is_assigned, own, genuine, is_of_earlier, appended_ms, late, chosen, is_doubtful, is_nobodys
     ),
     IF(row_kind = 'marker', marker_instance.instance_id, chosen.instance_id) AS instance_id,

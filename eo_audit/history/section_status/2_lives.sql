@@ -22,7 +22,6 @@ extents AS (
         max(IF(is_intact, max_timestamp_ms, NULL)) AS latest_batch_ms,
         max(IF(is_intact AND is_of_broker, max_timestamp_ms, NULL)) AS latest_broker_batch_ms,
         min(IF(is_intact, max_timestamp_ms, NULL)) AS oldest_batch_ms,
-        bool_or(is_intact AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL)) AS cleaned,
         max(
             IF(is_intact AND (count < last_offset - base_offset + 1 OR delete_horizon_ms IS NOT NULL), last_offset + 1, NULL)
         ) AS cleaned_to,
@@ -86,7 +85,7 @@ beside_dumped AS (
         min(dumped_at_ms) OVER of_dump AS dump_began_ms,
         replica_log_id IS NOT NULL AND (
             topic IN ('__transaction_state', '__consumer_offsets')
-            OR coalesce(bool_or(kind = 'log' AND (cleaned OR rewritten)) OVER of_dump, false)
+            OR coalesce(bool_or(kind = 'log' AND (cleaned_to IS NOT NULL OR rewritten)) OVER of_dump, false)
         ) AS is_cleaned
     FROM sections
     WINDOW of_dump AS (PARTITION BY cluster, broker, replica_log_id, dump_set)

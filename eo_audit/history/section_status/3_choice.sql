@@ -191,7 +191,7 @@ SELECT
     -- A broker appends offset after offset, byte after byte: where bytes follow each other and offsets do not, a cleaner took batches as a
     -- whole, here or on the leader that it was copied from. A replica that was reassigned has no row in the cleaner's checkpoint for what its
     -- leader's cleaner did, as long as all of it lies in one segment: the newest is never cleaned, the others soon are.
-    coalesce(cleaned, false) OR coalesce(rewritten AND is_of_one_segment, false) AS shows_cleaning,
+    cleaned_to IS NOT NULL OR coalesce(rewritten AND is_of_one_segment, false) AS shows_cleaning,
     cleaned_to,
     coalesce(lacks_checksums, false) AS lacks_checksums,
     coalesce(lacks_epochs, false) AS lacks_epochs,
