@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from eo_audit.history.sections import section_status
-from eo_audit.history.text import run
+from eo_audit.history.text import Seen, looking_for, run
 from tests.support.rows import table
 
 MONDAY, TUESDAY = 1_000, 2_000
@@ -454,3 +454,22 @@ def test_of_two_inputs_that_met_a_text_at_one_moment_the_name_decides(spark: Spa
     tables = {"dump_files": table(spark, "dump_files", [file(1, "a.log.txt", dumped_at_ms=MONDAY)])}
     (row,) = run("section_status", step="met_again", **tables, dump_sightings=table(spark, "dump_sightings", met)).collect()
     assert (row.newest.dumped_at_ms, row.newest.dump_set) == (TUESDAY, f"/dumps night {TUESDAY}")
+
+
+def test_many_nights_of_many_segments_are_not_held_one_by_one_against_each_other(spark: SparkSession) -> None:
+    nights, kept, fewer = 12, 10, 2  # retention takes two segments each night, and two come
+    of_nights = [(night, base) for night in range(nights) for base in range(fewer * night, fewer * night + kept)]
+    files = [file(n, f"{night}/{base}.log.txt", dumped_at_ms=MONDAY + night) for n, (night, base) in enumerate(of_nights)]
+    sections = [section(n, base=base) for n, (_, base) in enumerate(of_nights)]
+    batches = [batch(n, base, base) for n, (_, base) in enumerate(of_nights)]
+    tables = {name: table(spark, name, rows) for name, rows in (("dump_sections", sections), ("dump_files", files), ("batches", batches))}
+    with pytest.raises(Seen) as seen, looking_for("section_status", "beside_segments"):
+        section_status(**tables)
+    (longest,) = seen.value.rows.selectExpr("max(size(segments))").first() or ()
+    assert nights <= longest <= fewer * nights + kept + nights
+    status = {row.section_id: row for row in section_status(**tables).collect()}
+    newest = {base: n for n, (_, base) in enumerate(of_nights)}
+    assert {n for n, row in status.items() if row.is_read} == set(newest.values())
+    assert {n: row.superseded_by for n, row in status.items() if row.superseded_by is not None} == {
+        n: newest[base] for n, (_, base) in enumerate(of_nights) if newest[base] != n
+    }

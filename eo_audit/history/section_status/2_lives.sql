@@ -82,6 +82,7 @@ beside_dumped AS (
             PARTITION BY cluster, broker, replica_log_id, dump_set, kind ORDER BY segment_base_offset, section_id
         ) AS next_base,
         max(IF(kind = 'log', last_offset, NULL)) OVER of_dump AS dumped_up_to,
+        max(IF(kind = 'log' AND competes, segment_base_offset, NULL)) OVER of_dump AS dumped_last_base,
         min(dumped_at_ms) OVER of_dump AS dump_began_ms,
         replica_log_id IS NOT NULL AND (
             topic IN ('__transaction_state', '__consumer_offsets')
@@ -89,6 +90,20 @@ beside_dumped AS (
         ) AS is_cleaned
     FROM sections
     WINDOW of_dump AS (PARTITION BY cluster, broker, replica_log_id, dump_set)
+),
+-- The dumps of each segment: what the newest begins with, and whether their texts differ.
+beside_dumps AS (
+    SELECT
+        *,
+        min(IF(kind = 'log', digest, NULL)) OVER of_segment AS first_text,
+        max(IF(kind = 'log', digest, NULL)) OVER of_segment AS last_text,
+        max(IF(
+            kind = 'log' AND supported AND first_batch IS NOT NULL AND competes,
+            struct(dumped_at_ms, dump_set, first_batch, is_cleaned, section_id),
+            NULL
+        )) OVER of_segment AS newest_begin
+    FROM beside_dumped
+    WINDOW of_segment AS (PARTITION BY cluster, broker, replica_log_id, segment_base_offset)
 ),
 -- Two dumps of a log that is cleaned, where times do not tell which is newer: no log can be put together of both, and the one counts that
 -- ends last.
@@ -106,15 +121,9 @@ ordered AS (
             -- Then the longer text of a segment is the newer one.
             is_of_log AND replica_log_id IS NOT NULL AND NOT bool_and(dumped_at_ms IS NOT NULL OR NOT is_of_log) OVER of_log AS is_untimed,
             bool_or(is_cleaned) OVER of_log AND NOT bool_and(dumped_at_ms IS NOT NULL) OVER of_log
-                AND size(collect_set(IF(kind = 'log', struct(segment_base_offset, digest), NULL)) OVER of_log)
-                    > size(collect_set(IF(kind = 'log', segment_base_offset, NULL)) OVER of_log) AS is_of_two,
-            (max(IF(topic_id IS NOT NULL, struct(dumped_at_ms, topic_id), NULL)) OVER of_log).topic_id AS newest_topic_id,
-            max(IF(
-                kind = 'log' AND supported AND first_batch IS NOT NULL AND competes,
-                struct(dumped_at_ms, dump_set, first_batch, is_cleaned, section_id),
-                NULL
-            )) OVER (PARTITION BY cluster, broker, replica_log_id, segment_base_offset) AS newest_begin
-        FROM beside_dumped
+                AND coalesce(bool_or(first_text <> last_text) OVER of_log, false) AS is_of_two,
+            (max(IF(topic_id IS NOT NULL, struct(dumped_at_ms, topic_id), NULL)) OVER of_log).topic_id AS newest_topic_id
+        FROM beside_dumps
         WINDOW of_log AS (PARTITION BY cluster, broker, replica_log_id)
     )
 ),
