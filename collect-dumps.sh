@@ -292,13 +292,18 @@ copy_checkpoints() {
 
 # list_files LOG_DIR: "<bytes> <path>" of what is not dumped; what is dumped is listed behind its dump
 list_files() {
-  # A file may be deleted while it is listed: that is no failure.
+  # A file may be deleted while it is listed: that is no failure. Minimal images (Red Hat's, which Confluent's are built of) have no find.
   (
     cd "$1"
-    find . -type f -exec ls -ln {} + 2>/dev/null || :
+    ls -lnR . 2>/dev/null || :
   ) |
     awk -v plan="$work/plan" 'BEGIN { while ((getline row <plan) > 0) { split(row, field, " "); planned[field[1]] = 1 } }
-      { bytes = $5; path = $0; sub(/^.* \.\//, "", path); folder = path; sub(/\/[^\/]*$/, "", folder); if (!(folder in planned)) print bytes, path }' \
+      /^\..*:$/ { folder = substr($0, 3, length($0) - 3); next }
+      /^-/ && !(folder in planned) {
+        bytes = $5; name = $0
+        for (column = 1; column <= 8; column++) sub(/^[^ ]+ +/, "", name)
+        print bytes, (folder == "" ? "" : folder "/") name
+      }' \
       >>"$into/listing.txt"
 }
 
@@ -579,7 +584,7 @@ export LC_ALL=C.UTF-8
 export KAFKA_OPTS="-Dfile.encoding=UTF-8 -Dsun.stdout.encoding=UTF-8 -Dstdout.encoding=UTF-8"
 export KAFKA_HEAP_OPTS="${DUMP_HEAP_OPTS:--Xmx512m}"
 export KAFKA_JVM_PERFORMANCE_OPTS="-XX:+UseSerialGC"
-unset JMX_PORT KAFKA_JMX_OPTS KAFKA_LOG4J_OPTS KAFKA_GC_LOG_OPTS KAFKA_DEBUG
+unset TIME_STYLE JMX_PORT KAFKA_JMX_OPTS KAFKA_LOG4J_OPTS KAFKA_GC_LOG_OPTS KAFKA_DEBUG
 idle_disk=false
 if command -v ionice >/dev/null 2>&1 && ionice -c 3 true 2>/dev/null; then idle_disk=true; fi
 
