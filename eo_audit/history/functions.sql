@@ -75,9 +75,11 @@ CREATE OR REPLACE TEMPORARY FUNCTION gap_before(
 ) RETURNS STRING RETURN
 CASE
     WHEN base_unknown OR NOT coalesce(base_offset > previous_last_offset + 1, false) THEN NULL
-    -- What stood in a segment that nobody dumped, or behind the end of a text that was cut, no cleaner has removed.
-    WHEN base_offset <= cleaned_below AND NOT coalesce(missing_below > previous_last_offset, false) THEN 'compacted'
     WHEN behind_removal AND base_offset = segment_base_offset THEN 'removed'
+    -- What stood in a segment that nobody dumped, or behind the end of a text that was cut, no cleaner has removed.
+    WHEN base_offset <= cleaned_below AND NOT coalesce(missing_below > previous_last_offset, false)
+        -- The cleaner may have been at the head of a segment before which all was deleted.
+        THEN IF(behind_removal AND previous_last_offset < segment_base_offset, 'removed', 'compacted')
     ELSE 'hole'
 END;
 

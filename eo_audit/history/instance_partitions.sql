@@ -87,9 +87,17 @@ logs AS (
         logs.tail_intact, logs.lacks_records, logs.is_empty, logs.uncleaned_from, logs.newest_broker_clock_ms, logs.dumped_at_ms,
         logs.collected_at_ms, logs.noted_at, logs.clean_end, logs.first_leader_epoch,
         -- A broker notes the epoch that it leads with where its log ends then (`Partition.makeLeader`), and any other with its first batch.
-        coalesce(try_element_at(logs.leader_epochs, -1).offset = logs.leo, false) AS led_from_end,
+        -- A log start that went up has taken the note along (`LeaderEpochFileCache.truncateFromStart`): of a log that was deleted up to its
+        -- end it tells nothing.
+        coalesce(
+            try_element_at(logs.leader_epochs, -1).offset = logs.leo AND NOT (logs.leo > 0 AND coalesce(logs.log_start = logs.leo, false)),
+            false
+        ) AS led_from_end,
         max(logs.newest_broker_clock_ms) OVER (PARTITION BY logs.cluster, logs.broker) AS broker_lived_ms,
-        gaps.broken, gaps.last_gap, gaps.has_gaps,
+        gaps.broken, gaps.last_gap,
+        -- Behind the last batch, too: the newest segment may begin above it, and be empty.
+        logs.empty_newest IS NOT NULL AS lacks_end,
+        gaps.has_gaps OR logs.empty_newest IS NOT NULL AS has_gaps,
         ages.leader_epoch, ages.oldest_leader_epoch, ages.oldest_ms, ages.newest_clock_ms, ages.newest_clock_at,
         -- The topic is at least as old as what any of its logs holds.
         min(ages.oldest_ms) OVER (PARTITION BY logs.cluster, logs.topic) AS topic_oldest_ms
@@ -289,7 +297,7 @@ covered AS (
                 AND (
                     data_first_offset IS NOT NULL
                     OR coalesce(uncleaned_from = 0, NOT has_gaps, false)
-                    OR coalesce(newest_clock_ms - ahead_ms < ended_ms + margin_ms, true)
+                    OR NOT lacks_end AND coalesce(newest_clock_ms - ahead_ms < ended_ms + margin_ms, true)
                 )
                 THEN CASE WHEN NOT is_overdue THEN 'perhaps_overdue' WHEN is_led_on THEN 'led_on' ELSE 'overdue' END
             -- So the markers of all producers of the log, told together, have it.

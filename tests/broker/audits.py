@@ -98,7 +98,8 @@ def _visible(found: Audit, log: dict[str, object]) -> dict[str, object]:
 def _of_ids(found: Audit, cluster: str, answers: Answers) -> Iterator[str]:
     if answers.transactions is None:
         return
-    last = {row["transactional_id"]: row for row in found.results.rows("coordinator_history", cluster=cluster, is_last=True)}
+    rows = found.results.rows("coordinator_history", cluster=cluster, is_last=True)
+    last = {row["transactional_id"]: row for row in rows if row["status"] is not None}  # a tombstone: the id has expired
     if set(last) != set(answers.transactions):
         yield f"ids: audit {sorted(map(str, last))}, broker {sorted(answers.transactions)}"
     for name, wanted in answers.transactions.items():

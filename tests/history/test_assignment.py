@@ -950,6 +950,17 @@ STORIES = [
         led_from_end=True,
     ),
     Story(
+        "the same, but all was deleted up to the log's end, and took the note of its leader along",
+        TWO_COMMITS + "\n    90000 Empty e1",
+        "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
+        {2: (2, *GENUINE)},
+        {2: ("overdue", "unknown")},
+        stopped=False,
+        collected_at=1_000_000,
+        led_from_end=True,
+        log_start=3,
+    ),
+    Story(
         "completed shortly before a time that may be that of the collection's end",
         TWO_COMMITS,
         "0 data e0 @95\n1 COMMIT e0 @155\n2 data e0 @155",
@@ -982,6 +993,13 @@ STORIES = [
         name="the same, and the log ends before it",
         partition={2: ("overdue", "unknown")},
         other_at=None,
+    ),
+    replace(
+        CLEANED_AWAY,
+        name="the same, and nothing is left of what stood at its end",
+        partition={2: ("tail", "unknown")},
+        other_at=None,
+        lacks_end=True,
     ),
     replace(
         CLEANED_AWAY,
@@ -1018,6 +1036,8 @@ def replica_logs(spark: SparkSession) -> DataFrame:
         | ({"noted_at": (n, 1)} if story.dumped_before else {})
         | {"dumped_at_ms": story.dumped_at, "uncleaned_from": story.uncleaned_from}
         | ({"leo": 3, "leader_epochs": [(0, 0), (3, 2)]} if story.led_from_end else {})
+        | ({"log_start": story.log_start} if story.log_start is not None else {})
+        | ({"empty_newest": (2, 9, n, 0, 1)} if story.lacks_end else {})
         | {"oldest_batch_ms": min((row["max_timestamp_ms"] for row in log_rows(n, story)), default=None), "compacted": story.compacted}
         | {
             "newest_broker_clock_ms": max(

@@ -47,6 +47,10 @@ def with_listing(night: Night) -> Night:
     return replace(night, listed=True)
 
 
+def cleaned(night: Night, below: int) -> Night:
+    return replace(night, cleaned={LOG: below}, listed=True)
+
+
 CASES = {
     "a night was missed": Case((MON, WED), 18, ("not_observed",)),
     "the same, with listings": Case((with_listing(MON), with_listing(WED)), 18, ("not_observed",)),
@@ -56,6 +60,13 @@ CASES = {
     "all was deleted": Case((MON, replace(WED, bases={LOG: (74,)})), 74, ("not_observed",), is_empty=True),
     "all was deleted, and nobody says when": Case(
         (silent(MON), replace(silent(WED), bases={LOG: (74,)})), None, ("unordered",), order_needs="listing.txt", is_empty=True
+    ),
+    # Of a topic with cleanup.policy=compact,delete what lies below the newer log's start was deleted, whatever the cleaner did there.
+    "a night was missed, of a compacted topic": Case(
+        (cleaned(MON, 4), cleaned(WED, 18)), 18, ("not_observed",)
+    ),
+    "all was deleted, of a compacted topic": Case(
+        (cleaned(MON, 4), cleaned(replace(WED, bases={LOG: (74,)}), 74)), 74, ("not_observed",), is_empty=True
     ),
     "no night was missed": Case((MON, replace(WED, bases={LOG: (4, 12, 18, 44)})), 4),
     "the head is still there": Case((MON, replace(WED, bases={LOG: (0, 4, 12, 18, 44)})), 0),

@@ -32,6 +32,7 @@ class Night:
         topic_id: what the partition.metadata of all partitions says.
         removed: logs that the broker had no longer, by partition.
         ends: the log had nothing from this offset on, by partition.
+        cleaned: what the cleaner-offset-checkpoint says, by partition: these logs are compacted, too.
         is_anew: all topics were deleted and created anew since the real dump: other batches at the same offsets.
     """
 
@@ -47,6 +48,7 @@ class Night:
     topic_id: str | None = None
     removed: Sequence[str] = ()
     ends: Mapping[str, int] | None = None
+    cleaned: Mapping[str, int] | None = None
     is_anew: bool = False
 
 
@@ -77,7 +79,7 @@ def make(night: Night, folder: Path, *, cluster: str) -> Path:
         (broker / "listing.txt").write_text("".join(f"{line}\n" for line in listing))
     if night.is_timed:
         (broker / "dumped-at.txt").write_text("".join(f"{line}\n" for line in times))
-    for name, told in (("log-start", night.log_start), ("replication", night.hw)):
+    for name, told in (("log-start", night.log_start), ("replication", night.hw), ("cleaner", night.cleaned)):
         if told is not None:
             rows = [f"{log.rpartition('-')[0]} {log.rpartition('-')[2]} {offset}" for log, offset in told.items()]
             (broker / f"{name}-offset-checkpoint").write_text("\n".join(["0", str(len(rows)), *rows]) + "\n")

@@ -30,6 +30,8 @@ class Story:
     `log`: "offset data|COMMIT|ABORT|marker eEPOCH ceEPOCH @time", in offset order; a plain marker is one whose record was lost; "hole"
     behind a row that stands behind a hole, "cleaned" behind one before which the cleaner took something.
     `led_from_end`: its broker became the partition's leader where the log ends.
+    `log_start`: where the log starts, once its head was deleted.
+    `lacks_end`: behind its last batch offsets are missing up to its newest segment, which is empty.
     `missing_to`: the last of the offsets that are missing in the log; behind all rows no row tells of it.
     `rows`: by offset, what must be said of the row; a marker's role, or of data (number of its transaction, late, registration).
     `partition`: by number of the transaction, coverage and marker_match in this log.
@@ -73,6 +75,8 @@ class Story:
     other_offset: int = 50
     compacted: bool = False
     led_from_end: bool = False
+    log_start: int | None = None
+    lacks_end: bool = False
     missing_to: int | None = None
 
 

@@ -15,10 +15,14 @@ gaps AS (
             read,
             (s, i) -> struct(
                 get(bases, i + 1) AS next,
+                -- Of a compacted log only what no dump shows both sides of: what is missing within one dump, the cleaner took.
                 coalesce(
-                    NOT compacted
-                    AND coalesce(s.end, s.base_offset) < get(bases, i + 1)
-                    AND coalesce(greatest(start_row, head) >= get(bases, i + 1), false),
+                    coalesce(s.end, s.base_offset) < get(bases, i + 1)
+                    AND coalesce(greatest(start_row, head) >= get(bases, i + 1), false)
+                    AND NOT (compacted AND arrays_overlap(
+                        transform(filter(dumped, d -> d.base_offset <= s.base_offset), d -> d.dump_set),
+                        transform(filter(dumped, d -> d.base_offset >= get(bases, i + 1)), d -> d.dump_set)
+                    )),
                     false
                 ) AS is_removed,
                 coalesce(
