@@ -229,11 +229,11 @@ class Context:
         if not log.ends_here or self.is_superseded(log) or self.ended_elsewhere(log, producer_id):
             return False
         fate = self.fate(log, producer_id)
-        return not self._may_have_ended(log, producer_id) and (
+        return not self.may_have_ended(log, producer_id) and (
             fate == "nobody" or (fate == "decided" and self.lost_marker(log, producer_id))
         )
 
-    def _may_have_ended(self, log: Log, producer_id: int) -> bool:
+    def may_have_ended(self, log: Log, producer_id: int) -> bool:
         """Offsets are missing behind the beginning of what is open: its marker may stand there."""
         row = self.fates.get((log.log_id, producer_id))
         begins = None if row is None else row.maybe("first_offset")
