@@ -45,8 +45,8 @@ RULE = Rule(
 
 
 def explain(case: Case, context: "Context") -> Explanation | None:
-    """Worse when another transaction's COMMIT made it visible. Acquitted where it may have ended among missing offsets: the cleaner may have
-    taken the entry that registered it."""
+    """Worse when another transaction's COMMIT made it visible. Acquitted where it may have ended among missing offsets: the cleaner may
+    have taken the entry that registered it."""
     row = case.row
     if case.log is not None and row.text("span_outcome") == "open" and context.may_have_ended(case.log, row.number("producer_id")):
         return None
