@@ -20,11 +20,9 @@ held AS (
     SELECT /*+ BROADCAST(log) */
         rows.replica_log_id, rows.section_id, rows.base_offset, rows.last_offset, log.log_start,
         rows.returned, rows.returned_from_segment,
-        -- As far as an index is not known the view shows what a sound one would give. What a marker is whose record nobody printed, the
-        -- coordinator may know.
+        -- As far as an index is not known the view shows what a sound one would give.
         rows.last_offset < log.lso_at_least AND (
-            NOT coalesce(rows.is_transactional, false)
-            OR coalesce(IF(rows.span_outcome = 'unknown', rows.truth, rows.span_outcome) = 'committed', false)
+            NOT coalesce(rows.is_transactional, false) OR coalesce(rows.span_outcome = 'committed', false)
         ) AS is_soundly_returned,
         rows.last_offset < log.hw AS is_below_hw,
         rows.truth IN ('committed', 'plain') AS is_committed,
