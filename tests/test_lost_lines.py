@@ -24,12 +24,12 @@ HELD = {
     54000313: ("loss:16", "C03: the end of a segment of the coordinator's log was not understood, and was held to be cleaned"),
     53000388: ("some_lines_cut", "T07: a marker stood behind one without its record, and was put to the decision of that one"),
     60000311: ("shorter", "S03: of a log of which no segment's text held a batch nothing was held to be missing"),
-    86000067: ("without_records,last_replica", "T01: what markers without their records had ended was held to be open"),
-    86000091: ("some_lines_cut", "T07: what may have ended among missing offsets was held to be open still"),
     60002614: (
         "without_head",
         "T07: of what stands behind a hole the coordinator's log was held to tell, for it tells of what stands before it",
     ),
+    86000067: ("without_records,last_replica", "T01: what markers without their records had ended was held to be open"),
+    86000091: ("some_lines_cut", "T07: what may have ended among missing offsets was held to be open still"),
 }
 
 

@@ -6,7 +6,6 @@ here, and a transaction that ended after the dump of this partition hangs nowher
 
 from pyspark.sql import DataFrame
 
-from eo_audit.history.assignment import OPEN_END
 from eo_audit.history.text import run
 
 
@@ -17,7 +16,7 @@ def open_transactions(events: DataFrame, visibility: DataFrame) -> DataFrame:
         events: what `assignment.judged_events` returns.
         visibility: the table, for where the oldest that is open began.
     """
-    return run("open_transactions", events=events, visibility=visibility, open_end=OPEN_END)
+    return run("open_transactions", events=events, visibility=visibility)
 
 
 def unmatched(events: DataFrame) -> DataFrame:

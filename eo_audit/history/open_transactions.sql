@@ -2,14 +2,12 @@
 --
 -- events        what `assignment.judged_events` returns
 -- visibility    the table, for where the oldest that is open began
--- open_end      the place of what no marker has ended yet
 WITH
 
 open_spans AS (
     SELECT *, open_fate(is_ambiguous, known_to_the_end, transform(allowed, c -> c.decision)) AS fate
     FROM {events}
-    -- A marker whose record nobody printed has ended its span, whatever it was.
-    WHERE is_open AND place = {open_end} AND removed_at IS NULL
+    WHERE is_open AND removed_at IS NULL
 )
 
 SELECT /*+ BROADCAST(log) */

@@ -128,6 +128,7 @@ measured AS (
     SELECT /*+ REPARTITION(replica_log_id, producer_id) */
         * EXCEPT (place),
         coalesce(removed_at, place) AS place,
+        place = {open_end} AS is_unended,
         IF(is_clocked, newest_offset_ms, 0L) AS ahead_ms,
         IF(is_clocked, spread_ms + {rounding_ms}, skew_ms + coalesce(farthest_ms, 0L)) AS tolerance_ms,
         -- Pairs that waited for seconds tell no distance: it may be that of either bound.
@@ -176,7 +177,8 @@ closed AS (
         *,
         -- The marker itself, and of a span the one that ended it.
         closing.marker AS closer,
-        closing.marker IS NULL AS is_open,
+        -- A marker whose record nobody printed has ended its span, whatever it was.
+        is_unended AND closing.marker IS NULL AS is_open,
         closing.match AS match,
         closing.instance AS instance,
         coalesce(closing.match = 'closing' AND span.first_ms < closing.instance.start_ms - skew_ms, false) AS stale,
