@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eo_audit.errors import ArgumentError, WarehouseError
-from eo_audit.history.text import Seen, histories, looking_for, steps
+from eo_audit.history.steps import histories, steps
+from eo_audit.history.text import Seen, looking_for
 from eo_audit.rebuild.step import rebuild_histories
 from eo_audit.store.tables import Warehouse
 

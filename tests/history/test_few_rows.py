@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit.history import text
+from eo_audit.history.steps import histories
 from eo_audit.store.schemas import table_names
 from tests.support.rows import apart, case_of, frame, table
 from tests.support.yaml_text import read_yaml
@@ -35,7 +36,7 @@ def given(spark: SparkSession, shape: str, rows: list[Mapping[str, object]]) -> 
 
 
 def test_every_history_has_cases() -> None:
-    assert set(CASES) | ELSEWHERE == set(text.histories())
+    assert set(CASES) | ELSEWHERE == set(histories())
     assert not set(CASES) & ELSEWHERE
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eo_audit.errors import ArgumentError
-from eo_audit.history import text
+from eo_audit.history import steps, text
 from eo_audit.history.clock_offsets import NEVER_MS
 from eo_audit.rebuild.looking import lines, step_of
 from eo_audit.store.schemas import schema
@@ -19,11 +19,11 @@ from tests.support.rows import frame
 TOLD = {"never_ms": NEVER_MS, "rounding_ms": 3, "drift": 0.001}
 
 
-@pytest.mark.parametrize("history", text.histories())
+@pytest.mark.parametrize("history", steps.histories())
 def test_every_step_is_read_further_down_and_reads_only_what_there_is(history: str) -> None:
     """Names behind FROM and JOIN are steps above, or inputs in braces; what nothing reads is dead."""
-    names, read = text.steps(history), set[str]()
-    for at, (step, statement) in enumerate(text.own_texts(history)):
+    names, read = steps.steps(history), set[str]()
+    for at, (step, statement) in enumerate(steps.own_texts(history)):
         bare = re.sub(r"--.*|'[^']*'", "", statement)
         named = set(re.findall(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([a-z]\w*)\b(?!\()", bare))
         assert named <= set(names[:at]), step
@@ -32,7 +32,7 @@ def test_every_step_is_read_further_down_and_reads_only_what_there_is(history: s
 
 
 def test_a_step_that_one_other_reads_stands_within_it_and_all_others_are_views() -> None:
-    told = {statement.step: statement for statement in text.statements("coordinator_history")}
+    told = {statement.step: statement for statement in steps.statements("coordinator_history")}
     assert told["sections"].is_within and told["placed"].is_within
     assert "JOIN (" in told["placed"].text and "FROM {section_status}" in told["together"].text
     assert not told["together"].is_within  # three deep
@@ -41,8 +41,10 @@ def test_a_step_that_one_other_reads_stands_within_it_and_all_others_are_views()
 
 def test_each_function_can_be_taught_alone() -> None:
     """A text's session is taught what the text calls, and no more: so none may call another."""
-    assert len(text._functions()) == text._text("functions").count("CREATE OR REPLACE TEMPORARY FUNCTION") > 10
-    assert {name: text._named(statement) for name, statement in text._functions().items()} == {name: (name,) for name in text._functions()}
+    assert len(steps.functions()) == steps.text_of("functions").count("CREATE OR REPLACE TEMPORARY FUNCTION") > 10
+    assert {name: steps.called_by(statement) for name, statement in steps.functions().items()} == {
+        name: (name,) for name in steps.functions()
+    }
 
 
 def test_of_an_input_that_nobody_has_it_is_known_that_it_is_empty(spark: SparkSession) -> None:
@@ -65,7 +67,7 @@ def matched(spark: SparkSession) -> DataFrame:
 
 def test_step_by_step_a_text_means_what_it_means_as_one_statement(spark: SparkSession, matched: DataFrame) -> None:
     by_step = text.run("clock_offsets", matched=matched, **TOLD).collect()
-    whole = spark.sql((text.FOLDER / "clock_offsets.sql").read_text(), None, matched=matched, **TOLD)
+    whole = spark.sql((steps.FOLDER / "clock_offsets.sql").read_text(), None, matched=matched, **TOLD)
     assert by_step == whole.collect() != []
 
 
@@ -88,7 +90,7 @@ def test_views_of_steps_go_at_once_and_those_of_frames_with_their_frames(spark: 
 
 
 def test_any_step_can_be_looked_at(matched: DataFrame) -> None:
-    for step in text.steps("clock_offsets"):
+    for step in steps.steps("clock_offsets"):
         assert text.run("clock_offsets", step=step, matched=matched, **TOLD).count() > 0
 
 
