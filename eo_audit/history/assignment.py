@@ -11,6 +11,7 @@ is `suspected`.
 
 from pyspark.sql import DataFrame
 
+from eo_audit.history.clock_offsets import farthest_clocks
 from eo_audit.history.text import run
 from eo_audit.model.alignment.clocks import ROUNDING_MS
 from eo_audit.model.alignment.prices import FAR_MS
@@ -68,6 +69,7 @@ def judged_events(
         reach=reach,
         whole_logs=whole_logs,
         clock_offsets=clock_offsets,
+        farthest_clocks=farthest_clocks(clock_offsets),
         replica_logs=replica_logs,
         clusters=clusters,
         open_end=OPEN_END,

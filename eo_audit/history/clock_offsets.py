@@ -20,3 +20,16 @@ def clock_offsets(matched: DataFrame) -> DataFrame:
         matched: what `marker_match.match_markers` returns.
     """
     return run("clock_offsets", matched=matched, never_ms=NEVER_MS, rounding_ms=ROUNDING_MS, drift=DRIFT)
+
+
+def farthest_clocks(clock_offsets: DataFrame) -> DataFrame:
+    """How far the clock of a log may be off of which no pair tells.
+
+    Args:
+        clock_offsets: the table.
+
+    Returns:
+        cluster, farthest_ms (so far the clocks of some log and of a coordinator lie apart at their newest pairs), moved_ms (by so much one
+        of them was set between the pairs of a log).
+    """
+    return run("farthest_clocks", clock_offsets=clock_offsets)

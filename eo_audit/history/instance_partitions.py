@@ -6,6 +6,7 @@ above the log's start, not in a hole, and not where the cleaner may have removed
 
 from pyspark.sql import DataFrame
 
+from eo_audit.history.clock_offsets import farthest_clocks
 from eo_audit.history.reach import coordinator_logs
 from eo_audit.history.text import run
 from eo_audit.model.alignment.prices import FAR_MS
@@ -52,6 +53,7 @@ def instance_partitions(
         coverage=coverage,
         replica_logs=replica_logs,
         clock_offsets=clock_offsets,
+        farthest_clocks=farthest_clocks(clock_offsets),
         clusters=clusters,
         lag_ms=LAG_MS,
         far_ms=FAR_MS,

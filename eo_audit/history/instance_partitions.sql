@@ -9,6 +9,7 @@
 -- reach               what `reach.reach` returns
 -- coordinator_logs    what `reach.coordinator_logs` returns
 -- coverage, replica_logs, clock_offsets, clusters: the tables
+-- farthest_clocks     what `clock_offsets.farthest_clocks` returns
 -- lag_ms              how long a follower may lag before it is out of sync
 -- far_ms              how far a clock may be off of which nothing is known (eo_audit.model.alignment.prices)
 WITH
@@ -108,16 +109,6 @@ logs AS (
 latest AS (
     SELECT coordinator_log_id, max(coordinator_latest_ms) AS coordinator_latest_ms FROM {reach} GROUP BY coordinator_log_id
 ),
-farthest AS (
-    -- Of a log without a matched marker nobody knows the clock; it may be as far away as any other of the cluster. And a clock that was set
-    -- by so much between the markers of one log may have been set behind the last pair of another.
-    SELECT
-        cluster,
-        max(abs(newest_offset_ms)) AS farthest_ms,
-        max(greatest(abs(newest_offset_ms - offset_ms), farthest_offset_ms - abs(offset_ms))) AS moved_ms
-    FROM {clock_offsets}
-    GROUP BY cluster
-),
 
 listed AS (
     SELECT
@@ -157,7 +148,7 @@ expected AS (
     LEFT JOIN latest ON latest.coordinator_log_id = listed.coordinator_log_id
     LEFT JOIN {clock_offsets} clocks
         ON clocks.replica_log_id = logs.replica_log_id AND clocks.coordinator_log_id = listed.coordinator_log_id
-    LEFT JOIN farthest ON farthest.cluster = listed.cluster
+    LEFT JOIN {farthest_clocks} farthest ON farthest.cluster = listed.cluster
 ),
 
 -- Markers that cannot be matched: one of them may be the one that seems to be missing. Few producers have some, so the others are left out

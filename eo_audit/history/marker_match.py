@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
-from eo_audit.history.clock_offsets import NEVER_MS
+from eo_audit.history.clock_offsets import NEVER_MS, farthest_clocks
 from eo_audit.history.clusters import SKEW_MS
 from eo_audit.history.doubtful_markers import aligned
 from eo_audit.history.text import run
@@ -96,7 +96,7 @@ def with_markers_below_start(
         matched=matched,
         rows=rows,
         reach=reach,
-        clock_offsets=clock_offsets,
+        farthest_clocks=farthest_clocks(clock_offsets),
         producer_snapshots=producer_snapshots,
         section_status=section_status,
         coverage=coverage,

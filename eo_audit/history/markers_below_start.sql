@@ -9,7 +9,7 @@
 -- matched                                what `marker_match.match_markers` has told without snapshots
 -- rows                                   what `sequences.producer_rows` returns
 -- reach                                  what `reach.reach` returns
--- clock_offsets                          the table
+-- farthest_clocks                        what `clock_offsets.farthest_clocks` returns
 -- producer_snapshots, section_status, coverage, replica_logs, clusters: the tables
 -- never_ms                               `until_ms` of what was not completed lies beyond this
 WITH
@@ -20,9 +20,6 @@ holes AS (
     FROM {coverage}
     GROUP BY replica_log_id
 ),
-farthest AS (
-    SELECT cluster, max(abs(newest_offset_ms)) AS farthest_ms FROM {clock_offsets} GROUP BY cluster
-),
 beheaded AS (
     SELECT /*+ BROADCAST(clusters), BROADCAST(holes), BROADCAST(farthest) */
         logs.replica_log_id, logs.first_offset, holes.hole_at,
@@ -32,7 +29,7 @@ beheaded AS (
     FROM {replica_logs} logs
     JOIN {clusters} clusters ON clusters.cluster = logs.cluster
     LEFT JOIN holes ON holes.replica_log_id = logs.replica_log_id
-    LEFT JOIN farthest ON farthest.cluster = logs.cluster
+    LEFT JOIN {farthest_clocks} farthest ON farthest.cluster = logs.cluster
     WHERE logs.first_offset > 0
 ),
 snapshots AS (

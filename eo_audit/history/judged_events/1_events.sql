@@ -6,6 +6,7 @@
 -- matched                       what `marker_match.match_markers` returns
 -- reach, whole_logs             what `reach` returns
 -- clock_offsets, replica_logs, clusters: the tables
+-- farthest_clocks               what `clock_offsets.farthest_clocks` returns
 -- open_end                      the place of what no marker has ended yet
 -- rounding_ms                   how far two times may differ that one clock wrote (eo_audit.model.alignment.clocks)
 -- far_ms                        how far a clock may be off of which nothing is known (eo_audit.model.alignment.prices)
@@ -78,10 +79,6 @@ logs AS (
     FROM {replica_logs} logs
     JOIN {clusters} clusters ON clusters.cluster = logs.cluster
 ),
-farthest AS (
-    -- Of a log without a matched marker nobody knows the clock; it may be as far away as any other of the cluster.
-    SELECT cluster, max(abs(newest_offset_ms)) AS farthest_ms FROM {clock_offsets} GROUP BY cluster
-),
 leaders AS (
     SELECT replica_log_id, max(partition_leader_epoch) AS leader_epoch FROM {rows} GROUP BY replica_log_id
 ),
@@ -102,7 +99,7 @@ located AS (
     FROM events
     JOIN logs ON logs.replica_log_id = events.replica_log_id
     LEFT JOIN {reach} reach ON reach.cluster = logs.cluster AND reach.producer_id = events.producer_id
-    LEFT JOIN farthest ON farthest.cluster = logs.cluster
+    LEFT JOIN {farthest_clocks} farthest ON farthest.cluster = logs.cluster
     LEFT JOIN leaders ON leaders.replica_log_id = events.replica_log_id
     LEFT JOIN doubts ON doubts.replica_log_id = events.replica_log_id
     LEFT JOIN {clock_offsets} clocks
