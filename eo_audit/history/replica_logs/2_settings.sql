@@ -1,4 +1,5 @@
 -- What holds for a log as a whole: its end, the cleaner and what is known of it, what was listed and when, where the listed log begins.
+-- Numbers in brackets are those of the head of 1_facts.sql.
 
 of_cluster AS (
     SELECT

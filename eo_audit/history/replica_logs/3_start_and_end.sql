@@ -1,10 +1,31 @@
 -- Where a log starts and ends: what the broker deleted, what was left out, which of its indexes were dumped, whether the broker had been
--- stopped.
+-- stopped. Numbers in brackets are those of the head of 1_facts.sql.
+--
+-- `read` are the segments that are read, in order, and `bases` their base offsets; `dumped` are all that any dump held, read or not.
+-- `head` is the lowest base of the newest dump or listing, where one is known to be the newest; `first_base` the lowest base behind the last
+-- removal: there the log that can be judged begins. `first_offset` lies above it where its first lines are missing.
 
--- What the broker deleted before a segment, and what may be deleted or lost there.
-gaps AS (
+-- Each segment beside the next one. What is missing between two, while one dump holds segments on both sides of it, is missing within a dump.
+beside_next AS (
     SELECT
         *,
+        transform(
+            read,
+            (s, i) -> struct(
+                coalesce(s.end, s.base_offset) AS end,
+                get(bases, i + 1) AS next,
+                arrays_overlap(
+                    transform(filter(dumped, d -> d.base_offset <= s.base_offset), d -> d.dump_set),
+                    transform(filter(dumped, d -> d.base_offset >= get(bases, i + 1)), d -> d.dump_set)
+                ) AS is_within_dump
+            )
+        ) AS pairs
+    FROM cleaned
+),
+-- (1, 9) What the broker deleted before a segment, and what may be deleted or lost there.
+between_segments AS (
+    SELECT
+        * EXCEPT (pairs),
         coalesce(
             may_be_remote
                 AND start_row < coalesce(head, array_min(bases))
@@ -12,46 +33,36 @@ gaps AS (
             false
         ) AS in_remote,
         transform(
-            read,
-            (s, i) -> struct(
-                get(bases, i + 1) AS next,
+            pairs,
+            pair -> struct(
+                pair.next,
                 -- Of a compacted log only what no dump shows both sides of: what is missing within one dump, the cleaner took.
                 coalesce(
-                    coalesce(s.end, s.base_offset) < get(bases, i + 1)
-                    AND coalesce(greatest(start_row, head) >= get(bases, i + 1), false)
-                    AND NOT (compacted AND arrays_overlap(
-                        transform(filter(dumped, d -> d.base_offset <= s.base_offset), d -> d.dump_set),
-                        transform(filter(dumped, d -> d.base_offset >= get(bases, i + 1)), d -> d.dump_set)
-                    )),
+                    pair.end < pair.next
+                        AND coalesce(greatest(start_row, head) >= pair.next, false)
+                        AND NOT (compacted AND pair.is_within_dump),
                     false
                 ) AS is_removed,
                 coalesce(
                     NOT compacted
-                    AND coalesce(s.end, s.base_offset) < get(bases, i + 1)
-                    AND newest IS NULL
-                    AND NOT exists(
-                        listed_logs, base -> base >= coalesce(s.end, s.base_offset) AND base < get(bases, i + 1)
-                    )
-                    AND coalesce(
-                        NOT arrays_overlap(
-                            transform(filter(dumped, d -> d.base_offset <= s.base_offset), d -> d.dump_set),
-                            transform(filter(dumped, d -> d.base_offset >= get(bases, i + 1)), d -> d.dump_set)
-                        ),
-                        false
-                    ),
+                        AND pair.end < pair.next
+                        AND newest IS NULL
+                        AND NOT exists(listed_logs, base -> base >= pair.end AND base < pair.next)
+                        AND coalesce(NOT pair.is_within_dump, false),
                     false
                 ) AS is_unordered
             )
         ) AS gaps
-    FROM cleaned
+    FROM beside_next
 ),
 begun AS (
     SELECT
         *,
         array_compact(transform(gaps, gap -> IF(gap.is_removed OR gap.is_unordered, gap.next, NULL))) AS removed_before,
         array_compact(transform(gaps, gap -> IF(gap.is_unordered AND NOT gap.is_removed, gap.next, NULL))) AS unordered_before
-    FROM gaps
+    FROM between_segments
 ),
+-- Where what is read begins, behind the last removal.
 based AS (
     SELECT *, coalesce(array_max(removed_before), array_min(bases)) AS first_base
     FROM begun
@@ -67,6 +78,7 @@ started AS (
         ) AS first_offset
     FROM based
 ),
+-- (1) Where the log itself starts, and which word says so.
 placed AS (
     SELECT
         *,
@@ -83,11 +95,17 @@ placed AS (
             WHEN exists(dumped, d -> d.base_offset < greatest(first_base, head)) THEN 'older_dump'
             ELSE 'segment_base'
         END AS log_start_source,
-        transform(read, (s, i) -> struct(s.base_offset, coalesce(get(bases, i + 1), leo) AS end_offset, s.section_id)) AS segments,
+        transform(read, (s, i) -> struct(s.base_offset, coalesce(get(bases, i + 1), leo) AS end_offset, s.section_id)) AS segments
+    FROM started
+),
+-- What of the log the dumps lack: segments, its head, ends of texts, indexes.
+lacking AS (
+    SELECT
+        *,
         -- null: nothing says so
         array_sort(filter(array_except(listed_logs, bases), base -> base > first_base AND base < array_max(bases)))
             AS missing_segments,
-        -- What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
+        -- (6) What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
         nullif(
             least(
                 CASE
@@ -130,7 +148,7 @@ placed AS (
             ),
             false
         ) AS listed_longer,
-        -- An empty segment whose path has no offset has no base.
+        -- (4) An empty segment whose path has no offset has no base.
         array_sort(array_compact(array_union(
             array_except(
                 CASE
@@ -153,8 +171,9 @@ placed AS (
                 )
             )
         ))) AS unknown_indexes
-    FROM started
+    FROM placed
 ),
+-- Whether the text ends where the log does.
 ended AS (
     SELECT
         *,
@@ -167,7 +186,7 @@ ended AS (
             AND NOT coalesce(topic = '__transaction_state' AND greatest(hw_row, recovery_row) > leo, false) AS tail_intact,
         -- Where its batches end; where nothing of any is left, all that its segments held is missing: no broker rolls an empty segment.
         coalesce(array_max(transform(read, s -> s.end)), array_min(bases)) AS ends_below
-    FROM placed
+    FROM lacking
 ),
 closed AS (
     SELECT
@@ -178,7 +197,7 @@ closed AS (
             AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false)
             AND NOT coalesce(listed_bytes > 0, false)
             AND NOT exists(epoch_rows, e -> e.offset > leo) AS is_empty,
-        -- `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
+        -- (5) `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
         -- An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what
         -- was dumped shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
         tail_intact
@@ -201,7 +220,7 @@ SELECT
     IF(size(unordered_before) = 0, array_sort(epoch_rows), array()) AS leader_epochs,
     is_empty, missing_head_from, in_remote, only_remote_missing, missing_segments,
     log_start, log_start_source,
-    -- The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
+    -- (2) The checkpoint is written every five seconds (replica.high.watermark.checkpoint.interval.ms); the log start may have passed it.
     IF(
         hw_row IS NULL OR coalesce(checkpoints_are_older, false), leo, greatest(IF(tail_intact, least(hw_row, leo), hw_row), log_start)
     ) AS hw,

@@ -76,7 +76,9 @@ beside_segments AS (
     SELECT *, collect_list(IF(is_telling, candidate, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS segments
     FROM against_rivals
 ),
-judged AS (
+-- The section that is read instead of each: a better one of the same file, else the best segment of a newer dump that shows that the file is
+-- no longer of its log. How a segment shows it is what the CASE says; its words are for who reads this, and for nobody else.
+superseded AS (
     SELECT
         * EXCEPT (segments),
         IF(
@@ -85,29 +87,27 @@ judged AS (
                 better_rival,
                 array_max(filter(
                     segments,
-                    newer -> newer.rank.newness > candidate.rank.newness
-                        AND (
-                            (is_of_log AND is_of_earlier_life)
-                            -- What a leader wrote anew, all behind it is gone with.
-                            OR (is_of_log AND candidate.base >= IF(kind = 'snapshot', replaced_from + 1, replaced_from))
-                            -- A log that its broker cut off, or began anew: behind its newest segment there is none.
-                            OR (
-                                newer.dump_set <> dump_set AND newer.shown_last_base < candidate.base
-                                AND (
-                                    kind IN ('log', 'txnindex')
-                                    OR (kind = 'snapshot' AND coalesce(newer.dumped_up_to + 1, newer.shown_last_base) < candidate.base)
-                                )
-                            )
-                            OR (kind IN ('log', 'txnindex') AND is_of_two)
-                            OR (kind IN ('log', 'txnindex') AND newer.base < candidate.base AND newer.covered_up_to > candidate.base)
-                            -- The cleaner writes the index of what is left anew, and none where no aborted transaction is.
-                            OR (kind = 'txnindex' AND newer.is_cleaned AND newer.base = candidate.base AND newer.dump_set <> dump_set)
-                            -- A log that a broker has copied anew (its disk was lost, or it led none of it for long) begins other segments.
-                            OR (
-                                kind IN ('log', 'txnindex') AND newer.dump_set <> dump_set
-                                AND newer.base > candidate.base AND newer.base <= segment_last_offset
-                            )
-                        )
+                    newer -> newer.rank.newness > candidate.rank.newness AND CASE
+                        WHEN is_of_log AND is_of_earlier_life THEN 'its log was created anew'
+                        -- What a leader wrote anew, all behind it is gone with.
+                        WHEN is_of_log AND candidate.base >= IF(kind = 'snapshot', replaced_from + 1, replaced_from)
+                            THEN 'its end was written anew'
+                        -- A log that its broker cut off, or began anew: behind its newest segment there is none.
+                        WHEN newer.dump_set <> dump_set AND newer.shown_last_base < candidate.base AND (
+                            kind IN ('log', 'txnindex')
+                            OR (kind = 'snapshot' AND coalesce(newer.dumped_up_to + 1, newer.shown_last_base) < candidate.base)
+                        ) THEN 'its log was cut off below it'
+                        WHEN kind IN ('log', 'txnindex') AND is_of_two THEN 'two dumps of a cleaned log, in no order'
+                        WHEN kind IN ('log', 'txnindex') AND newer.base < candidate.base AND newer.covered_up_to > candidate.base
+                            THEN 'the cleaner merged it into an earlier segment'
+                        -- The cleaner writes the index of what is left anew, and none where no aborted transaction is.
+                        WHEN kind = 'txnindex' AND newer.is_cleaned AND newer.base = candidate.base AND newer.dump_set <> dump_set
+                            THEN 'the cleaner wrote its index anew'
+                        -- A broker that copies a log anew (its disk was lost, or it led none of it for long) begins other segments.
+                        WHEN kind IN ('log', 'txnindex') AND newer.dump_set <> dump_set
+                            AND newer.base > candidate.base AND newer.base <= segment_last_offset
+                            THEN 'its log was copied anew, in other segments'
+                    END IS NOT NULL
                 ))
             ),
             NULL
@@ -145,7 +145,7 @@ not_understood AS (
 ),
 with_faults AS (
     SELECT /*+ BROADCAST(said), BROADCAST(odd), BROADCAST(unread) */
-        judged.*,
+        superseded.*,
         kind IN ('snapshot', 'txnindex') AND (
             -- Where the tool said why it printed no more, the file is damaged, and not its text.
             unread.section_id IS NOT NULL
@@ -166,10 +166,10 @@ with_faults AS (
         said.message AS message,
         odd.line AS line,
         supported AND removed_by IS NULL AND anew_by IS NULL AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_chosen
-    FROM judged
-    LEFT JOIN not_understood unread ON unread.section_id = judged.section_id
-    LEFT JOIN said ON said.of_section = judged.section_id
-    LEFT JOIN odd_sizes odd ON odd.replica_log_id = judged.replica_log_id AND odd.base = judged.segment_base_offset
+    FROM superseded
+    LEFT JOIN not_understood unread ON unread.section_id = superseded.section_id
+    LEFT JOIN said ON said.of_section = superseded.section_id
+    LEFT JOIN odd_sizes odd ON odd.replica_log_id = superseded.replica_log_id AND odd.base = superseded.segment_base_offset
 )
 
 SELECT
