@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from eo_audit.history.steps import histories, steps, text_of
+
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted([*(ROOT / "eo_audit").rglob("*.py"), *(ROOT / "jobs").glob("*.py")])
 HISTORY_TEXTS = sorted((ROOT / "eo_audit").rglob("*.sql"))
@@ -19,6 +21,7 @@ SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
 
 LONGEST_FUNCTION = 60
 LONGEST_MODULE = 350
+LONGEST_LINE = 140  # as ruff has it of modules (pyproject.toml)
 MEDIAN_FUNCTION = 10
 TEXT_FILES = {"", ".py", ".md", ".toml", ".lock", ".yaml", ".json", ".sh", ".html", ".ipynb"}
 
@@ -263,6 +266,33 @@ def test_functions_and_modules_are_short() -> None:
     assert not {name: size for name, size in lengths.items() if size > LONGEST_FUNCTION}
     assert not {name: size for name, size in modules.items() if size > LONGEST_MODULE}
     assert statistics.median(lengths.values()) < MEDIAN_FUNCTION
+
+
+def test_lines_of_histories_are_no_longer_than_those_of_modules() -> None:
+    long = [
+        f"{name_of(path)}:{number}"
+        for path in HISTORY_TEXTS
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > LONGEST_LINE
+    ]
+    assert not long
+
+
+@pytest.mark.parametrize("history", histories())
+def test_the_head_of_a_history_says_what_a_row_is_and_what_it_is_made_from(history: str) -> None:
+    text = text_of(history)
+    head = re.sub(r"\n--\s+", " ", text[: re.search(r"^(?:WITH|SELECT)\b", text, re.MULTILINE).start()])  # type: ignore[union-attr]
+    given = set(re.findall(r"(?<!\{)\{([a-z]\w*)\}(?!\})", re.sub(r"--.*", "", text)))
+    assert "one row per " in head.lower()
+    assert not [name for name in sorted(given) if not re.search(rf"\b{name}\b", head)]
+
+
+@pytest.mark.parametrize("history", histories())
+def test_no_step_of_a_history_has_the_name_of_a_column_or_of_another_history(history: str) -> None:
+    """Or of what the text is given: `FROM batches` would be one thing, and `FROM {batches}` another."""
+    bare = re.sub(r"--.*", "", text_of(history))
+    columns, given = re.findall(r"\bAS (\w+)\b(?! \()", bare), re.findall(r"\{(\w+)\}", bare)
+    assert not set(steps(history)) & {*columns, *given, *histories()}
 
 
 def public_parts(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:

@@ -10,7 +10,8 @@ indexes AS (
     SELECT
         section_id, kind,
         coalesce(
-            dump_set = max_by(IF(kind = 'log', dump_set, NULL), IF(kind = 'log', segment_base_offset, NULL)) OVER (PARTITION BY replica_log_id),
+            dump_set = max_by(IF(kind = 'log', dump_set, NULL), IF(kind = 'log', segment_base_offset, NULL))
+                OVER (PARTITION BY replica_log_id),
             false
         ) AS is_beside_log
     FROM {section_status}

@@ -1,4 +1,5 @@
--- Whose each row of data is, and what each marker did: the answers of judged_events, brought to the rows of producer_history.
+-- Whose each row of data is, and what each marker did: the answers of judged_events, brought to the rows of producer_history. One row per
+-- row of producer_history.
 --
 -- rows         what `sequences.producer_rows` returns
 -- events       what `assignment.judged_events` returns
@@ -217,7 +218,8 @@ doubted AS (
         known AND NOT epoch_regression AND NOT coalesce(base_offset < hole_at, false)
             AND (
                 coalesce(listing, 0) = 0
-                -- Under TV2 a transaction has data of one epoch: beside data of the next one, which its own transaction listed, this is nobody's.
+                -- Under TV2 a transaction has data of one epoch: beside data of the next one, which its own transaction listed, this is
+                -- nobody's.
                 OR coalesce(size(own) = 0 AND size(allowed) > 0 AND forall(allowed, c -> c.protocol = 'tv2'), false)
             ) AS is_nobodys
     FROM with_chosen

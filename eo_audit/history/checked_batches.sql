@@ -1,5 +1,5 @@
 -- Batches with the checksums that the tool looked at without --deep-iteration: with it tools before 2.2 print none (`DumpLogSegments`), and
--- where a segment was printed both ways, the deep text is read.
+-- where a segment was printed both ways, the deep text is read. One row per batch.
 --
 -- batches, section_status    the tables
 WITH

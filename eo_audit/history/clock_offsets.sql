@@ -7,7 +7,7 @@
 WITH
 
 -- What each matched pair tells of the clocks: they lie apart by `at_least` (null where nothing bounds it) to `at_most` ms.
-pairs AS (
+matched_pairs AS (
     SELECT
         replica_log_id, coordinator_log_id, cluster, place AS at_offset, marker.at_ms AS at_ms,
         IF(
@@ -35,15 +35,15 @@ ordered AS (
         row_number() OVER bounded_first AS place,
         first(at_least IS NOT NULL) OVER bounded_first AS is_bounded,
         struct(leader_epoch, coordinator_epoch) <=> first(struct(leader_epoch, coordinator_epoch)) OVER bounded_first AS of_newest_leaders
-    FROM pairs
+    FROM matched_pairs
     WINDOW bounded_first AS (PARTITION BY replica_log_id, coordinator_log_id ORDER BY at_least IS NULL, at_offset DESC)
 ),
 telling AS (
     SELECT *, of_newest_leaders AND (at_least IS NOT NULL OR NOT is_bounded) AS tells FROM ordered
 ),
 
--- Whether the clock of one of the two leaders was set behind a pair, as later pairs of both show: what waited long fits nearly any distance,
--- so not the next one alone is asked.
+-- Whether the clock of one of the two leaders was set behind a pair, as later pairs of both show: what waited long fits nearly any
+-- distance, so not the next one alone is asked.
 followed AS (
     SELECT
         *,

@@ -1,4 +1,5 @@
--- What an audit must know of a cluster before it judges: its now, its versions and timeouts, what was dumped of its coordinator log.
+-- What an audit must know of a cluster before it judges: its now, its versions and timeouts, what was dumped of its coordinator log. One
+-- row per cluster.
 --
 -- manifest_entries, dump_files, section_status, replica_logs, coordinator_entries: the tables
 -- as_of_ms   the audit's now for every cluster, as the user gave it, or NULL
@@ -6,7 +7,7 @@
 WITH
 
 -- The partition of an id, under both counts that there can be.
-ids AS (
+ids_of_logs AS (
     -- An id has many entries, and its hash costs more than all else of them.
     SELECT
         replica_log_id,
@@ -17,7 +18,7 @@ ids AS (
     GROUP BY replica_log_id, transactional_id
 ),
 hashed AS (
-    SELECT *, java_hash(digits) AS hash FROM ids
+    SELECT *, java_hash(digits) AS hash FROM ids_of_logs
 ),
 places AS (
     SELECT cluster, replica_log_id, partition, max(partition) OVER (PARTITION BY cluster) + 1 AS counted
@@ -78,8 +79,8 @@ gathered AS (
         CAST({as_of_ms} AS BIGINT) AS asked_ms,
         max(dumped_at_ms) AS dumped_at_ms,
         collect_list(said) AS manifest,
-        -- Brokers that are upgraded one by one are of two releases: what the oldest does may have happened. Before 2.2 no tool knew its own,
-        -- and the script writes an empty word; only somebody who wrote a manifest for all brokers does.
+        -- Brokers that are upgraded one by one are of two releases: what the oldest does may have happened. Before 2.2 no tool knew its
+        -- own, and the script writes an empty word; only somebody who wrote a manifest for all brokers does.
         min(IF(release_said.version <> '', release_said, NULL)).version AS oldest_version,
         coalesce(bool_or(release_said.version = ''), false)
             AND NOT coalesce(bool_or(release_said.version <> '' AND NOT release_said.is_of_broker), false) AS is_oldest_unknown,
@@ -110,7 +111,7 @@ read AS (
         exists(manifest, entry -> startswith(entry.name, 'broker_config.')) AS settings_known
     FROM gathered
 ),
-counted AS (
+with_inferred AS (
     SELECT
         *,
         -- Kafka's default first: where few ids were seen they may fit a smaller number by chance.
@@ -130,9 +131,10 @@ known AS (
         *,
         coalesce(told_partitions, inferred) AS coordinator_partitions,
         -- A topic keeps the number it was created with, whatever transaction.state.log.num.partitions says since: where the partitions that
-        -- were dumped or nearly all ids contradict the manifest, nobody knows where an id belongs. A few ids may fit another number by chance.
+        -- were dumped or nearly all ids contradict the manifest, nobody knows where an id belongs. A few ids may fit another number by
+        -- chance.
         array_max(covered) >= told_partitions OR (ids >= {fewest_ids} AND inferred <> told_partitions) AS is_contradicted
-    FROM counted
+    FROM with_inferred
 )
 
 SELECT

@@ -1,4 +1,5 @@
--- Log sections of older dumps that a later leader epoch of the newest dump may contradict, with all that is read of these logs.
+-- Log sections of older dumps that a later leader epoch of the newest dump may contradict, with all that is read of these logs. One row per
+-- such section.
 --
 -- Of most nights none: leaders begin their epochs where the log ends. Asked of sections and checkpoints alone, so that the batches of all
 -- nights before need not be read each night.

@@ -1,4 +1,5 @@
--- The logs of `__transaction_state`, each with the time up to which it tells all.
+-- The logs of `__transaction_state`, each with the time up to which it tells all. One row per replica of a partition of
+-- `__transaction_state`.
 --
 -- replica_logs   the table
 -- clusters       the table, for skew_ms

@@ -1,4 +1,5 @@
--- The logs of `__transaction_state` that lack decisions behind their end.
+-- The logs of `__transaction_state` that lack decisions behind their end. One row per such log: what is absent from it is not held against
+-- anybody.
 --
 -- rows                  what `sequences.producer_rows` returns
 -- instances             transaction_instances
@@ -14,7 +15,9 @@ ended AS (
         count_if(marker_type = 'COMMIT') AS commits,
         -- Only a coordinator raises an epoch; one that no protocol version writes tells of nobody.
         max(IF(
-            producer_epoch - previous_epoch BETWEEN IF(marker_type = 'COMMIT', 0, 1) AND IF(marker_type = 'COMMIT', 1, 2), producer_epoch, NULL
+            producer_epoch - previous_epoch BETWEEN IF(marker_type = 'COMMIT', 0, 1) AND IF(marker_type = 'COMMIT', 1, 2),
+            producer_epoch,
+            NULL
         )) AS epoch
     FROM {rows}
     WHERE row_kind = 'marker' AND judged AND in_open_transaction

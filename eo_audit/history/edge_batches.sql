@@ -1,5 +1,6 @@
 -- Batches of the epochs that edge_epochs keeps, which hold the first or the last records of theirs (each holds at least one), within blocks
--- of 2**block_bits offsets: what is at an edge of the whole is at an edge of its block, so a huge producer is many tasks.
+-- of 2**block_bits offsets: what is at an edge of the whole is at an edge of its block, so a huge producer is many tasks. One row per such
+-- batch.
 --
 -- Each with the line at which the next batch of its section begins that has the same base offset: behind it no record is its own.
 --

@@ -1,5 +1,6 @@
 -- Totals of each producer id and epoch, for the first and the last epochs of each producer id, of topics that clients write. A producer
--- that starts an epoch with each transaction (transaction.version 2) has thousands: those at the ends stand for them.
+-- that starts an epoch with each transaction (transaction.version 2) has thousands: those at the ends stand for them. One row per producer
+-- id and epoch in a replica log that is kept.
 --
 -- rows            the table producer_history
 -- replica_logs    the table

@@ -1,6 +1,7 @@
 -- How far the clocks of a cluster lie apart at most, as far as its pairs of a decision and a marker tell. One row per cluster that has any.
 --
--- Of a log without a matched marker nobody knows the clock: it may be as far from the coordinator's as that of any other log of its cluster.
+-- Of a log without a matched marker nobody knows the clock: it may be as far from the coordinator's as that of any other log of its
+-- cluster.
 --
 -- clock_offsets    the table
 SELECT

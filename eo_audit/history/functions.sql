@@ -26,8 +26,8 @@ CREATE OR REPLACE TEMPORARY FUNCTION may_be_behind_index(at BIGINT, newest_entry
 RETURNS BOOLEAN RETURN
 index_may_lag AND at > coalesce(newest_entry, -1L);
 
--- Whether a log may have begun behind the first transactions of a producer: none of the others stands before them, and the others are enough
--- for what ended in the log.
+-- Whether a log may have begun behind the first transactions of a producer: none of the others stands before them, and the others are
+-- enough for what ended in the log.
 CREATE OR REPLACE TEMPORARY FUNCTION may_begin_behind(last_before BIGINT, first_since BIGINT, since BIGINT, ended BIGINT)
 RETURNS BOOLEAN RETURN
 last_before IS NULL OR (coalesce(last_before < first_since, true) AND since >= coalesce(ended, 0L));
@@ -54,8 +54,8 @@ coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION said(manifest ARRAY<STRUCT<name: STRING, value: STRING>>, wanted STRING) RETURNS STRING RETURN
 try_element_at(filter(manifest, entry -> entry.name = wanted), 1).value;
 
--- Apache's version of what a broker calls itself. Confluent's brokers bear the number of the platform since 5.3 (`7.5.0-ccs`; `-ce` with its
--- own parts): 5.x is Apache's 2.x, 6.x begins with 2.6, 7.x is 3.x, 8.x is 4.x. Their bugfix releases go their own ways.
+-- Apache's version of what a broker calls itself. Confluent's brokers bear the number of the platform since 5.3 (`7.5.0-ccs`; `-ce` with
+-- its own parts): 5.x is Apache's 2.x, 6.x begins with 2.6, 7.x is 3.x, 8.x is 4.x. Their bugfix releases go their own ways.
 CREATE OR REPLACE TEMPORARY FUNCTION apache_version(version STRING) RETURNS STRING RETURN
 CASE
     WHEN NOT version RLIKE '^[5-8][.][0-9]+[.].*-(ccs|ce)$' THEN version
@@ -83,8 +83,8 @@ CASE
     ELSE 'hole'
 END;
 
--- What the first batch of a log follows, where it must show offsets from `starts_at` on and begins behind that: the offset right below. Null
--- where it begins there, or the cleaner may have been before it, or nobody knows where it begins.
+-- What the first batch of a log follows, where it must show offsets from `starts_at` on and begins behind that: the offset right below.
+-- Null where it begins there, or the cleaner may have been before it, or nobody knows where it begins.
 CREATE OR REPLACE TEMPORARY FUNCTION begins_behind(
     starts_at BIGINT, base_offset BIGINT, base_unknown BOOLEAN, cleaned_below BIGINT
 ) RETURNS BIGINT RETURN
@@ -209,8 +209,8 @@ CASE
     ELSE 'unknown'
 END;
 
--- Java's `String.hashCode` of a text whose UTF-16 code units are given as hexadecimal digits: 32 bits with sign, as a long. Java's char is a
--- code unit: a character outside the first plane counts as two.
+-- Java's `String.hashCode` of a text whose UTF-16 code units are given as hexadecimal digits: 32 bits with sign, as a long. Java's char is
+-- a code unit: a character outside the first plane counts as two.
 CREATE OR REPLACE TEMPORARY FUNCTION java_hash(digits STRING) RETURNS BIGINT RETURN
 aggregate(
     transform(

@@ -1,4 +1,6 @@
--- Which producer ids were given out, and which were used: for I03 and I04. Only of clusters of which a block is known.
+-- Which producer ids were given out, and which were used: for I03 and I04. Only of clusters of which a block is known. One row per block
+-- that stands in a segment of a metadata log, and per first use of a producer id: of each log its highest, and those that were never given
+-- out.
 --
 -- 1. Each ProducerIdsRecord raises the next producer id (`ProducerIdControlManager.replay` refuses any other). A snapshot of the metadata
 --    repeats the last one, under offsets of its own: only records of segments are in an order.
@@ -97,7 +99,9 @@ entries AS (
     GROUP BY cluster, replica_log_id, producer_id
 ),
 users AS (
-    SELECT cluster, replica_log_id, producer_id, first.at, first.section_id, first.byte_offset, first.length, CAST(NULL AS BIGINT) AS used_by_ms
+    SELECT
+        cluster, replica_log_id, producer_id, first.at, first.section_id, first.byte_offset, first.length,
+        CAST(NULL AS BIGINT) AS used_by_ms
     FROM writers
     UNION ALL
     SELECT cluster, replica_log_id, producer_id, first.at, first.section_id, first.byte_offset, first.length, first.batch_timestamp_ms

@@ -1,7 +1,9 @@
--- What each chunk of a log inherits from the chunks before it, one row a chunk. The chunks are summed up as if each were a log of its own;
--- then each chunk's first batch is held against the end of the one before, and that of the first one against the start of the log.
+-- What each chunk of a log inherits from the chunks before it. One row per chunk, for the second run of ordered_batches.
 --
--- alone    the batches of each chunk, judged as if nothing stood before it: step `judged` of ordered_batches
+-- The first run took each chunk for a log of its own. Here they are summed up, and each chunk's first batch is held against the end of the
+-- chunk before, and that of the first one against the start of the log.
+--
+-- alone    the batches of each chunk, judged as if nothing stood before it: step `with_breaks` of ordered_batches
 WITH
 
 chunks AS (

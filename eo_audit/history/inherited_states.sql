@@ -1,13 +1,13 @@
--- What a chunk of a replica log inherits from the other chunks, for each producer id and epoch that occur in it.
+-- What a chunk of a replica log inherits from the other chunks: one row per producer id and epoch that occur in it.
 --
--- A first pass starts each chunk from nothing and sums it up, one row for each (chunk, producer id, epoch). In order of chunks these sums
--- give what a second pass starts from. The sums are associative: last row, highest epoch, newest marker or transactional batch, circles of
+-- The first run of producer_states began each chunk with nothing. Here each is summed up, and in order of chunks these sums give what the
+-- second run begins with. The sums are associative: last row, highest epoch, newest marker or transactional batch, circles of
 -- the sequence, front, count of batches; and, from the chunks behind, the next marker.
 --
--- states    what producer_states returns of chunks that inherit nothing
+-- states    what the first run of producer_states returns
 WITH
 
-rows AS (
+producers_rows AS (
     SELECT
         *,
         IF(transaction_event IS NULL, NULL, position_in_log) AS event_at,
@@ -36,7 +36,7 @@ sums AS (
         min(first_unwrapped) AS lowest_inside,
         -- Of fronts at one sequence the first of the log counts: its position is negated, for `max` keeps the largest.
         max(IF(is_front, struct(last_unwrapped AS last, -position_in_log AS order, row.base_offset AS offset), NULL)) AS front_inside
-    FROM rows
+    FROM producers_rows
     GROUP BY replica_log_id, chunk, actor, producer_epoch
 ),
 
@@ -95,7 +95,7 @@ counted AS (
         ) AS cycles_after
     FROM stepped
 ),
-fronts AS (
+with_fronts AS (
     SELECT
         *,
         IF(
@@ -114,7 +114,7 @@ handed_on AS (
         *,
         max_by(cycles_after, chunk) OVER earlier AS cycles,
         max(front_after) OVER earlier AS front
-    FROM fronts
+    FROM with_fronts
     WINDOW earlier AS (
         PARTITION BY replica_log_id, actor, producer_epoch ORDER BY chunk ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )

@@ -1,6 +1,7 @@
 -- Did every partition of a transaction get its marker? Transaction instance x registered partition x replica log. A missing marker says
 -- something only where the dump shows the place at which it should stand: past the completion of the transaction, above the log's start,
--- not in a hole, and not where the cleaner may have removed it (which it does only after the transaction's data).
+-- not in a hole, and not where the cleaner may have removed it (which it does only after the transaction's data). One row per transaction
+-- instance, partition that it lists, and replica log of that partition.
 --
 -- instances           transaction_instances
 -- rows                what `assign_instances` returns (the table producer_history will do)
@@ -247,7 +248,8 @@ ended AS (
         -- led nothing nobody knows the clock: both dumps must have come later, by more than lies between them.
         coalesce(
             noted_at IS NOT NULL AND coordinator_noted_at IS NOT NULL AND (completed_at_ms IS NOT NULL OR next_at_ms IS NOT NULL)
-                AND least(dumped_at_ms, coordinator_dumped_at_ms - abs(dumped_at_ms - coordinator_dumped_at_ms)) >= ended_ms + dump_margin_ms,
+                AND least(dumped_at_ms, coordinator_dumped_at_ms - abs(dumped_at_ms - coordinator_dumped_at_ms))
+                    >= ended_ms + dump_margin_ms,
             false
         )
             -- The manifest's time is that before the first dump; written by hand it may be the one behind the last, by which so much had

@@ -59,7 +59,7 @@ def in_log_order(
     if chunk_bits is None:
         return run("ordered_batches", placed=placed, inherited=nothing, chunk=0)
     # The rows are read twice: the price for no task that has all of one huge log.
-    alone = run("ordered_batches", step="judged", placed=placed, inherited=nothing, chunk=chunk_of(chunked=True))
+    alone = run("ordered_batches", step="with_breaks", placed=placed, inherited=nothing, chunk=chunk_of(chunked=True))
     return run("ordered_batches", placed=placed, inherited=run("inherited_order", alone=alone), chunk=chunk_of(chunked=True))
 
 

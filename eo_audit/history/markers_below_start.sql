@@ -1,7 +1,7 @@
 -- What snapshots tell of markers that no dump shows: a producer's entry with a coordinator epoch says that a marker of it stood below the
--- snapshot (`ProducerStateEntry`: -1 until the first one). Where the log shows none, it stood below the log's first offset. It becomes a row
--- here, at the offset before that one, and the transactions that ended there lack nothing: data behind it came late (T02), and no marker is
--- missing (T05).
+-- snapshot (`ProducerStateEntry`: -1 until the first one). Where the log shows none, it stood below the log's first offset. It becomes a
+-- row here, at the offset before that one, and the transactions that ended there lack nothing: data behind it came late (T02), and no
+-- marker is missing (T05). One row per row of `matched`, and per marker that only a snapshot tells of.
 --
 -- Only the last of the producer's transactions that list the partition is told to have ended there, and only where an earlier one cannot
 -- have sent the marker: there is none, or the marker is younger than the completion of all earlier ones.
@@ -59,7 +59,7 @@ decided AS (
     FROM {matched}
     WHERE kind = 0 AND own.decision IS NOT NULL AND own.decided_at_ms IS NOT NULL
 ),
-told AS (
+told_by_snapshots AS (
     SELECT /*+ BROADCAST(logs), BROADCAST(shown) */
         decided.*,
         logs.first_offset, logs.margin_ms, logs.notes_markers,
@@ -78,7 +78,7 @@ found AS (
         first_offset - 1 AS stood_at,
         -- With data behind the marker its time is gone from the entry.
         IF(told.open_from IS NULL AND notes_markers, told.last_ms, NULL) AS marker_ms
-    FROM told
+    FROM told_by_snapshots
     WHERE
         earlier_ms IS NULL
         OR coalesce(notes_markers AND told.open_from IS NULL AND earlier_ms < {never_ms} AND told.last_ms > earlier_ms + margin_ms, false)

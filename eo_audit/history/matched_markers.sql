@@ -1,4 +1,5 @@
--- The markers of each producer in each replica log, and the instances that list its partition, each matched with the other.
+-- The markers of each producer in each replica log, and the instances that list its partition, each matched with the other. One row per row
+-- of paired_markers: `kind` 0 an instance, 2 a marker.
 --
 -- paired     the rows of paired_markers
 -- answers    what the law says of those that nothing plain tells of (`doubtful_markers.aligned`)
@@ -22,7 +23,7 @@ joined AS (
 ),
 -- The instance of each marker; `ambiguous`: some marker of the producer in this log is doubtful; `legal`: nothing is wrong, whichever story
 -- is true.
-found AS (
+with_instances AS (
     SELECT
         replica_log_id, producer_id, cluster, kind, epoch, place, own, marker, coordinator_log_id,
         IF(
@@ -46,7 +47,7 @@ compared AS (
         coalesce(found.decision = marker.type, false) AS fits,
         coalesce(found.decision <> marker.type, false) AS odd,
         coalesce(marker.closes AND marker.data_epoch <> found.data_epoch, false) AS foreign
-    FROM found
+    FROM with_instances
 ),
 -- A coordinator that was elected sends the markers of every PrepareX again
 -- (`TransactionStateManager.loadTransactionsForTxnTopicPartition`), and a failed request is retried: the first marker that fits closes,

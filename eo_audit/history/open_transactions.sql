@@ -1,4 +1,5 @@
--- What is open at the end of each log, and whether anybody will end it (KIP-664 calls it hanging if nobody does).
+-- What is open at the end of each log, and whether anybody will end it (KIP-664 calls it hanging if nobody does). One row per span that is
+-- open.
 --
 -- events        what `assignment.judged_events` returns
 -- visibility    the table, for where the oldest that is open began

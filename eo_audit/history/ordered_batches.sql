@@ -1,10 +1,13 @@
--- The batches of each replica log in the order of the log, with what breaks that order.
+-- The batches of each replica log in the order of the log, with what breaks that order. One row per batch of a section that is read.
 --
 -- 1. Offsets are what is checked against the order of the text (R03, R04).
 -- 2. Nothing is judged from the first bad checksum or offset disorder of a replica log onward (R02, R03).
 -- 3. A hole is legal below the offset up to which the log may have been compacted, and where the broker deleted segments between two dumps
 --    (replica_logs.removed_before); it is a hole in any other case. Behind such a removal the log begins anew, as at its start: `era`.
 -- 4. A shallow dump prints only the last offset of a compressed batch of magic 0 or 1: it begins where the batch before it ends.
+--
+-- A huge log is cut into chunks, and takes two runs: the first judges each chunk as if it were a log of its own, inherited_order sums these
+-- up, and the second begins each chunk with what it inherits (`log_order.in_log_order`).
 --
 -- Source: `UnifiedLog.append` (offsets go up), `Cleaner` (holes, emptied batches).
 --
@@ -46,7 +49,7 @@ checked AS (
         coalesce(NOT crc_valid, false) AS crc_invalid
     FROM followed
 ),
-judged AS (
+with_breaks AS (
     SELECT
         *,
         max(disorder OR crc_invalid) OVER so_far OR inherited_broken AS broken,
@@ -70,4 +73,4 @@ SELECT
     coalesce(last_offset >= cleaned_below, true) AND coalesce(count < last_offset - base_offset + 1, false) AS count_short,
     NOT broken AS judged,
     hole_at, cleaned_at
-FROM judged
+FROM with_breaks

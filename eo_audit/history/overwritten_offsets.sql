@@ -1,4 +1,5 @@
--- Offsets of which an older dump of a log shows batches below its high watermark, and the newest one a later leader epoch: for R01.
+-- Offsets of which an older dump of a log shows batches below its high watermark, and the newest one a later leader epoch: for R01. One row
+-- per partition that lost offsets so.
 --
 -- Each offset belongs to one leader epoch for good once it is below the high watermark (KIP-101): followers copy the epoch of a batch, and
 -- the cleaner keeps it (`MemoryRecords.filterTo`), so cleaned logs are compared like others. What lies above may be cut off when a leader
@@ -111,7 +112,8 @@ of_partitions AS (
         lost.*, log.cluster, log.broker, log.topic, log.partition,
         count(1) OVER (PARTITION BY log.cluster, log.topic, log.partition) AS replicas,
         row_number() OVER (
-            PARTITION BY log.cluster, log.topic, log.partition ORDER BY lost.last_offset DESC, lost.first_offset, log.broker, lost.replica_log_id
+            PARTITION BY log.cluster, log.topic, log.partition
+            ORDER BY lost.last_offset DESC, lost.first_offset, log.broker, lost.replica_log_id
         ) AS place
     FROM of_logs lost
     JOIN (SELECT DISTINCT replica_log_id, cluster, broker, topic, partition FROM {section_status}) log

@@ -1,4 +1,4 @@
--- Batches of the sections that are read, each with its place in its replica log.
+-- Batches of the sections that are read, each with its place in its replica log. One row per batch.
 --
 -- Order is where the text stands: segments by base offset, batches by byte offset. Of several dumps of one segment only the one that
 -- replica_logs names is read. A position is the number of the section within its log, then the byte offset within the section: 44 bits are
@@ -54,8 +54,8 @@ read_sections AS (
         forgets_below
     FROM sections
 ),
--- The cleaner leaves nothing of a batch: what is missing before a batch line, with lines right before it that were not understood, may stand
--- in those.
+-- The cleaner leaves nothing of a batch: what is missing before a batch line, with lines right before it that were not understood, may
+-- stand in those.
 lost_lines AS (
     SELECT section_id, byte_offset + length AS end FROM {unread_spans} WHERE hides_batches(reason)
 ),

@@ -1,4 +1,5 @@
--- The first and the last records of one producer id and epoch in one replica log, as hashes.
+-- The first and the last records of one producer id and epoch in one replica log, as hashes. One row per producer id and epoch in a replica
+-- log that edge_epochs keeps.
 --
 -- A resend under another identity repeats what one producer wrote last at the beginning of what another writes; so payloads are compared at
 -- these edges only. Batches without producer id show no edges at all; of them more records are kept.

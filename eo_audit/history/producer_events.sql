@@ -1,4 +1,4 @@
--- Rows with their kind, the producer they are of, and what they do to its transaction and sequences.
+-- Rows with their kind, the producer they are of, and what they do to its transaction and sequences. One row per batch.
 --
 -- ordered    what ordered_batches returns
 WITH

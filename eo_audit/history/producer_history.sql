@@ -1,4 +1,5 @@
--- Every row with what was decided about it, and whether a read_committed consumer gets it: the last columns of producer_history.
+-- Every row with what was decided about it, and whether a read_committed consumer gets it: the last columns of producer_history. One row
+-- per batch.
 --
 -- Where what a consumer gets differs from what the markers say is told by the simulated fetches of each segment; the law is
 -- eo_audit.model.visibility. A fetch finds an index entry when it lies in its segment's file or a later one, reaches into what the fetch
@@ -133,7 +134,7 @@ events_of_entries AS (
         ) AS events
     FROM found
 ),
-events AS (
+all_events AS (
     SELECT replica_log_id, producer_id, leo, inline(array_compact(events))
     FROM (SELECT * FROM events_of_rows UNION ALL SELECT * FROM events_of_entries)
 ),
@@ -147,7 +148,7 @@ so_far AS (
         max(IF(is_found_unbounded, struct(at, until), NULL)) OVER up_to_here AS drop_unbounded,
         max(unsure_until) OVER up_to_here AS unsure_so_far,
         least(lead(at) OVER (PARTITION BY replica_log_id, producer_id ORDER BY at), leo) AS to_offset
-    FROM events
+    FROM all_events
     WINDOW up_to_here AS (
         PARTITION BY replica_log_id, producer_id ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )

@@ -1,4 +1,5 @@
--- producer_history up to the span: what each batch is to the batches of its producer before it. The law is `model.producer_history`.
+-- producer_history up to the span: what each batch is to the batches of its producer before it. The law is `model.producer_history`. One
+-- row per batch.
 --
 -- 3. per identity (producer id, epoch, unwrapped sequences): the newest earlier batch that is the same;
 -- 4. per producer id and epoch in order of sequences: the front that first carried what a batch repeats in another shape.

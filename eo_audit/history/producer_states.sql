@@ -1,4 +1,8 @@
--- What each row's producer had done before it, in one replica log, or chunk of one.
+-- What each row's producer had done before it, and the next marker behind it, in one replica log or chunk of one. One row per batch.
+--
+-- A log in one piece is one run of this text. A huge log is cut into chunks, each a task of its own, and what was done in the chunks before
+-- takes two runs: the first begins each chunk with nothing, inherited_states sums up these chunks in their order, and the second begins
+-- each with what it inherits (`sequences.producer_rows`).
 --
 -- 1. per producer id: epochs (markers included), the open transaction, the span and the marker that ends it;
 -- 2. per producer id and epoch, over data batches with sequences: unwrapped sequences, and the front, their running maximum.

@@ -1,5 +1,5 @@
 -- How far the story of each producer id in the coordinator's log is known. The end of the log may be missing though the text ends as it
--- should: a snapshot tells how far the log went.
+-- should: a snapshot tells how far the log went. One row per producer id that has an entry.
 --
 -- coordinator_history   the table
 -- coordinator_logs      what `reach.coordinator_logs` returns: a row for each replica of a partition of `__transaction_state`, 50 by
@@ -7,7 +7,7 @@
 -- cut_logs              what `cut_logs.cut_logs` returns
 WITH
 
-entries AS (
+entries_of_logs AS (
     SELECT /*+ BROADCAST(cuts) */
         entries.* EXCEPT (replica_log_id),
         entries.replica_log_id AS coordinator_log_id,
@@ -15,7 +15,7 @@ entries AS (
     FROM {coordinator_history} entries
     LEFT JOIN {cut_logs} cuts ON cuts.coordinator_log_id = entries.replica_log_id
 ),
-newest AS (
+newest_of_logs AS (
     SELECT
         coordinator_log_id,
         -- Not the highest: where two histories of the partition are mixed in one log (R05), the last entry tells how far this one goes.
@@ -23,7 +23,7 @@ newest AS (
         max_by(batch_timestamp_ms, entry_offset) AS newest_at_ms,
         -- The clock of an older leader, or of one that was set back, may show a later time than the log's last entry.
         max(struct(partition_leader_epoch AS epoch, batch_timestamp_ms AS at_ms)).at_ms AS latest_ms
-    FROM entries
+    FROM entries_of_logs
     GROUP BY coordinator_log_id
 ),
 of_logs AS (
@@ -45,7 +45,8 @@ of_logs AS (
         coalesce(max(entries.entry_offset) < max(entries.log_lost_below), false) AS lost_behind,
         max(struct(
             entries.entry_offset, entries.batch_timestamp_ms AS at_ms,
-            -- KIP-890: what is open under TV2 ends with the next epoch; what TV1 begins behind the newest entry ends with that of the entry.
+            -- KIP-890: what is open under TV2 ends with the next epoch; what TV1 begins behind the newest entry ends with that of the
+            -- entry.
             entries.producer_epoch + IF(entries.status = 'Ongoing' AND entries.protocol = 'tv2', 1, 0) AS untold_epoch
         )) AS newest,
         min(greatest(newest.newest_at_ms, logs.dumped_ms)) AS told_until_ms,
@@ -55,9 +56,9 @@ of_logs AS (
         max(struct(
             logs.coordinator_broker, logs.coordinator_dumped_at_ms, logs.coordinator_noted_at, logs.stopped_with
         )) AS dump
-    FROM entries
+    FROM entries_of_logs entries
     LEFT JOIN {coordinator_logs} logs ON logs.coordinator_log_id = entries.coordinator_log_id
-    LEFT JOIN newest ON newest.coordinator_log_id = entries.coordinator_log_id
+    LEFT JOIN newest_of_logs newest ON newest.coordinator_log_id = entries.coordinator_log_id
     WHERE entries.producer_id IS NOT NULL
     GROUP BY entries.cluster, entries.producer_id, entries.coordinator_log_id
 ),

@@ -1,5 +1,5 @@
--- Records that stand in their log again, by the same producer and under other sequences: a broker removes duplicates by sequence only, so it
--- takes what an application (or a client that counts wrongly) sends once more. One row per run of such records.
+-- Records that stand in their log again, by the same producer and under other sequences: a broker removes duplicates by sequence only, so
+-- it takes what an application (or a client that counts wrongly) sends once more. One row per run of such records.
 --
 -- Equal records prove something only where records differ: heartbeats and states repeat themselves. So a log is asked only where few of its
 -- records are repeats, and of a content that stands more than twice the first and the last copy are looked at.
@@ -20,7 +20,8 @@ logs AS (
     WHERE row_kind IN ('data', 'plain')
     GROUP BY replica_log_id
 ),
--- As numbers only, which are aggregated without a sort: of one log the offset of the first copy and the least offset of a batch are of one row.
+-- As numbers only, which are aggregated without a sort: of one log the offset of the first copy and the least offset of a batch are of one
+-- row.
 contents AS (
     SELECT
         replica_log_id,
@@ -28,7 +29,8 @@ contents AS (
         min(offset) AS original, min(base_offset) AS original_base_offset,
         max(offset) AS again, max(base_offset) AS base_offset,
         max(timestamp_ms) AS timestamp_ms, max(timestamp_ms) - min(timestamp_ms) AS apart_ms
-    -- Not those that a newer dump replaced, nor of an earlier log of the same name: a record is as often in its log, however often it was dumped.
+    -- Not those that a newer dump replaced, nor of an earlier log of the same name: a record is as often in its log, however often it was
+    -- dumped.
     FROM {records}
     LEFT SEMI JOIN (SELECT /*+ BROADCAST */ section_id FROM {section_status} WHERE is_read) USING (section_id)
     -- A key may be there and have no hash: it is no text, or was not printed. Such a record equals no other.

@@ -78,8 +78,8 @@ snapshots AS (
     -- An empty one may be as old as it likes: the broker wrote it when it had lost its state, and learned of new producers since.
     SELECT * EXCEPT (age) FROM known_snapshots WHERE is_newest OR is_empty OR age <= 100
 ),
--- The pieces of a log between its snapshots: each of its batches is replayed once, however many there are above it. Most snapshots lie where
--- a segment begins, and so tell by its name which batches lie below them.
+-- The pieces of a log between its snapshots: each of its batches is replayed once, however many there are above it. Most snapshots lie
+-- where a segment begins, and so tell by its name which batches lie below them.
 segments AS (
     SELECT replica_log_id, section_id, segment_base_offset FROM {section_status} WHERE kind = 'log' AND is_read
 ),
@@ -200,7 +200,8 @@ differing AS (
         )) AS differences,
         -- Of a producer of which only markers stand here no snapshot was seen, so nothing is asked.
         data IS NOT NULL AND coalesce(last_ms >= expired_before_ms, true) AS is_young,
-        -- What the releases forget that remember a producer by its batches; markers have no time there (`ProducerStateEntry.lastTimestamp`).
+        -- What the releases forget that remember a producer by its batches; markers have no time there
+        -- (`ProducerStateEntry.lastTimestamp`).
         data.last_offset < log_start OR data.epoch <> epoch OR data.max_timestamp_ms < expired_before_ms AS is_forgotten_early,
         open_from IS NOT NULL OR coalesce(min(IF(said IS NOT NULL AND open_from IS NULL, last_ms, NULL)) OVER before <= last_ms, false)
             AS is_outlived,
@@ -219,7 +220,8 @@ judged AS (
             WHEN epoch IS NULL AND said.last_offset < first_offset THEN 'below_start'
             WHEN said IS NOT NULL THEN NULL
             -- What lies below the log start a broker up to 2.3 may have forgotten before it was upgraded (KAFKA-7190).
-            WHEN NOT is_young OR (is_forgotten_early AND remembers_by_batches) OR (data.last_offset < log_start AND NOT remembers_by_batches)
+            WHEN NOT is_young OR (is_forgotten_early AND remembers_by_batches)
+                OR (data.last_offset < log_start AND NOT remembers_by_batches)
                 THEN 'expired'
             WHEN expired_before_ms IS NULL OR (is_forgotten_early AND remembers_by_batches IS NULL) THEN 'untold'
             -- An hour is less than anybody sets it to, as far as is known: it is lowered to some, against many short-lived producers.

@@ -1,4 +1,5 @@
--- Transaction instances: the begin-to-complete runs of the coordinator log, each with its decision and, if aborted, the cause.
+-- Transaction instances: the begin-to-complete runs of the coordinator log, each with its decision and, if aborted, the cause. One row per
+-- run.
 --
 -- coordinator_history   the table
 -- clusters              the table, for kafka_version and abort_scan_interval_ms

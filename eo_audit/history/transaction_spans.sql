@@ -1,5 +1,5 @@
 -- From the first transactional batch of a producer id to the marker that closes it, in one replica log. Whose data a span holds is another
--- question: late data of an earlier transaction and genuine data can share one (KIP-890).
+-- question: late data of an earlier transaction and genuine data can share one (KIP-890). One row per span.
 --
 -- rows    what `sequences.producer_rows` returns (the table producer_history will do)
 WITH

@@ -1,4 +1,5 @@
--- What of each log cannot be told by the coordinator's log, by reason.
+-- What of each log cannot be told by the coordinator's log, by reason. One row per replica log and reason: rules say `unknown` of it, and
+-- why.
 --
 -- events    what `assignment.judged_events` returns
 WITH

@@ -1,4 +1,5 @@
--- Up to where each replica log may be read, what holds it back there, and how much is held back. The law is eo_audit.model.lso.
+-- Up to where each replica log may be read, what holds it back there, and how much is held back. The law is eo_audit.model.lso. One row per
+-- replica log.
 --
 -- rows                producer_history up to marker_role
 -- spans               transaction_spans
@@ -21,8 +22,8 @@ open_spans AS (
 ),
 
 -- What the newest snapshot of a log calls open. One that is older than LEO is believed where it speaks of offsets below the first dumped
--- one: no span can show those. At LEO it knows more than a replay: up to 2.3 a broker forgets producers whose data is gone. What was open at
--- the high watermark and has ended since, older ones tell.
+-- one: no span can show those. At LEO it knows more than a replay: up to 2.3 a broker forgets producers whose data is gone. What was open
+-- at the high watermark and has ended since, older ones tell.
 snapshot_entries AS (
     SELECT /*+ BROADCAST(logs), BROADCAST(read) */ entry.*, entry.section_id = logs.snapshot_section_id AS is_of_newest, logs.hw
     FROM {producer_snapshots} entry
@@ -135,7 +136,8 @@ compared_with_rows AS (
         rows.base_offset < one.first_offset AND rows.instance_id <=> one.instance_id AS is_seen_below,
         struct(
             rows.base_offset AS first_offset, rows.producer_id, 'coordinator' AS source, rows.producer_epoch AS epoch,
-            rows.max_timestamp_ms AS last_timestamp_ms, CAST(NULL AS BIGINT) AS marker_offset, rows.section_id, rows.byte_offset, rows.length
+            rows.max_timestamp_ms AS last_timestamp_ms, CAST(NULL AS BIGINT) AS marker_offset,
+            rows.section_id, rows.byte_offset, rows.length
         ) AS begun
     FROM {rows} rows
     JOIN hidden_candidates one ON one.replica_log_id = rows.replica_log_id

@@ -1,5 +1,6 @@
 -- Runs of offsets that exist in each replica log, with the readers that get them. A batch holds every offset of its range unless the
--- cleaner took some: then its record lines say which are left. Markers hold no records.
+-- cleaner took some: then its record lines say which are left. Markers hold no records. One row per piece, which is a batch or a record of
+-- one that was thinned.
 --
 -- Who gets a piece is a sum of bits, so that neighbours that the same readers get are found by comparing one number:
 --   1  read_committed, from the log start on
@@ -31,7 +32,7 @@ held AS (
     JOIN logs log ON log.replica_log_id = rows.replica_log_id
     WHERE rows.row_kind IN ('data', 'plain') AND coalesce(rows.count, 1) > 0 AND rows.last_offset >= log.log_start
 ),
-seen AS (
+with_readers AS (
     SELECT
         *,
         IF(coalesce(returned, is_soundly_returned), 1, 0)
@@ -46,7 +47,7 @@ records_left AS (
 )
 
 SELECT replica_log_id, section_id, greatest(base_offset, log_start) AS first, last_offset AS last, seen
-FROM seen
+FROM with_readers
 WHERE seen > 0 AND is_complete
 UNION ALL
 -- Records of a batch that the cleaner thinned stand one by one; where its record lines were not printed it counts as whole.
@@ -56,6 +57,6 @@ SELECT
     coalesce(one.offset, greatest(batch.base_offset, batch.log_start)) AS first,
     coalesce(one.offset, batch.last_offset) AS last,
     batch.seen
-FROM seen batch
+FROM with_readers batch
 LEFT JOIN records_left one ON one.section_id = batch.section_id AND one.base_offset = batch.base_offset
 WHERE batch.seen > 0 AND NOT batch.is_complete AND coalesce(one.offset >= batch.log_start, true)

@@ -1,5 +1,5 @@
 -- Pieces that the same readers get, where one ends right before the next begins, as one, within 2**chunk_bits offsets of a segment: of a
--- large log no task then holds all pieces at once.
+-- large log no task then holds all pieces at once. One row per run of pieces.
 --
 -- pieces        what visible_pieces returns
 -- chunk_bits    a number

@@ -1,4 +1,5 @@
--- Which existing record offsets a consumer gets of each replica log: maximal runs for each view and reader.
+-- Which existing record offsets a consumer gets of each replica log: maximal runs for each view and reader. One row per run of offsets of a
+-- view and reader.
 --
 -- pieces        what visible_pieces returns
 -- visibility    the table

@@ -1,5 +1,5 @@
 -- Per cluster: whether its coordinator logs were dumped from the first entry to the last, so that a producer without entries has no
--- transaction, and until when that is so.
+-- transaction, and until when that is so. One row per cluster.
 --
 -- coordinator_history   the table
 -- coordinator_logs      what `reach.coordinator_logs` returns
@@ -45,7 +45,7 @@ ends AS (
     FROM {coordinator_logs}
     GROUP BY cluster, partition
 ),
-copies AS (
+whole_copies AS (
     SELECT
         logs.cluster,
         logs.coordinator_broker AS broker,
@@ -63,11 +63,11 @@ copies AS (
     HAVING count(DISTINCT logs.partition) = max(ends.partitions)
 ),
 all_copies AS (
-    SELECT cluster, collect_list(struct(broker, noted_at, dumped_at_ms, newest_ms)) AS copies FROM copies GROUP BY cluster
+    SELECT cluster, collect_list(struct(broker, noted_at, dumped_at_ms, newest_ms)) AS copies FROM whole_copies GROUP BY cluster
 ),
 
 -- Brokers that stopped when all coordinator logs had ended as they were dumped.
-longest AS (
+longest_copies AS (
     -- Of copies that end at one offset the one tells that had been stopped, and of the others one that has a batch.
     SELECT
         cluster,
@@ -75,11 +75,11 @@ longest AS (
     FROM {coordinator_logs}
     GROUP BY cluster, partition
 ),
-stopped AS (
+stopped_brokers AS (
     SELECT
         cluster,
         collect_list(IF(NOT (longest.is_written OR longest.is_stopped), NULL, coalesce(longest.brokers, array()))) AS stopped
-    FROM longest
+    FROM longest_copies
     GROUP BY cluster
 )
 
@@ -97,6 +97,6 @@ SELECT
 FROM {clusters} clusters
 LEFT JOIN told ON told.cluster = clusters.cluster
 LEFT JOIN until ON until.cluster = clusters.cluster
-LEFT JOIN stopped ON stopped.cluster = clusters.cluster
+LEFT JOIN stopped_brokers stopped ON stopped.cluster = clusters.cluster
 LEFT JOIN listed ON listed.cluster = clusters.cluster
 LEFT JOIN all_copies ON all_copies.cluster = clusters.cluster

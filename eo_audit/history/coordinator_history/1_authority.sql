@@ -1,4 +1,5 @@
--- What the transaction coordinator wrote, id by id: every entry with its predecessor, its legality and its transaction.
+-- What the transaction coordinator wrote, id by id: every entry with its predecessor, its legality and its transaction. One row per
+-- coordinator entry of an authority replica.
 --
 -- `__transaction_state` is replicated like any log, and one replica of each partition is enough: the authority is the one whose dumps cover
 -- most offsets without a missing segment; what an earlier leader wrote where a later one had begun is covered by none, for it is cut off
@@ -13,8 +14,11 @@
 -- known_states, transient_states, run_states (those of a transaction), expirable_states
 -- continuing_steps      before>after within one transaction
 -- legal_steps           protocol>before>after
--- epoch_steps           protocol>so much higher; of_commit: of a PrepareCommit, most_of_commit: or less
--- ghosts                before>after>protocol>so much higher, by the one more thing that is asked: any, restarted, same_payload, forgotten
+-- epoch_steps           protocol>so much higher
+-- epoch_steps_of_commit, epoch_steps_most_of_commit: the same of a PrepareCommit, and with all that is less
+-- ghosts_any, ghosts_restarted, ghosts_same_payload, ghosts_forgotten: before>after>protocol>so much higher; what is asked of the entry
+-- beside
+--                       that is in the name: nothing, that its transaction began again, that nothing changed, that it lists no partition
 -- largest_epoch_step, ghosts_in_sight, fence_jumps_below_major, fence_jumps_below_minor, own_version_from_major: numbers
 WITH
 

@@ -171,7 +171,7 @@ stepped AS (
         END AS epoch_step
     FROM with_ghosts
 ),
-judged AS (
+with_field_changes AS (
     SELECT
         *,
         -- The first field that changed and may not, for a step that is legal by its states.

@@ -7,7 +7,7 @@ odd_entries AS (
         previous IS NOT NULL AND NOT (
             judged = 'first' OR (judged = 'legal' AND epoch_step IN ('ok', 'not_judged') AND field_change IS NULL)
         ) AS odd
-    FROM judged
+    FROM with_field_changes
 ),
 odd_ids AS (
     SELECT

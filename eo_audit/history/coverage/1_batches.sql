@@ -1,5 +1,5 @@
 -- Which offsets of each replica log the dumps show, and what breaks them: runs of offsets with their state, each with the line where it was
--- seen.
+-- seen. One row per run of offsets and state: rules judge what is `covered`.
 --
 -- A stretch of batches without a hole is one `covered` row, up to the first bad checksum or offset disorder; behind that nothing is judged.
 -- Offsets missing where the cleaner has been are legal and do not end a stretch. A gap is a hole only in a topic that is known not to be

@@ -38,7 +38,10 @@ sections AS (
         -- A log is rolled behind a batch (`UnifiedLog.maybeRoll`): of an older segment only the cleaner leaves none. But it may have been
         -- the newest one of an older dump, whose records were written and deleted since.
         section.first_offset IS NULL AND section.segment_base_offset < log.newest_segment AND coalesce(
-            (log.never_cleaned AND NOT coalesce(section.next_segment_base <= log.log_start, false)) OR doubt.unread_because IS NOT NULL OR array_contains(log.short_ends, section.segment_base_offset), false
+            (log.never_cleaned AND NOT coalesce(section.next_segment_base <= log.log_start, false))
+                OR doubt.unread_because IS NOT NULL
+                OR array_contains(log.short_ends, section.segment_base_offset),
+            false
         ) AS shows_nothing,
         section.is_read, section.next_segment_base, section.tail_intact, section.end_reason, section.invalid_tail_bytes, section.deep,
         section.lacks_checksums, section.lacks_epochs, section.supported, section.superseded_by, section.dir_kind
@@ -129,7 +132,7 @@ of_sections AS (
     FROM (SELECT replica_log_id, cluster, broker, topic, partition, inline(parts) FROM parts_of_sections)
 ),
 -- Of what is missing within text of an older segment that was not understood, or cut off.
-cuts AS (
+cuts_of_logs AS (
     SELECT
         replica_log_id,
         collect_list(struct(
@@ -150,7 +153,7 @@ behind_cuts AS (
             NULL
         ) AS cut
     FROM explained part
-    LEFT JOIN cuts ON cuts.replica_log_id = part.replica_log_id
+    LEFT JOIN cuts_of_logs cuts ON cuts.replica_log_id = part.replica_log_id
 )
 
 SELECT

@@ -1,5 +1,16 @@
--- Markers and spans of each producer in each replica log, what lies between the instances that ended before and the one that ends next, and
--- what can be said of them: whether the coordinator's log tells, which instances time and epoch allow, and what each marker did.
+-- What each marker did, and whose each span may be: for assigned_rows, open_transactions, unmatched and instance_partitions. One row per
+-- judged marker and per judged span of a producer in a replica log.
+--
+-- `kind` says what a row is: 0 an instance that lists the log's partition, 1 a span, 2 a marker. Instances stand in the order of the
+-- coordinator's log, and end as rows with step `beside_coordinators`; spans and markers stand in the order of the data log, a span right
+-- before the marker that closes it, or at open_end. What ties the two orders are `claims`: of an instance the place of the marker that
+-- ended it, and of that marker its own place. So one stretch of a producer's life lies between two claims, in either order.
+--
+-- 1_events.sql          the rows, which clocks date them, and `candidates`: instances of the stretch in which a row stands
+-- 2_what_is_told.sql    whether the coordinator's log tells of that stretch, from its beginning on and up to its end: `known`, or why not
+-- 3_roles.sql           `allowed`: candidates that time and epoch allow; and what each marker did
+--
+-- What the columns mean that are handed on, `assignment.judged_events` says. `match`, `found` and `claims` are those of matched_markers.
 --
 -- rows                          what `sequences.producer_rows` returns, for the broker clocks behind open spans and the leaders of each log
 -- spans                         transaction_spans
@@ -48,7 +59,7 @@ placed_spans AS (
         ON sealed.replica_log_id = spans.replica_log_id AND sealed.producer_id = spans.producer_id AND spans.marker_offset IS NULL
     WHERE spans.judged
 ),
--- Instances and markers, as they were matched, and spans.
+-- Instances (0) and markers (2), as they were matched, and spans (1).
 events AS (
     SELECT
         replica_log_id, producer_id, kind, place, own, marker, found, match, claims, doubtful, ambiguous, legal,
@@ -86,7 +97,8 @@ leaders AS (
 doubts AS (
     SELECT replica_log_id, max(place) AS doubted_at FROM {matched} WHERE kind = 2 AND doubtful AND match IS NULL GROUP BY replica_log_id
 ),
-located AS (
+-- Each row with what is known of its log, of its producer in the coordinator's log, and of the clocks of both.
+beside_clocks AS (
     SELECT /*+ BROADCAST(logs, farthest, leaders, clocks, doubts) */
         events.*,
         logs.* EXCEPT (replica_log_id, removed_before),
@@ -108,7 +120,7 @@ located AS (
 -- ahead_ms: how far the log's clock is before the coordinator's, tolerance_ms: how exactly that is known. unsure_ms and unheard_ms are 0
 -- where pairs tell of both newest leaders' clocks, to within skew_ms; else the second is as far as clocks may lie apart of which nothing is
 -- known.
-clocked AS (
+with_known_clocks AS (
     SELECT
         *,
         -- Pairs tell of the two clocks that wrote them: a leader that came later has its own. One pair alone may be a wrong one, if it says
@@ -118,9 +130,10 @@ clocked AS (
             AND (newest_pairs > 1 OR abs(newest_offset_ms) <= skew_ms) AS is_clocked,
         -- Whatever is in doubt, it is not for these clocks.
         coalesce(abs(newest_offset_ms) <= skew_ms AND spread_ms <= skew_ms, false) AS is_in_step
-    FROM located
+    FROM beside_clocks
 ),
-measured AS (
+-- How far the log's clock is ahead, and how exactly that is known.
+with_distances AS (
     -- One shuffle for all windows below.
     SELECT /*+ REPARTITION(replica_log_id, producer_id) */
         * EXCEPT (place),
@@ -132,7 +145,7 @@ measured AS (
         IF(is_clocked, IF(spread_ms > skew_ms, spread_ms, 0L), skew_ms + coalesce(farthest_ms, 0L)) AS unsure_ms,
         IF(is_clocked, 0L, greatest({far_ms}L, coalesce(farthest_ms, 0L))) AS unheard_ms,
         ends_instance(match) AS is_ending
-    FROM clocked
+    FROM with_known_clocks
 ),
 
 -- Each marker and span with what lies between the instances that ended before and the one that ends next. What comes next is looked for
@@ -152,7 +165,7 @@ between_ends AS (
             IF(kind = 2, struct(marker, match, IF(match IS NULL, NULL, found) AS instance, doubtful), NULL), true
         ) OVER backwards AS closing,
         last(IF(kind = 2, struct(marker, match, found AS instance), NULL), true) OVER behind AS marker_behind
-    FROM measured
+    FROM with_distances
     WINDOW
         producer AS (PARTITION BY replica_log_id, producer_id),
         earlier AS (
@@ -169,7 +182,8 @@ between_ends AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         )
 ),
-closed AS (
+-- Which marker ends each row, and which instance that is; and what may have been ended without a marker that is seen.
+with_closers AS (
     SELECT
         *,
         -- The marker itself, and of a span the one that ended it.
@@ -202,6 +216,7 @@ closed AS (
             ) AS is_sent_unseen
     FROM between_ends
 ),
+-- The instances of the stretch in which each row stands: they end at the same claim.
 with_candidates AS (
     SELECT
         *,
@@ -215,7 +230,7 @@ with_candidates AS (
         IF(place = {open_end} AND max(hole_behind) OVER producer > span.span_id, max(hole_behind) OVER producer, NULL) AS ended_unseen_at,
         -- A producer whose timestamps mostly lie before its transactions sets them itself: they are no clock.
         2 * count_if(stale) OVER producer <= count(span) OVER producer AS clocklike
-    FROM closed
+    FROM with_closers
     WINDOW
         producer AS (PARTITION BY replica_log_id, producer_id),
         same_end AS (PARTITION BY replica_log_id, producer_id, ends_candidate)

@@ -25,19 +25,20 @@ coordinators AS (
     FROM {whole_logs} whole_logs
     LEFT JOIN sent ON sent.cluster = whole_logs.cluster
 ),
-copies AS (
+copies_of_brokers AS (
     SELECT cluster, copy.* FROM {whole_logs} LATERAL VIEW explode(copies) AS copy
 ),
-asked AS (
-    SELECT /*+ BROADCAST(coordinators), BROADCAST(copies) */
+-- From here on markers and spans only.
+beside_coordinators AS (
+    SELECT /*+ BROADCAST(coordinators), BROADCAST(copy) */
         events.*, coordinators.* EXCEPT (cluster),
         dumped_first(
-            events.noted_at, copies.noted_at, events.broker, copies.broker, events.dumped_at_ms, copies.dumped_at_ms,
-            events.newest_broker_clock_ms, copies.newest_ms
+            events.noted_at, copy.noted_at, events.broker, copy.broker, events.dumped_at_ms, copy.dumped_at_ms,
+            events.newest_broker_clock_ms, copy.newest_ms
         ) = 'log' AS dumped_before_all
     FROM with_candidates events
     LEFT JOIN coordinators ON coordinators.cluster = events.cluster
-    LEFT JOIN copies ON copies.cluster = events.cluster AND copies.broker <=> events.broker
+    LEFT JOIN copies_of_brokers copy ON copy.cluster = events.cluster AND copy.broker <=> events.broker
     WHERE events.kind > 0
 ),
 
@@ -73,9 +74,10 @@ dated AS (
             unheard_ms,
             unsure_ms
         ) + set_back_ms AS dated_within_ms
-    FROM asked
+    FROM beside_coordinators
 ),
-bounded AS (
+-- Whether what the coordinator's log tells begins early enough: `has_begun` by order, `begins` by clocks; and proofs for how far it goes.
+with_beginning AS (
     SELECT
         *,
         -- What ended before lines of the coordinator's log were lost tells nothing of what came between.
@@ -112,7 +114,8 @@ bounded AS (
             ) AS is_young
     FROM dated
 ),
-reached AS (
+-- Whether it goes far enough: what ended a row, or will, would be told.
+with_end AS (
     SELECT
         * EXCEPT (is_ambiguous),
         -- What is open behind the last pair, and dated by such a clock only.
@@ -125,9 +128,10 @@ reached AS (
             AND (dumped_behind OR by_order OR by_time OR by_marker) AS to_the_end,
         -- Its end may stand behind all that the coordinator's log tells.
         dumped_behind OR coalesce(place <= told_up_to_offset AND NOT lost_behind, false) OR by_time AS end_is_told
-    FROM bounded
+    FROM with_beginning
 ),
-told AS (
+-- Both together: of a producer without any entry it takes whole logs of all coordinators.
+with_known AS (
     SELECT
         *,
         NOT is_ambiguous
@@ -136,8 +140,9 @@ told AS (
                 (has_begun OR begins) AND to_the_end,
                 coalesce(whole AND NOT other_coordinator AND before_end_of_all, false)
             ) AS known
-    FROM reached
+    FROM with_end
 ),
+-- Why not, in the words of the table unmatched; the first that holds.
 explained AS (
     SELECT
         *,
@@ -172,5 +177,5 @@ explained AS (
         -- Where older rows of the producer are missing, so may be the markers of older candidates: only the one that the marker ends is
         -- left.
         span.complete_past AND (before IS NOT NULL OR first_offset = 0) AS is_seen
-    FROM told
+    FROM with_known
 ),

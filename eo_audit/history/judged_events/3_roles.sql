@@ -1,6 +1,7 @@
 -- Which instances time and epoch allow for each span and marker, and what each marker did.
 
-in_time AS (
+-- Candidates whose epoch is in the span, or is the marker's, and which had begun by then.
+allowed_by_time AS (
     SELECT
         *,
         IF(
@@ -34,12 +35,13 @@ still_there AS (
             any_allowed,
             c -> NOT coalesce(first_offset > 0 AND coalesce(c.decided_at_offset, c.complete_offset) < oldest_completion_offset, false)
         ) AS young
-    FROM in_time
+    FROM allowed_by_time
 ),
-choices AS (
+-- Where no marker names one, the younger ones, if there are any.
+with_allowed AS (
     SELECT *, IF(NOT by_marker AND size(young) > 0, young, any_allowed) AS allowed FROM still_there
 ),
-unmarked AS (
+with_aborted_before AS (
     SELECT
         *,
         -- What was aborted right before the transaction that a COMMIT ends, where the cleaner was. It takes an ABORT behind its records, so
@@ -57,9 +59,10 @@ unmarked AS (
             ),
             NULL
         ) AS before_this
-    FROM choices
+    FROM with_allowed
 ),
-chosen AS (
+-- And what else a marker may be that is not its instance's: a hand's, or one that its successor repeats.
+with_first_allowed AS (
     SELECT
         *,
         try_element_at(allowed, 1) AS first_allowed,
@@ -72,9 +75,10 @@ chosen AS (
         NOT marker_behind.marker.closes AND marker_behind.match = 'closing'
             AND marker_behind.marker.type = marker.type AND marker_behind.marker.epoch = marker.epoch
             AND marker_behind.marker.coordinator_epoch > marker.coordinator_epoch AS is_superseded
-    FROM unmarked
+    FROM with_aborted_before
 ),
-roles AS (
+-- What each marker did, in the words of producer_history.marker_role; the order of the cases is part of the law.
+with_roles AS (
     SELECT
         *,
         CASE
@@ -108,7 +112,7 @@ roles AS (
                 THEN 'duplicate'
             ELSE 'unexplained'
         END AS marker_role
-    FROM chosen
+    FROM with_first_allowed
 )
 
 -- Only what is read, and of lists that nobody looks into their size alone: 206 fields were written of each row, and these are half of them
@@ -133,4 +137,4 @@ SELECT
         WHEN marker_role = 'manual' OR match = 'duplicate' THEN first_allowed
         ELSE coalesce(instance, first_allowed)
     END AS marker_instance
-FROM roles
+FROM with_roles

@@ -1,5 +1,9 @@
 -- The markers of each producer in each replica log, and the instances that list its partition: which is whose where epoch, place or time
 -- tells it (`method`, and `partner`, the instance of a marker by that method). Where nothing does, `method` is null: the law must be asked.
+-- One row per judged marker, and per instance and log of a partition that it lists.
+--
+-- `kind` says which: 0 an instance, 2 a marker; 3 a control batch of which nobody knows which marker it holds, which is no row of the
+-- history (1 is a span, in judged_events). `place` is an offset of the coordinator's log for an instance, and of the data log for a marker.
 --
 -- rows                    what `sequences.producer_rows` returns
 -- spans                   transaction_spans, for what is open behind the last marker
@@ -9,6 +13,7 @@
 -- replica_logs, clusters: the tables
 -- far_ms                  how far a clock may be off of which nothing is known (eo_audit.model.alignment.prices)
 -- skew_ms                 how far clocks may lie apart before that alone is odd (clusters.skew_ms)
+-- never_ms                `until_ms` of what was not completed lies beyond this
 -- rounding_ms, drift      how far two times may differ that one clock wrote (eo_audit.model.alignment.clocks)
 WITH
 
@@ -82,8 +87,9 @@ events AS (
 
 -- Of a topic that was deleted and created anew the coordinator's log tells transactions that ended before this log began: of each producer
 -- the first ones, and what ended here are the others. Where they are not, the clock of a coordinator was behind. What ended by more than
--- any clock is off before the log is left out; by less than that the law is asked, which holds it against what the distances say. Where even
--- the oldest batch is younger than its broker's clock was at the dump, that clock was set back since, and no time of the log tells an order.
+-- any clock is off before the log is left out; by less than that the law is asked, which holds it against what the distances say. Where
+-- even the oldest batch is younger than its broker's clock was at the dump, that clock was set back since, and no time of the log tells an
+-- order.
 ended AS (
     SELECT replica_log_id, producer_id, count(marker_offset) AS spans FROM {spans} GROUP BY replica_log_id, producer_id
 ),

@@ -12,8 +12,8 @@
 --    nothing else shows a cut between two records, and what an id lacks there must not be held against it. In other logs it may be a lost
 --    marker (T05).
 -- 3. Cleaning: a row of the cleaner's checkpoint, of this replica or another one, the highest; a cleaner that is off; other checkpoints of
---    the broker without such a row mean "never", unless batches have lost records (a log copied from a leader that cleans); else the topic's
---    cleanup.policy; else lost records.
+--    the broker without such a row mean "never", unless batches have lost records (a log copied from a leader that cleans); else the
+--    topic's cleanup.policy; else lost records.
 -- 4. An index that was not dumped is known not to exist when a listing shows its directory without it, or when the log's snapshot and any
 --    index of the broker were dumped, with no unread text between. One of which the dump shows a part is not known, and neither is one
 --    without entries whose segment the listing no longer shows: of an index that was deleted before its dump the tool prints as much
@@ -44,7 +44,9 @@ read_sections AS (
 ),
 -- A listing that gave way to a newer one still tells of segments that were deleted since.
 told_sections AS (
-    SELECT section_id, dumped_at_ms, dump_set, is_read FROM {section_status} WHERE is_read OR (kind = 'listing' AND superseded_by IS NOT NULL)
+    SELECT section_id, dumped_at_ms, dump_set, is_read
+    FROM {section_status}
+    WHERE is_read OR (kind = 'listing' AND superseded_by IS NOT NULL)
 ),
 of_sections AS (
     SELECT

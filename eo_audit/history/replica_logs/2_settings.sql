@@ -10,7 +10,8 @@ of_cluster AS (
             max(cleaner_row) OVER replicas IS NULL, NULL, greatest(max(cleaner_row) OVER replicas, max(cleaned_to) OVER replicas)
         ) AS cleaner_row,
         array_max(filter(
-            collect_set(IF(checkpoints_of IS NULL, NULL, struct(coalesce(broker, -1) AS broker, checkpoints_of.dumped_at_ms))) OVER cluster_rows,
+            collect_set(IF(checkpoints_of IS NULL, NULL, struct(coalesce(broker, -1) AS broker, checkpoints_of.dumped_at_ms)))
+                OVER cluster_rows,
             of_broker -> of_broker.broker = coalesce(broker, -1)
         )) AS checkpoints,
         -- In text that was not read there may be another one.
@@ -125,8 +126,8 @@ cleaned AS (
             ELSE coalesce(contains(cleanup_policy, 'compact'), shows_cleaning)
         END AS compacted,
         -- Segments that a listing of any time shows at least as long as their text, and no index beside them: an index is made with its
-        -- first entry (`TransactionIndex.append`), so what the text shows has none. Only the cleaner makes a segment shorter. So do segments
-        -- whose dump collect-dumps.sh noted: it dumps the indexes behind the log, and lists what there is.
+        -- first entry (`TransactionIndex.append`), so what the text shows has none. Only the cleaner makes a segment shorter. So do
+        -- segments whose dump collect-dumps.sh noted: it dumps the indexes behind the log, and lists what there is.
         IF(
             was_created_anew OR shows_cleaning OR coalesce(contains(cleanup_policy, 'compact'), false),
             array(),

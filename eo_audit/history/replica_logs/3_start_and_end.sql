@@ -2,10 +2,11 @@
 -- stopped. Numbers in brackets are those of the head of 1_facts.sql.
 --
 -- `read` are the segments that are read, in order, and `bases` their base offsets; `dumped` are all that any dump held, read or not.
--- `head` is the lowest base of the newest dump or listing, where one is known to be the newest; `first_base` the lowest base behind the last
--- removal: there the log that can be judged begins. `first_offset` lies above it where its first lines are missing.
+-- `head` is the lowest base of the newest dump or listing, where one is known to be the newest; `first_base` the lowest base behind the
+-- last removal: there the log that can be judged begins. `first_offset` lies above it where its first lines are missing.
 
--- Each segment beside the next one. What is missing between two, while one dump holds segments on both sides of it, is missing within a dump.
+-- Each segment beside the next one. What is missing between two, while one dump holds segments on both sides of it, is missing within a
+-- dump.
 beside_next AS (
     SELECT
         *,
@@ -68,8 +69,8 @@ based AS (
     FROM begun
 ),
 started AS (
-    -- The first lines of the lowest segment may be missing from its text. In one of a tool up to 2.1 a batch that the cleaner emptied leaves
-    -- no line, so the first one may stand behind such.
+    -- The first lines of the lowest segment may be missing from its text. In one of a tool up to 2.1 a batch that the cleaner emptied
+    -- leaves no line, so the first one may stand behind such.
     SELECT
         *,
         coalesce(
@@ -191,15 +192,16 @@ ended AS (
 closed AS (
     SELECT
         *,
-        -- A dump tool that died before the first batch leaves the same text: none is called empty of which a listing of any time shows bytes,
-        -- or the leader epoch cache an entry behind its end.
-        supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact) AND NOT coalesce(array_max(bases) > ends_below, false)
+        -- A dump tool that died before the first batch leaves the same text: none is called empty of which a listing of any time shows
+        -- bytes, or the leader epoch cache an entry behind its end.
+        supported AND tail_intact AND forall(read, s -> s.end IS NULL AND s.tail_intact)
+            AND NOT coalesce(array_max(bases) > ends_below, false)
             AND NOT coalesce(greatest(hw_row, recovery_row) > leo, false)
             AND NOT coalesce(listed_bytes > 0, false)
             AND NOT exists(epoch_rows, e -> e.offset > leo) AS is_empty,
-        -- (5) `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end is.
-        -- An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of what
-        -- was dumped shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
+        -- (5) `UnifiedLog.close` takes a snapshot; a flushed end alone is no stop (log.flush.interval.messages), one beyond the dump's end
+        -- is. An index has entries of its own segment (`TransactionIndex` makes the file with the first): one that begins at the end of
+        -- what was dumped shows that the log was rolled there (`UnifiedLog.roll` takes a snapshot as well), and went on.
         tail_intact
             -- One that was taken after the files were listed may be of a roll: the broker ran.
             AND coalesce(
@@ -215,7 +217,8 @@ closed AS (
 )
 
 SELECT
-    replica_log_id, cluster, broker, topic, partition, topic_id, is_internal, supported, segments, first_offset, removed_before, unordered_before,
+    replica_log_id, cluster, broker, topic, partition, topic_id, is_internal, supported,
+    segments, first_offset, removed_before, unordered_before,
     listed, first_leader_epoch, last_leader_epoch,
     IF(size(unordered_before) = 0, array_sort(epoch_rows), array()) AS leader_epochs,
     is_empty, missing_head_from, in_remote, only_remote_missing, missing_segments,

@@ -1,4 +1,4 @@
--- Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped.
+-- Which dump sections are read: each segment, index, snapshot and checkpoint once, however often it was dumped. One row per dump section.
 --
 -- Per (replica log, kind, segment base) one section is read: one that this release understands, then deep before shallow, then the newer
 -- dump, then the longer text; where nobody knows when one of a log's dumps was made, the longer text alone. An older dump of a segment
@@ -19,6 +19,7 @@
 -- tool_messages, listed_files the tables, for what is wrong with a file as a whole
 -- unread_spans                the table, for sidecars that are not understood as a whole
 -- checkpoints                 the table, for the logs that a broker has
+-- unsupported_dialect         the word for texts that no release of ours understands
 -- night_listings              listed_files, for the newest segment of a log; without rows where nothing was dumped twice
 WITH
 

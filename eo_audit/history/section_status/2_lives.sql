@@ -1,7 +1,7 @@
 -- What each section shows, and which are of an earlier log of the same name, or of what a leader has written anew since.
 
 -- The offsets and clocks of each log section, by its batches that are whole.
-batches AS (
+batches_of_sections AS (
     SELECT
         *,
         coalesce(crc_valid, true) AS is_intact,
@@ -51,7 +51,7 @@ extents AS (
         bool_or(magic >= 2 AND crc IS NULL) AS lacks_checksums,
         -- A batch without a producer has no epoch either: there it is not missed.
         bool_or(producer_id >= 0 AND producer_epoch IS NULL) AS lacks_epochs
-    FROM batches
+    FROM batches_of_sections
     GROUP BY section_id
 ),
 

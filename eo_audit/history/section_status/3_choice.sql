@@ -37,9 +37,9 @@ beside_rivals AS (
         *,
         -- By file: a broker's checkpoints are of no log, and each night brings some of each kind.
         collect_list(candidate) OVER of_file AS rivals,
-        -- That may be newer than another file of its log (of a log that was dumped once there is none). Of the dumps of a segment the newest
-        -- speaks for all, and that which reaches farthest; of each dump its last segment does. All nights of all segments would be a list
-        -- that grows with the nights beside each row of as many: 300 segments of 30 nights took 446 s.
+        -- That may be newer than another file of its log (of a log that was dumped once there is none). Of the dumps of a segment the
+        -- newest speaks for all, and that which reaches farthest; of each dump its last segment does. All nights of all segments would be a
+        -- list that grows with the nights beside each row of as many: 300 segments of 30 nights took 446 s.
         kind = 'log' AND newness > least_newness AND (
             newness = max(newness) OVER of_file
             OR (is_cleaned AND newness = max(IF(is_cleaned, newness, NULL)) OVER of_file)
@@ -76,8 +76,8 @@ beside_segments AS (
     SELECT *, collect_list(IF(is_telling, candidate, NULL)) OVER (PARTITION BY cluster, broker, replica_log_id, competes) AS segments
     FROM against_rivals
 ),
--- The section that is read instead of each: a better one of the same file, else the best segment of a newer dump that shows that the file is
--- no longer of its log. How a segment shows it is what the CASE says; its words are for who reads this, and for nobody else.
+-- The section that is read instead of each: a better one of the same file, else the best segment of a newer dump that shows that the file
+-- is no longer of its log. How a segment shows it is what the CASE says; its words are for who reads this, and for nobody else.
 superseded AS (
     SELECT
         * EXCEPT (segments),
@@ -131,7 +131,8 @@ odd_sizes AS (
         replica_log_id, CAST(regexp_extract(file_name, '(\\d+)[.]txnindex', 1) AS LONG) AS base,
         max(struct(section_id, byte_offset, length)) AS line
     FROM {listed_files}
-    WHERE file_bytes % 34 <> 0 AND replica_log_id IS NOT NULL AND file_name RLIKE '^\\d+[.]txnindex$' AND NOT folder RLIKE '-(delete|future|stray)$'
+    WHERE file_bytes % 34 <> 0 AND replica_log_id IS NOT NULL AND file_name RLIKE '^\\d+[.]txnindex$'
+        AND NOT folder RLIKE '-(delete|future|stray)$'
     GROUP BY replica_log_id, CAST(regexp_extract(file_name, '(\\d+)[.]txnindex', 1) AS LONG)
 ),
 not_understood AS (
@@ -165,7 +166,8 @@ with_faults AS (
         END AS fault,
         said.message AS message,
         odd.line AS line,
-        supported AND removed_by IS NULL AND anew_by IS NULL AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_chosen
+        supported AND removed_by IS NULL AND anew_by IS NULL
+            AND ((competes AND better IS NULL) OR NOT (is_of_log OR is_of_broker)) AS is_chosen
     FROM superseded
     LEFT JOIN not_understood unread ON unread.section_id = superseded.section_id
     LEFT JOIN said ON said.of_section = superseded.section_id
@@ -203,8 +205,8 @@ SELECT
     IF(is_internal(topic), newest_batch_ms, newest_broker_batch_ms) AS newest_broker_clock_ms,
     IF(is_internal(topic), latest_batch_ms, latest_broker_batch_ms) AS latest_broker_clock_ms,
     -- A broker appends offset after offset, byte after byte: where bytes follow each other and offsets do not, a cleaner took batches as a
-    -- whole, here or on the leader that it was copied from. A replica that was reassigned has no row in the cleaner's checkpoint for what its
-    -- leader's cleaner did, as long as all of it lies in one segment: the newest is never cleaned, the others soon are.
+    -- whole, here or on the leader that it was copied from. A replica that was reassigned has no row in the cleaner's checkpoint for what
+    -- its leader's cleaner did, as long as all of it lies in one segment: the newest is never cleaned, the others soon are.
     cleaned_to IS NOT NULL OR coalesce(rewritten AND is_of_one_segment, false) AS shows_cleaning,
     cleaned_to,
     coalesce(lacks_checksums, false) AS lacks_checksums,
