@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eo_audit.cli import app
+from eo_audit.history.steps import histories
 from eo_audit.rules.catalogue import BY_CODE, RULES
 from tests.rules.conftest import case_files
 from tests.rules.drawing.case import drawn
@@ -22,6 +23,12 @@ RULE_PAGES = runpy.run_path(str(ROOT / ".ci" / "rule_pages.py"))
 def test_the_page_of_tables_is_that_of_the_schemas() -> None:
     made = runpy.run_path(str(ROOT / ".ci" / "tables.py"))["page"](ROOT / "schemas")
     assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == made, "run `make tables`"
+
+
+def test_every_history_stands_once_in_the_table_that_finds_it() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[2] for row in section(page, "How a history is written").splitlines() if row.startswith("| ")][1:]
+    assert sorted(name.rstrip("/") for row in rows for name in re.findall(r"`([^`]+)`", row)) == sorted(histories())
 
 
 def section(page: str, title: str) -> str:
