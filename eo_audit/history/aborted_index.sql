@@ -63,7 +63,7 @@ newest_entries AS (
 ),
 
 -- At its marker: the first offset of what ends later, or never. What begins behind the marker begins above it, and does not count.
-ended AS (
+ended_spans AS (
     SELECT
         *,
         min(first_offset) OVER (
@@ -81,7 +81,7 @@ markers AS (
         -- `ProducerStateManager.lastStableOffset` of the transaction that completes.
         coalesce(least(open_beside, marker_offset + 1), marker_offset + 1) AS stable_offset,
         struct(marker_section_id AS section_id, marker_byte_offset AS byte_offset, marker_length AS length) AS marker_at
-    FROM ended
+    FROM ended_spans
     WHERE marker_offset IS NOT NULL
     UNION ALL
     SELECT
@@ -91,7 +91,7 @@ markers AS (
 ),
 
 -- A full join: an entry without a marker is a fault (S03), as is a marker without an entry (S02).
-told AS (
+entries_and_markers AS (
     SELECT
         * EXCEPT (highest),
         least(entry_first_offset, span_first_offset) AS begins_at,
@@ -106,7 +106,7 @@ told AS (
     WHERE entry_at IS NOT NULL OR (marker_type = 'ABORT' AND span_first_offset IS NOT NULL)
 ),
 -- Where transactions begin: behind an offset disorder two may at one offset. Before 2.8 a marker that closes nothing begins one.
-begun AS (
+transaction_starts AS (
     SELECT replica_log_id, first_offset, min(producer_id) AS lowest_producer, max(producer_id) AS highest_producer
     FROM (
         SELECT replica_log_id, first_offset, producer_id FROM {spans}
@@ -121,8 +121,8 @@ told_of_fetches AS (
     SELECT /*+ MERGE(begun) */
         told.*,
         coalesce(begun.lowest_producer <> told.producer_id OR begun.highest_producer <> told.producer_id, false) AS begins_beside
-    FROM told
-    LEFT JOIN begun
+    FROM entries_and_markers told
+    LEFT JOIN transaction_starts begun
         ON begun.replica_log_id = told.replica_log_id AND begun.first_offset = IF(told.ends_at_its_own, told.ends_at_stable_offset, NULL)
 ),
 known AS (

@@ -9,7 +9,7 @@
 WITH
 
 -- When each instance of a producer ended: at its decision, or (where that is not told) no later than the next one began.
-ended AS (
+instance_ends AS (
     SELECT
         cluster, producer_id, instance_id, protocol, data_epoch, decision, start_ms, first_entry_offset,
         coalesce(completed_at_ms, next_at_ms, {never_ms}) AS until_ms,
@@ -26,7 +26,7 @@ running AS (
         max(ends_ms) OVER (
             PARTITION BY cluster, producer_id ORDER BY first_entry_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS free_from_ms
-    FROM ended
+    FROM instance_ends
 ),
 asking AS (
     SELECT
@@ -74,7 +74,7 @@ unmarked AS (
     FROM {cleaned}
     WHERE aborted_before IS NOT NULL
 ),
-begun AS (
+marker_bounds AS (
     SELECT /*+ BROADCAST(unmarked) */
         unmarked.replica_log_id, unmarked.producer_id, unmarked.span_id,
         max(IF(events.marker_instance.complete_offset < aborted_from, events.place, -1L)) AS aborted_behind,
@@ -107,14 +107,14 @@ owners AS (
         IF(end_is_told, NULL, closer.type) AS untold_end,
         coalesce(span.hole_at, removed_at, ended_unseen_at) AS hole_at
     FROM owned
-    LEFT JOIN begun
+    LEFT JOIN marker_bounds begun
         ON begun.replica_log_id = owned.replica_log_id AND begun.producer_id = owned.producer_id AND begun.span_id = owned.span.span_id
 ),
 
-placed AS (
+rows_with_keys AS (
     SELECT *, IF(row_kind = 'data' AND span_id IS NOT NULL, span_id, base_offset) AS at_offset FROM {rows}
 ),
-found AS (
+rows_with_owners AS (
     SELECT
         rows.* EXCEPT (at_offset),
         owners.* EXCEPT (replica_log_id, at_offset),
@@ -131,7 +131,7 @@ found AS (
             rows.max_timestamp_ms - owners.least_ahead_ms,
             NULL
         ) AS appended_ms
-    FROM placed rows
+    FROM rows_with_keys rows
     LEFT JOIN owners ON owners.replica_log_id = rows.replica_log_id AND owners.at_offset = rows.at_offset
 ),
 with_aborted AS (
@@ -142,7 +142,7 @@ with_aborted AS (
             OR coalesce(
                 appended_ms >= aborted_before.start_ms - skew_ms AND appended_ms < try_element_at(allowed, 1).start_ms - skew_ms, false
             ) AS is_before_committed
-    FROM found
+    FROM rows_with_owners
 ),
 -- Choose the owner of each data row. The client's time (CreateTime) proves nothing: it chooses between instances that order allows, and
 -- where it alone speaks the answer is `suspected`.

@@ -11,7 +11,7 @@ printed_twice AS (
     JOIN {section_status} deep ON deep.section_id = shallow.superseded_by AND deep.dump_set = shallow.dump_set
     WHERE deep.lacks_checksums AND deep.is_read AND shallow.supersession_reason = 'deep_beats_shallow'
 ),
-told AS (
+shallow_batches AS (
     SELECT /*+ BROADCAST(twice) */
         twice.read_section_id AS section_id,
         batch.position,
@@ -22,7 +22,7 @@ told AS (
     JOIN printed_twice twice ON twice.section_id = batch.section_id
 ),
 bad AS (
-    SELECT DISTINCT section_id, position FROM told WHERE NOT crc_valid AND is_written
+    SELECT DISTINCT section_id, position FROM shallow_batches WHERE NOT crc_valid AND is_written
 )
 
 SELECT /*+ BROADCAST(bad) */

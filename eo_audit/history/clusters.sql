@@ -38,7 +38,7 @@ placed AS (
     JOIN places ON places.replica_log_id = hashed.replica_log_id
 ),
 
-told AS (
+facts_of_clusters AS (
     SELECT
         cluster,
         -- Else it is the time of one file.
@@ -92,7 +92,7 @@ gathered AS (
         count(fits_default) AS ids,
         count_if(fits_counted) AS fit_counted,
         count_if(fits_default) AS fit_default
-    FROM told
+    FROM facts_of_clusters
     GROUP BY cluster
 ),
 read AS (

@@ -26,7 +26,7 @@ read AS (
     LEFT SEMI JOIN older ON older.replica_log_id = status.replica_log_id
     WHERE status.kind = 'log' AND status.is_read AND status.dumped_at_ms IS NOT NULL
 ),
-begun AS (
+epoch_starts AS (
     SELECT entry.replica_log_id, entry.leader_epoch, entry.offset AS first_offset
     FROM {checkpoints} entry
     JOIN {section_status} file ON file.section_id = entry.section_id
@@ -35,9 +35,9 @@ begun AS (
 ),
 -- Where a later epoch begins: as the leader noted it, or not before the segment in which it is first met.
 later AS (
-    SELECT replica_log_id, leader_epoch, first_offset FROM begun
+    SELECT replica_log_id, leader_epoch, first_offset FROM epoch_starts
     UNION ALL
-    SELECT replica_log_id, last_leader_epoch, first_offset FROM read LEFT ANTI JOIN begun USING (replica_log_id)
+    SELECT replica_log_id, last_leader_epoch, first_offset FROM read LEFT ANTI JOIN epoch_starts USING (replica_log_id)
 ),
 contested AS (
     SELECT older.*, noted.hw

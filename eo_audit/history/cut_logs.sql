@@ -7,7 +7,7 @@
 -- logs                  replica_log_id, cluster, topic, partition, clean_end, hw_source and listed of the table replica_logs
 WITH
 
-ended AS (
+markers_of_producers AS (
     SELECT
         replica_log_id, producer_id,
         -- A marker that ends no data may repeat the one before it.
@@ -33,7 +33,7 @@ decided AS (
         ON logs.cluster = listed.cluster AND logs.topic = listed.place.topic AND logs.partition = listed.place.partition
     GROUP BY ALL
 ),
-told AS (
+newest_of_producers AS (
     SELECT
         cluster, producer_id,
         max_by(replica_log_id, entry_offset) AS coordinator_log_id,
@@ -46,9 +46,9 @@ told AS (
 )
 
 SELECT DISTINCT told.coordinator_log_id, true AS is_cut
-FROM ended
+FROM markers_of_producers ended
 JOIN {logs} logs ON logs.replica_log_id = ended.replica_log_id
-JOIN told ON told.cluster = logs.cluster AND told.producer_id = ended.producer_id
+JOIN newest_of_producers told ON told.cluster = logs.cluster AND told.producer_id = ended.producer_id
 LEFT JOIN decided ON decided.replica_log_id = ended.replica_log_id AND decided.producer_id = ended.producer_id
 -- Its broker stopped and took a snapshot there: that is where the log ended, whatever was lost of it before. A broker that runs takes one
 -- where it begins another segment, which a checkpoint or a listing would show.

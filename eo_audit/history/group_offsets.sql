@@ -57,7 +57,7 @@ events AS (
     FROM of_groups
     WHERE record_kind = 'commit' AND is_transactional
 ),
-placed AS (
+with_next_marker AS (
     SELECT
         told,
         last(batch, true) OVER (
@@ -78,7 +78,7 @@ in_transactions AS (
         coalesce(
             exists(logs.holes, h -> h.first_offset > placed.told.record_offset AND h.first_offset < placed.marker_offset), false
         ) AS is_behind_hole
-    FROM placed
+    FROM with_next_marker placed
     JOIN logs ON logs.replica_log_id = placed.told.replica_log_id
     WHERE placed.told IS NOT NULL
 ),

@@ -53,7 +53,7 @@ of_logs AS (
     GROUP BY block.cluster
 ),
 -- ZooKeeper's /latest_producer_id_block ends with the last id of the block (`ProducerIdBlockZNode`).
-told AS (
+told_by_manifest AS (
     SELECT
         entry.cluster,
         max(coalesce(
@@ -73,7 +73,7 @@ limits AS (
         IF(log.cluster IS NULL, 'manifest', 'metadata') AS source
     FROM {clusters} cluster
     LEFT JOIN of_logs log ON log.cluster = cluster.cluster
-    LEFT JOIN told ON told.cluster = cluster.cluster
+    LEFT JOIN told_by_manifest told ON told.cluster = cluster.cluster
     WHERE coalesce(log.next_producer_id, told.next_producer_id) IS NOT NULL
 ),
 

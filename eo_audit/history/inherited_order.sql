@@ -40,7 +40,7 @@ checked AS (
         is_disorder(previous_last_offset, first.base_offset, first.last_offset, first.segment_base_offset) AS disorder
     FROM followed
 ),
-told AS (
+ends_of_chunks AS (
     SELECT
         *,
         broken_inside OR disorder AS broken,
@@ -56,5 +56,5 @@ SELECT
     max(broken) OVER earlier AS broken,
     last(hole_at, true) OVER earlier AS hole_at,
     last(cleaned_at, true) OVER earlier AS cleaned_at
-FROM told
+FROM ends_of_chunks
 WINDOW earlier AS (PARTITION BY replica_log_id ORDER BY chunk ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)

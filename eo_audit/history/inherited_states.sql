@@ -54,7 +54,7 @@ of_producers AS (
     FROM sums
     WINDOW earlier AS (PARTITION BY replica_log_id, actor ORDER BY chunk RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ),
-begun AS (
+with_starts AS (
     -- A span that seems to start with the chunk's first transactional batch does not, if one was open already.
     SELECT *, IF(NOT start.certain AND coalesce(opened, false), NULL, start.offset) AS started
     FROM of_producers
@@ -65,7 +65,7 @@ of_spans AS (
         max_by(started, IF(started IS NULL, NULL, last_position)) OVER (
             PARTITION BY replica_log_id, actor ORDER BY chunk RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS span_start
-    FROM begun
+    FROM with_starts
 ),
 
 -- What a producer id and epoch inherit. One row a chunk here, so by rows; a producer above has one for each of its epochs.
@@ -120,7 +120,7 @@ handed_on AS (
     )
 ),
 raised AS (
-    -- Only the chunks that raised it: a repeat goes to the one that passed its first sequence (step `placed` of producer_rows).
+    -- Only the chunks that raised it: a repeat goes to the one that passed its first sequence (step `fronts_and_repeats` of producer_rows).
     SELECT
         *,
         lowest_inside + (cycles_after - cycles_inside) * 2147483648L AS lowest,

@@ -170,7 +170,7 @@ lost AS (
     FROM {matched}
     WHERE lost_among IS NOT NULL OR unseen IS NOT NULL
 ),
-found AS (
+expected_and_seen AS (
     SELECT /*+ BROADCAST(lost) */
         expected.*,
         unsure.is_doubtful, unsure.doubtful_epochs, unsure.first,
@@ -182,11 +182,11 @@ found AS (
     LEFT JOIN lost ON lost.instance_id = expected.instance_id AND lost.replica_log_id = expected.replica_log_id
     LEFT JOIN seen ON seen.instance_id = expected.instance_id AND seen.replica_log_id = expected.replica_log_id
 ),
-begun AS (
+with_first_data AS (
     SELECT
         * EXCEPT (first),
         coalesce(first, min_by(begins, data_first_offset) OVER (PARTITION BY replica_log_id, producer_id)) AS first
-    FROM found
+    FROM expected_and_seen
 ),
 -- Whether the log goes back to the decision: it may have been made anew since.
 headed AS (
@@ -210,7 +210,7 @@ headed AS (
             OR oldest_completion_offset < decided_at_offset,
             false
         ) AS head_seen
-    FROM begun
+    FROM with_first_data
 ),
 beside_others AS (
     SELECT
@@ -219,7 +219,7 @@ beside_others AS (
         IF(min(head_seen) OVER (PARTITION BY replica_log_id, producer_id, lost_among), lost_among, NULL) AS lost_among
     FROM headed
 ),
-ended AS (
+with_ends AS (
     SELECT
         *,
         coalesce(contradictory, manual, closing) AS marker,
@@ -301,7 +301,7 @@ covered AS (
             WHEN NOT (is_empty OR coalesce(uncleaned_from = 0, NOT has_gaps, false)) AND data_first_offset IS NULL THEN 'compacted'
             ELSE 'covered'
         END AS coverage
-    FROM ended
+    FROM with_ends
 )
 
 SELECT

@@ -72,7 +72,7 @@ told_by_snapshots AS (
     LEFT ANTI JOIN shown ON shown.replica_log_id = decided.replica_log_id AND shown.producer_id = decided.producer_id
     WHERE decided.from_last = 1 AND coalesce(logs.hole_at >= snapshots.told.offset, true)
 ),
-found AS (
+ended_below_start AS (
     SELECT
         *,
         first_offset - 1 AS stood_at,
@@ -89,7 +89,7 @@ instances AS (
         IF(found.place IS NOT NULL AND matched.kind = 0 AND matched.place <= found.place, 'below_start', matched.unseen) AS unseen,
         IF(found.place = matched.place AND matched.kind = 0, found.stood_at, matched.claims) AS claims
     FROM {matched} matched
-    LEFT JOIN found ON found.replica_log_id = matched.replica_log_id AND found.producer_id = matched.producer_id
+    LEFT JOIN ended_below_start found ON found.replica_log_id = matched.replica_log_id AND found.producer_id = matched.producer_id
 )
 
 SELECT
@@ -112,4 +112,4 @@ SELECT
         CAST(NULL AS BIGINT) AS opened_at
     ),
     coordinator_log_id, own, false, false, true, NULL, NULL, hole_behind, 'closing', stood_at
-FROM found
+FROM ended_below_start found

@@ -52,7 +52,7 @@ compared AS (
 -- A coordinator that was elected sends the markers of every PrepareX again
 -- (`TransactionStateManager.loadTransactionsForTxnTopicPartition`), and a failed request is retried: the first marker that fits closes,
 -- those behind it repeat it.
-ended AS (
+with_first_fits AS (
     SELECT
         *,
         -- A marker with a wrong epoch may fit an instance whose own marker comes later: that one closes data of the instance's epoch.
@@ -69,7 +69,7 @@ matched AS (
             WHEN fits THEN 'duplicate'
             WHEN odd AND first_fit IS NULL AND place = first_odd THEN 'contradictory'
         END AS match
-    FROM ended
+    FROM with_first_fits
 )
 
 SELECT

@@ -16,7 +16,7 @@
 -- chunk        the column of that name, or 0: work on each log in one piece
 WITH
 
-begun AS (
+with_inherited AS (
     SELECT /*+ BROADCAST(inherited) */
         placed.*,
         inherited.last_offset AS inherited_last_offset,
@@ -37,7 +37,7 @@ followed AS (
             inherited_last_offset,
             IF(chunk = 0, begins_behind(starts_at, base_offset, base_unknown, cleaned_below), NULL)
         ) AS previous_last_offset
-    FROM begun
+    FROM with_inherited
 ),
 checked AS (
     SELECT

@@ -10,7 +10,7 @@
 WITH
 
 -- A leader notes where its epoch begins before it has written anything (`Partition.makeLeader`).
-begun AS (
+epoch_starts AS (
     SELECT
         entry.replica_log_id, file.dump_set, file.dumped_at_ms, entry.leader_epoch, entry.offset AS first_offset,
         struct(entry.offset AS base_offset, entry.section_id, entry.byte_offset, entry.length) AS line
@@ -40,11 +40,11 @@ led AS (
     FROM (
         SELECT replica_log_id, is_read, dump_set, leader_epoch, hw, dumped_at_ms, first_offset, last_offset, line FROM written
         UNION ALL
-        SELECT replica_log_id, true, dump_set, leader_epoch, NULL, dumped_at_ms, first_offset, NULL, line FROM begun
+        SELECT replica_log_id, true, dump_set, leader_epoch, NULL, dumped_at_ms, first_offset, NULL, line FROM epoch_starts
     )
     GROUP BY replica_log_id, is_read, dump_set, leader_epoch
 ),
-told AS (
+with_newest_epoch AS (
     SELECT *, max(leader_epoch) OVER (PARTITION BY replica_log_id, is_read, IF(is_read, '', dump_set)) AS newest_epoch FROM led
 ),
 contradicted AS (
@@ -58,8 +58,8 @@ contradicted AS (
         now.dumped_at_ms,
         now.first_line AS line,
         then.last_line AS line_then
-    FROM told then
-    JOIN told now ON now.replica_log_id = then.replica_log_id
+    FROM with_newest_epoch then
+    JOIN with_newest_epoch now ON now.replica_log_id = then.replica_log_id
     -- What one folder held at two times has one checkpoint.
     WHERE now.is_read AND NOT then.is_read AND now.dumped_at_ms > then.dumped_at_ms AND now.dump_set <> then.dump_set
         AND now.leader_epoch > then.leader_epoch AND now.newest_epoch >= then.newest_epoch

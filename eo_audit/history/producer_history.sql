@@ -102,7 +102,7 @@ reached AS (
     JOIN files_of_log files ON files.replica_log_id = walked.replica_log_id
     JOIN logs ON logs.replica_log_id = walked.replica_log_id
 ),
-found AS (
+found_entries AS (
     -- The walk from the fetch's file gets as far as the entry, which begins below the upper bound. `TransactionIndex.collectAbortedTxns`
     -- ends the walk at the first entry whose lastStableOffset is at or beyond the upper bound: one that is too high hides all behind it.
     SELECT
@@ -132,7 +132,7 @@ events_of_entries AS (
                 index_event(last_offset, NULL, true, NULL, NULL, NULL, NULL), NULL
             )
         ) AS events
-    FROM found
+    FROM found_entries
 ),
 all_events AS (
     SELECT replica_log_id, producer_id, leo, inline(array_compact(events))
@@ -176,7 +176,7 @@ differences AS (
     WHERE bounded OR unbounded OR unsure
 ),
 
-placed AS (
+with_differences AS (
     SELECT /*+ BROADCAST(here), BROADCAST(log) */
         rows.*,
         log.lso_at_least,
@@ -216,4 +216,4 @@ SELECT
         WHEN base_offset >= index_known_from THEN coalesce(span_outcome = 'aborted', false) = unbounded
     END AS returned_from_segment,
     coalesce(last_offset < lso_at_least, false) AS below_lso
-FROM placed
+FROM with_differences

@@ -1,6 +1,7 @@
 -- producer_history up to the span: what each batch is to the batches of its producer before it. The law is `model.producer_history`. One
 -- row per batch.
 --
+-- 1 and 2 are those of producer_states:
 -- 3. per identity (producer id, epoch, unwrapped sequences): the newest earlier batch that is the same;
 -- 4. per producer id and epoch in order of sequences: the front that first carried what a batch repeats in another shape.
 --
@@ -31,7 +32,7 @@ repeats AS (
 ),
 -- The front that first reached the first sequence of a repeat. In order of sequences, downwards, fronts stand at their last sequence and
 -- repeats at their first; so the newest front above a repeat is the one that reached it first.
-placed AS (
+fronts_and_repeats AS (
     SELECT
         *,
         CASE WHEN is_front THEN last_unwrapped WHEN is_inside THEN first_unwrapped END AS place,
@@ -48,7 +49,7 @@ reached AS (
             ORDER BY place DESC, is_front DESC, position_in_log
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS reaching
-    FROM placed
+    FROM fronts_and_repeats
 ),
 compared AS (
     SELECT

@@ -62,7 +62,7 @@ of_logs AS (
     WHERE entries.producer_id IS NOT NULL
     GROUP BY entries.cluster, entries.producer_id, entries.coordinator_log_id
 ),
-told AS (
+of_producers AS (
     SELECT
         cluster,
         producer_id,
@@ -99,4 +99,4 @@ SELECT
     IF(to_the_end, log.dump.coordinator_dumped_at_ms, NULL) AS coordinator_dumped_at_ms,
     IF(to_the_end, log.dump.coordinator_noted_at, NULL) AS coordinator_noted_at,
     IF(to_the_end, log.dump.stopped_with, NULL) AS stopped_with
-FROM told
+FROM of_producers

@@ -97,7 +97,7 @@ cuts AS (
     LEFT JOIN named USING (replica_log_id)
     GROUP BY replica_log_id
 ),
-placed AS (
+placed_segments AS (
     SELECT /*+ BROADCAST(cuts) */
         segments.section_id, array_max(filter(cuts.at_segments, cut -> cut <= segments.segment_base_offset)) AS behind_cut
     FROM segments
@@ -131,7 +131,7 @@ pieces AS (
         ) AS step
     FROM {rows} rows
     JOIN cuts ON cuts.replica_log_id = rows.replica_log_id AND rows.base_offset < cuts.end
-    LEFT JOIN placed ON placed.section_id = rows.section_id
+    LEFT JOIN placed_segments placed ON placed.section_id = rows.section_id
     WHERE rows.row_kind IN ('data', 'marker') AND rows.judged
     GROUP BY 1, 2, 3
 ),
@@ -229,7 +229,7 @@ judged AS (
         END AS reason
     FROM differing
 ),
-told AS (
+with_state AS (
     SELECT
         *,
         CASE
@@ -247,7 +247,7 @@ numbered AS (
         *,
         count(1) OVER (PARTITION BY section_id, state) AS producers,
         row_number() OVER (PARTITION BY section_id, state ORDER BY producer_id) AS number
-    FROM told
+    FROM with_state
 )
 
 SELECT

@@ -95,7 +95,7 @@ known_runs AS (
     FROM runs
     LEFT JOIN known ON known.cluster = runs.cluster
 ),
-ended AS (
+with_next_start AS (
     SELECT
         *,
         coalesce(prepare, complete) AS end,
@@ -108,7 +108,7 @@ decided AS (
     SELECT
         *,
         CASE WHEN end.state IN {commit_states} THEN 'COMMIT' WHEN end.state IN {abort_states} THEN 'ABORT' END AS decision
-    FROM ended
+    FROM with_next_start
 ),
 described AS (
     SELECT

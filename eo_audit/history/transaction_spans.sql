@@ -4,7 +4,7 @@
 -- rows    what `sequences.producer_rows` returns (the table producer_history will do)
 WITH
 
-placed AS (
+rows_of_spans AS (
     SELECT
         *,
         row_kind = 'data' AS is_data,
@@ -44,7 +44,7 @@ spans AS (
         -- What the cleaner has emptied is of no transaction that anybody reads.
         min(IF(is_data AND count > 0, struct(base_offset, producer_epoch), NULL)) AS with_records,
         max(IF(is_data AND count > 0, struct(producer_epoch, -base_offset AS from_offset), NULL)) AS newest_epoch
-    FROM placed
+    FROM rows_of_spans
     GROUP BY replica_log_id, producer_id, span_id
 )
 

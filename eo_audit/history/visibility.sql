@@ -55,7 +55,7 @@ open_in_snapshots AS (
 ),
 
 -- Everything that is known of a log's transactions, and what is not known of its text.
-told AS (
+transactions_and_gaps AS (
     SELECT replica_log_id, txn, false AS is_broken, NULL AS hole, NULL AS cut, NULL AS unjudged_at FROM open_spans
     UNION ALL
     SELECT replica_log_id, txn, false, NULL, NULL, NULL FROM open_in_snapshots
@@ -81,7 +81,7 @@ told_of_log AS (
         collect_list(hole) AS missing,
         collect_list(cut) AS cut,
         min(unjudged_at) AS unjudged_from
-    FROM told
+    FROM transactions_and_gaps told
     GROUP BY replica_log_id
 ),
 

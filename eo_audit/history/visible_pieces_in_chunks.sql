@@ -5,14 +5,14 @@
 -- chunk_bits    a number
 WITH
 
-placed AS (
+pieces_in_chunks AS (
     SELECT *, shiftright(first, {chunk_bits}) AS chunk FROM {pieces}
 ),
 started AS (
     SELECT
         *,
         IF(coalesce(lag(last) OVER in_order + 1 = first AND lag(seen) OVER in_order = seen, false), 0, 1) AS starts
-    FROM placed
+    FROM pieces_in_chunks
     WINDOW in_order AS (PARTITION BY replica_log_id, section_id, chunk ORDER BY first)
 ),
 runs AS (

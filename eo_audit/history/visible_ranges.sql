@@ -14,7 +14,7 @@ reads AS (
         ))) AS read
     FROM {pieces}
 ),
-placed AS (
+reads_of_readers AS (
     -- One reader starts at the log start and reads on; of the other, each segment's fetch starts at the segment's base.
     SELECT /*+ BROADCAST(log) */
         one.replica_log_id, one.read, one.first, one.last,
@@ -31,7 +31,7 @@ placed AS (
 ),
 started AS (
     SELECT *, IF(coalesce(lag(last) OVER in_order + 1 = first, false), 0, 1) AS starts
-    FROM placed
+    FROM reads_of_readers
     WINDOW in_order AS (PARTITION BY replica_log_id, read, reader_offset ORDER BY first)
 ),
 numbered AS (

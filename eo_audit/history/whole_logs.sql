@@ -16,7 +16,7 @@ entries AS (
     FROM {coordinator_history} entries
     LEFT JOIN {cut_logs} cuts ON cuts.coordinator_log_id = entries.replica_log_id
 ),
-told AS (
+of_clusters AS (
     SELECT
         cluster,
         bool_and(log_contiguous AND to_the_end) AS contiguous,
@@ -95,7 +95,7 @@ SELECT
     coalesce(listed.as_listed, false) AS as_listed,
     all_copies.copies
 FROM {clusters} clusters
-LEFT JOIN told ON told.cluster = clusters.cluster
+LEFT JOIN of_clusters told ON told.cluster = clusters.cluster
 LEFT JOIN until ON until.cluster = clusters.cluster
 LEFT JOIN stopped_brokers stopped ON stopped.cluster = clusters.cluster
 LEFT JOIN listed ON listed.cluster = clusters.cluster

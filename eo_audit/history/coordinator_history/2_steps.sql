@@ -62,7 +62,7 @@ features AS (
         CAST(partition_of(java_hash(digits), id_partitions) AS INT) AS home_partition
     FROM compared
 ),
-begun AS (
+with_beginnings AS (
     SELECT
         *,
         -- Whether a transaction begins with this entry.
@@ -89,7 +89,7 @@ with_protocol AS (
             first(evidence) IGNORE NULLS OVER whole_id,
             CASE WHEN transaction_version < 2 THEN 'tv0' WHEN transaction_version = 2 THEN 'tv2' ELSE 'unknown' END
         ) AS protocol
-    FROM begun
+    FROM with_beginnings
     WINDOW
         up_to_here AS (
             PARTITION BY cluster, coordinator_partition, replica_log_id, transactional_id ORDER BY entry_offset, section_id, byte_offset

@@ -75,7 +75,7 @@ stretches AS (
     FROM logs
     WHERE gap_before_empty IN ('hole', 'removed')
 ),
-placed AS (
+stretches_of_logs AS (
     SELECT /*+ BROADCAST(log) */
         stretch.*,
         log.* EXCEPT (replica_log_id),
@@ -130,7 +130,7 @@ looked_at AS (
             IF(listed, '', ', or a listing.txt or log-start-offset-checkpoint of the newer one'),
             ' would tell'
         ) AS what_would_tell
-    FROM placed
+    FROM stretches_of_logs
 ),
 -- A stretch becomes all its rows at once: nothing is read twice.
 parts_of_stretches AS (

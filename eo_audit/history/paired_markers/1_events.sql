@@ -90,7 +90,7 @@ events AS (
 -- any clock is off before the log is left out; by less than that the law is asked, which holds it against what the distances say. Where
 -- even the oldest batch is younger than its broker's clock was at the dump, that clock was set back since, and no time of the log tells an
 -- order.
-ended AS (
+ended_here AS (
     SELECT replica_log_id, producer_id, count(marker_offset) AS spans FROM {spans} GROUP BY replica_log_id, producer_id
 ),
 told_of AS (
@@ -126,7 +126,7 @@ begun_anew AS (
         bool_and(may_begin_behind(last_before, first_since, since, ended.spans)) AS is_plain,
         bool_and(may_begin_behind(last_perhaps_before, first_surely_since, surely_since, ended.spans)) AS may_be_plain
     FROM told_before
-    LEFT JOIN ended ON ended.replica_log_id = told_before.replica_log_id AND ended.producer_id = told_before.producer_id
+    LEFT JOIN ended_here ended ON ended.replica_log_id = told_before.replica_log_id AND ended.producer_id = told_before.producer_id
     GROUP BY told_before.replica_log_id
     HAVING count(last_perhaps_before) > 0
 ),
@@ -162,7 +162,7 @@ still_open AS (
     HAVING open_from IS NOT NULL OR begun_before
 ),
 -- Logs, clusters and what is open are few rows beside the markers: broadcast, so that only markers and instances are shuffled.
-told AS (
+events_of_logs AS (
     SELECT /*+ BROADCAST(logs, unended) */
         events.replica_log_id, events.producer_id, logs.cluster, events.kind, events.epoch, events.place, events.own, events.marker,
         -- A marker is sent when PrepareX is replicated (`TransactionCoordinator.endTransaction`): what is not decided yet waits for none.
@@ -199,7 +199,7 @@ ends AS (
         first_offset > 0 OR compacted OR may_be_anew OR may_begin_late OR begun_before AS older_decided,
         NOT (stopped_together OR dumped_first = 'log') AS newer_markers,
         NOT (stopped_together OR dumped_first = 'coordinator') AS newer_decided
-    FROM told
+    FROM events_of_logs
 ),
 -- Markers of which nobody knows what they say: another one may be meant than the next that is known.
 beside_untyped AS (

@@ -69,7 +69,7 @@ compared AS (
     FROM candidates
 ),
 -- By time: each marker between decision and completion of one instance, or older than all that the coordinator log still tells.
-placed AS (
+beside_few_before AS (
     SELECT
         *,
         kind = 2 AND agrees_by_time AND is_in_its_time AS in_its_time,
@@ -92,7 +92,7 @@ placed AS (
 ),
 tolerated AS (
     -- NTP slews a clock and does not set it: two distances differ by no more than that, and by what rounding takes.
-    SELECT *, {rounding_ms} + {drift} * abs(marker.at_ms - distance_before.at_ms) AS tolerance FROM placed
+    SELECT *, {rounding_ms} + {drift} * abs(marker.at_ms - distance_before.at_ms) AS tolerance FROM beside_few_before
 ),
 fitted AS (
     SELECT

@@ -56,7 +56,7 @@ between_segments AS (
         ) AS gaps
     FROM beside_next
 ),
-begun AS (
+with_removals AS (
     SELECT
         *,
         array_compact(transform(gaps, gap -> IF(gap.is_removed OR gap.is_unordered, gap.next, NULL))) AS removed_before,
@@ -66,7 +66,7 @@ begun AS (
 -- Where what is read begins, behind the last removal.
 based AS (
     SELECT *, coalesce(array_max(removed_before), array_min(bases)) AS first_base
-    FROM begun
+    FROM with_removals
 ),
 started AS (
     -- The first lines of the lowest segment may be missing from its text. In one of a tool up to 2.1 a batch that the cleaner emptied
@@ -80,7 +80,7 @@ started AS (
     FROM based
 ),
 -- (1) Where the log itself starts, and which word says so.
-placed AS (
+with_log_start AS (
     SELECT
         *,
         CASE
@@ -172,10 +172,10 @@ lacking AS (
                 )
             )
         ))) AS unknown_indexes
-    FROM placed
+    FROM with_log_start
 ),
 -- Whether the text ends where the log does.
-ended AS (
+with_tail AS (
     SELECT
         *,
         -- A snapshot or a listed segment beyond the end of the dump tells of a tail, too; not one that was taken after the files were
@@ -213,7 +213,7 @@ closed AS (
         exists(
             transform(read, (s, i) -> coalesce(s.end, s.base_offset) < get(bases, i + 1) AND s.base_offset >= first_base), jumps -> jumps
         ) AS jumps
-    FROM ended
+    FROM with_tail
 )
 
 SELECT
