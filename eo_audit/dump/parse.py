@@ -29,7 +29,7 @@ __all__ = ["FileContext", "Ledger", "RangeResult", "Section", "State", "parse_ra
 
 Buffer = bytes | bytearray | memoryview | mmap
 
-PARSER_VERSION = 15  # part of the identity of an ingest: facts of another parser are other facts
+PARSER_VERSION = 16  # part of the identity of an ingest: facts of another parser are other facts
 
 # Only a batch line can be a start: it prints its position, which the fold holds against its left neighbour's end.
 _CANDIDATE = re.compile(rb"^(?:baseOffset: |offset: \d+ position: )", re.MULTILINE)

@@ -135,6 +135,16 @@ def test_values_that_printing_changed_are_told_up_to_the_end_of_the_text(release
 
 
 @pytest.mark.parametrize("release", FLAT_RELEASES)
+def test_a_value_that_printing_changed_and_that_ends_in_a_bracket_is_no_header_key(release: str) -> None:
+    """Packed values of a real 1.1.1: its first record looks like one of a dump without payloads, whose header keys end where it ends."""
+    batches = [Batch([Rec(b"k%d" % n, b"\xcdz\xb5\xe3\xf5r:]") for n in range(2)], 5, 2 * at, True) for at in range(6)]
+    result = read(dump(batches, Style(release)))
+    assert unread(result) == []
+    assert told(result, "batches", ["base_offset", "count"]) == [{"base_offset": 2 * at, "count": 2} for at in range(6)]
+    assert told(result, "dump_sections", ["payload_printed"]) == [{"payload_printed": True}]
+
+
+@pytest.mark.parametrize("release", FLAT_RELEASES)
 @pytest.mark.parametrize("deep", [True, False])
 def test_an_old_dump_is_read_where_it_begins_with_the_first_line_of_its_segment(release: str, deep: bool) -> None:
     text = dump([Batch([Rec(b"k", b"v")], 5, n) for n in range(3)], Style(release, deep=deep))

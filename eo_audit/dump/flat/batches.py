@@ -127,6 +127,9 @@ def _endings(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
     """The readings of a record behind which the tool's own may go on; where lengths fit on no line alone, only at the very next offset."""
     for ending in endings(window, line.record, rules):
         if _goes_on(window, ending.end, line):
+            # Before a record has shown that payloads are printed, a changed value that ends in `]` looks like the end of header keys.
+            if ending.printed is False and ending.headers:
+                yield from _changed(window, line, replace(rules, printed=True))
             yield ending
     if rules.control:
         return
@@ -135,7 +138,7 @@ def _endings(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
             headers_end = line.record.end + ending.headers
             if not _OWN.search(window.text, line.record.end, headers_end) and _goes_on(window, ending.end, line, step=1):
                 yield ending
-    yield from (ending for ending in _changed(window, line, rules) if not _OWN.search(window.text, line.record.end, ending.end))
+    yield from _changed(window, line, rules)
 
 
 def _changed(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
@@ -152,7 +155,7 @@ def _changed(window: Window, line: FlatLine, rules: Rules) -> Iterator[Ending]:
             for ending in ends_of(window, marks, line.record, rules, np.array(stops, dtype=np.int64))
             if not _OWN.search(window.text, line.record.end, line.record.end + ending.headers)
         ]
-        yield from found if len(found) == 1 else ()
+        yield from found if len(found) == 1 and not _OWN.search(window.text, line.record.end, found[0].end) else ()
 
 
 def _is_disputed(window: Window, line: FlatLine, ending: Ending) -> bool:
