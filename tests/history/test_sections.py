@@ -434,6 +434,27 @@ def test_a_log_that_was_begun_or_written_anew_is_told_by_the_first_batch_of_a_se
     assert continued[name] == CONTINUED[name][3]
 
 
+@pytest.mark.parametrize(
+    ("file_bytes", "newest", "reason"), [(0, 0, "newer_dump"), (1, 0, "deep_beats_shallow"), (0, 9, "deep_beats_shallow")]
+)
+def test_a_newest_segment_that_its_listing_shows_empty_holds_nothing_of_before(
+    spark: SparkSession, file_bytes: int, newest: int, reason: str
+) -> None:
+    """A topic without an id that was deleted and created anew, or a log that its broker cut off there; a tool may have died as well."""
+    files = [
+        file(n, f"{night}/{n}.txt", dumped_at_ms=at) for n, night, at in ((1, "mon", MONDAY), (2, "tue", TUESDAY), (3, "tue", TUESDAY))
+    ]
+    sections = [of_night(1, "log", 0), of_night(2, "log", 0) | {"deep": None, "end_reason": "eof"}, of_broker(3, "listing", broker=1)]
+    names = {f"a-0/{base:020}.log": size for base, size in ((newest, 0), (0, file_bytes))}
+    status = section_status(
+        table(spark, "dump_sections", sections),
+        table(spark, "dump_files", files),
+        table(spark, "batches", [batch(1, 0, 2, **FIRST)]),
+        night_listings=table(spark, "listed_files", [listed(3, name, 1) | {"file_bytes": size} for name, size in names.items()]),
+    )
+    assert [row.supersession_reason for row in status.collect() if row.supersession_reason] == [reason]
+
+
 def test_a_broker_that_was_not_there_when_a_topic_was_created_anew_shows_the_log_before(spark: SparkSession) -> None:
     """Its log begins like that which the other broker had; that of a third one, of which nobody dumped the one before, does not."""
     files, sections, batches = [], [], []

@@ -113,7 +113,7 @@ still_there AS (
 -- Segments and snapshots that a log had, by the listings of its dumps.
 files_of_logs AS (
     SELECT
-        file.replica_log_id, section.section_id, section.dump_set, section.dumped_at_ms,
+        file.replica_log_id, section.section_id, section.dump_set, section.dumped_at_ms, file.file_bytes,
         regexp_extract(file.file_name, '[.](log|snapshot)\\z', 1) AS kind,
         try_cast(regexp_extract(file.file_name, '\\A(\\d{{20}})[.](?:log|snapshot)\\z', 1) AS BIGINT) AS base
     FROM in_files section
@@ -121,7 +121,10 @@ files_of_logs AS (
     WHERE file.replica_log_id IS NOT NULL AND file.file_bytes IS NOT NULL AND NOT file.folder RLIKE '-(?:delete|future|stray)\\z'
 ),
 shown AS (
-    SELECT replica_log_id, dump_set, max(base) AS last_base FROM files_of_logs WHERE kind = 'log' GROUP BY replica_log_id, dump_set
+    SELECT replica_log_id, dump_set, max(base) AS last_base, max_by(file_bytes, base) = 0 AS is_last_empty
+    FROM files_of_logs
+    WHERE kind = 'log'
+    GROUP BY replica_log_id, dump_set
 ),
 -- Snapshots that the newest listing of their log lacks, where it shows any snapshots. A broker that cuts off the end of its log removes
 -- those behind it (`ProducerStateManager.truncateAndReload`), and what was written there since may reach further than before.

@@ -60,6 +60,7 @@ sections AS (
         section.*,
         removed.listing_id AS removed_by,
         shown.last_base AS shown_last_base,
+        IF(shown.is_last_empty, shown.last_base, NULL) AS shown_empty_base,
         extent.* EXCEPT (section_id),
         section.kind IN ('log', 'snapshot', 'txnindex') AS is_of_log,
         section.kind IN ('checkpoint', 'listing', 'manifest', 'broker_answers', 'console_records') AS is_of_broker,

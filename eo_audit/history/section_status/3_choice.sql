@@ -6,8 +6,14 @@ candidates AS (
         *,
         struct(
             struct(
-                -- Of a segment that the cleaner emptied no batch tells whether records were printed.
-                supported, coalesce(deep, is_cleaned AND kind = 'log' AND end_reason IN ('eof', 'next'), false) AS deep,
+                -- No batch tells whether records were printed: of a segment that the cleaner emptied, and of the first one of a log that
+                -- was created anew.
+                supported,
+                coalesce(
+                    deep,
+                    kind = 'log' AND end_reason IN ('eof', 'next') AND (is_cleaned OR shown_empty_base = segment_base_offset),
+                    false
+                ) AS deep,
                 newness, length, path, -byte_offset AS place,
                 -- Of two that nothing else puts in order one is read, whichever: two that were read would accuse their log of repeats.
                 section_id
