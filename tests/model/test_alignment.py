@@ -41,9 +41,10 @@ def marker(at: int, kind: str, *, ahead_ms: int = 0, epoch: int = 0) -> Marker:
     return Marker(offset=10 * at, type=name, epoch=epoch, at_ms=PERIOD_MS * at + 5 + ahead_ms, closes=True, odd=epoch > 2)
 
 
-def told(markers: list[Marker], transactions: str, **ends: bool) -> list[int | None]:
+def told(markers: list[Marker], transactions: str | list[Decided], **ends: int) -> list[int | None]:
     """The transaction of each marker; none of them may be doubtful."""
-    ((matches, *_),) = align({1: Producer(markers, decided(transactions), **ends)}, skew_ms=2000).values()
+    known = decided(transactions) if isinstance(transactions, str) else transactions
+    ((matches, *_),) = align({1: Producer(markers, known, **ends)}, skew_ms=2000).values()
     assert not any(match.doubtful for match in matches)
     return [match.decided for match in matches]
 
@@ -457,6 +458,17 @@ def test_a_decision_that_was_lost_with_its_coordinator_was_taken_anew_behind_its
     (matches, *_), *_ = align({1: producer}, skew_ms=2_000).values()
     assert [(match.decided, match.again) for match in matches] == said
     assert any(match.doubtful for match in matches) is (elected is None)
+
+
+@pytest.mark.parametrize(("elected", "ended"), [(3, 1), (2, None)])
+def test_a_coordinator_that_was_elected_later_sends_the_marker_of_an_open_decision_whenever_that_is(
+    elected: int, ended: int | None
+) -> None:
+    """Two minutes behind the decision, in a log whose cleaner took the first one (3.3.2: a decision that one partition held up)."""
+    before, one = (replace(each, first_leader_epoch=2, last_leader_epoch=2, decided_at=2 * each.place) for each in decided("AA"))
+    one = replace(one, until_ms=None, last_leader_epoch=None)
+    again = Marker(offset=90, type="ABORT", epoch=0, at_ms=one.decided_ms + 117_000, closes=False, coordinator_epoch=elected)
+    assert told([again], [before, one], older_decided=True, cleaned_below=90) == [ended]
 
 
 def test_the_marker_of_a_lost_decision_tells_nobody_of_an_order() -> None:

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 from typing import NamedTuple
 
 ROUNDING_MS = 10  # timestamps are whole milliseconds, taken at both ends of a request
@@ -64,11 +65,19 @@ Leaders = tuple[int | None, int | None]  # the leader epoch of the partition, an
 
 def distance_of(marker: Marker, one: Decided) -> Distance:
     """The distance of clocks that a pair allows: a marker is written between the decision and its completion; that of a decision which was
-    lost with its coordinator, before the successor took it anew."""
+    lost with its coordinator, before the successor took it anew; and that of a coordinator elected later, as late as you like."""
     if is_of_lost_decision(marker, one):
         return Distance(marker.at_ms - one.decided_ms, marker.at_ms - one.decided_ms + LONG_MS, marker.at_ms)
+    if _is_sent_again(marker, one):
+        return Distance(-inf, marker.at_ms - one.decided_ms, marker.at_ms)
     until = one.until_ms if one.until_ms is not None and not of_two_clocks(one) else one.decided_ms + LONG_MS
     return Distance(marker.at_ms - max(until, one.decided_ms), marker.at_ms - one.decided_ms, marker.at_ms)
+
+
+def _is_sent_again(marker: Marker, one: Decided) -> bool:
+    """Whether a coordinator sent it that was elected later: each one sends again what is not completed, whenever that is."""
+    known = one.until_ms is None and None not in (marker.coordinator_epoch, one.first_leader_epoch)
+    return known and marker.coordinator_epoch > one.first_leader_epoch  # type: ignore[operator]
 
 
 def leaders_of(marker: Marker, one: Decided) -> Leaders:
