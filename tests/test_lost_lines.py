@@ -29,6 +29,11 @@ HELD = {
         "T07: of what stands behind a hole the coordinator's log was held to tell, for it tells of what stands before it",
     ),
     86000067: ("without_records,last_replica", "T01: what markers without their records had ended was held to be open"),
+    87000059: ("marker_records_lost", "T06: behind a dozen transactions of which nothing is left a marker had no transaction to be of"),
+    87000083: (
+        "newest_segments",
+        "an LSO of 50, where the log was dumped from, and it was 33: segments that a broker has and nobody dumped were held to be deleted",
+    ),
     86000091: ("some_lines_cut", "T07: what may have ended among missing offsets was held to be open still"),
 }
 

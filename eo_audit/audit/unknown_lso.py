@@ -17,6 +17,11 @@ _MAY_HAVE_ENDED = Reason(
     "What is missing or not judged in {places} may hold the markers of transactions that no marker seems to end: nobody knows the LSO",
     "Dump {places} again, whole, and the newest .snapshot: collect-dumps.sh does so.",
 )
+_START_UNTOLD = Reason(
+    "What is open on {places} began before the oldest segment that was dumped, and nothing says whether the broker still has older ones: "
+    "the LSO lies where that began, or at the log start",
+    "Dump {places} with all segments, and the listing of its directory (collect-dumps.sh makes it).",
+)
 
 
 def is_at_least(hw: object, source: object, *, tail_intact: bool) -> bool:
@@ -32,7 +37,7 @@ def is_at_least(hw: object, source: object, *, tail_intact: bool) -> bool:
 def of_run(logs: Sequence[Log]) -> list[dict[str, str]]:
     """What leaves a run open where logs have no LSO: `lso_unknown`, once for each reason."""
     found = []
-    for reason in (_TWO_DUMPS, _HIDDEN, _MAY_HAVE_ENDED):
+    for reason in (_TWO_DUMPS, _HIDDEN, _START_UNTOLD, _MAY_HAVE_ENDED):
         places = some([f"{shown(log.topic)}-{log.partition}" for log in logs if _reason(log.numbers) is reason], most=4)
         if places:
             why = reason.why.format(places=places)
@@ -55,6 +60,11 @@ def why(row: Row, *, is_read: bool) -> str:
             f"what seems to hold it at offset {row.maybe('lso_at_least')} may have ended in what is missing or not judged behind: it "
             "lies there or above. The newest .snapshot of the partition would tell"
         )
+    if reason is _START_UNTOLD:
+        return (
+            f"what holds it began at offset {row.maybe('lso_at_least')}, before the oldest segment that was dumped: it lies there, or at "
+            f"{row.maybe('log_start')} where the broker has deleted what is missing. A listing of the directory would tell"
+        )
     if reason is _TWO_DUMPS:
         return "two dumps leave a hole between them, and nothing says which one is newer: dumped_at in the manifest.yaml of each would tell"
     return (
@@ -67,4 +77,6 @@ def _reason(row: Row) -> Reason:
     """Which of them it is, of a log whose LSO is null though something of it was read."""
     if row.maybe("log_start") is None:
         return _TWO_DUMPS
-    return _HIDDEN if row.maybe("lso_at_least") is None else _MAY_HAVE_ENDED
+    if row.maybe("lso_at_least") is None:
+        return _HIDDEN
+    return _START_UNTOLD if row.number("lso_at_least") < row.number("log_start") else _MAY_HAVE_ENDED

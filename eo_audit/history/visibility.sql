@@ -157,7 +157,7 @@ hidden AS (
     )
 ),
 pinned_logs AS (
-    -- True where its data were seen, below: the LSO is the log start.
+    -- True where its data were seen, below: the LSO lies where they begin, or at the log start.
     SELECT replica_log_id, bool_or(is_held) AS pinned, collect_list(begun) AS pinned_by FROM hidden GROUP BY replica_log_id
 ),
 
@@ -237,25 +237,34 @@ believed AS (
         NOT supported
             OR is_unreadable
             OR coalesce(size(unordered_before) > 0 AND NOT (by_snapshot AND shown_lso >= first_offset), false)
-            OR coalesce(NOT by_snapshot AND NOT pinned AND shown_lso > log_start, false) AS is_unknown
+            OR coalesce(NOT by_snapshot AND NOT pinned AND shown_lso > log_start, false) AS is_unknown,
+        -- The log starts at the first segment that was dumped, for all that is known, or below: where what holds the LSO began below it
+        -- as well, the LSO lies at either.
+        coalesce(log_start_source = 'segment_base' AND holder.first_offset < least(log_start, hw), false) AS is_below_start
     FROM weighed
 ),
 bounded AS (
     SELECT
         *,
-        CASE WHEN is_unknown THEN NULL WHEN is_held THEN least(hw, log_start) ELSE shown_lso END AS lso_at_least,
         CASE
-            WHEN is_unknown OR may_have_ended(blocker.first_offset, NULL, unseen) THEN NULL
-            WHEN is_held THEN log_start
-            ELSE shown_lso_if_hw_is_leo
-        END AS lso_if_hw_is_leo
+            WHEN is_unknown THEN NULL
+            WHEN is_below_start THEN holder.first_offset
+            ELSE shown_lso
+        END AS lso_at_least,
+        IF(
+            is_unknown OR is_below_start OR may_have_ended(blocker.first_offset, NULL, unseen), NULL, shown_lso_if_hw_is_leo
+        ) AS lso_if_hw_is_leo
     FROM believed
 ),
 stable AS (
     -- Where the marker of what holds it may be unseen the LSO lies there, or anywhere above.
     SELECT
         *,
-        IF(holder.first_offset < hw AND may_have_ended(holder.first_offset, holder.marker_offset, unseen), NULL, lso_at_least) AS lso
+        IF(
+            is_below_start OR (holder.first_offset < hw AND may_have_ended(holder.first_offset, holder.marker_offset, unseen)),
+            NULL,
+            lso_at_least
+        ) AS lso
     FROM bounded
 ),
 

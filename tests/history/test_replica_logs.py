@@ -85,10 +85,11 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     ),
     "a log start row below the first segment": (
         [section(base=7, last=22)], [checkpoint("log-start-offset", 3)], [], {},
-        {"log_start": 7, "log_start_source": "segment_base", "first_offset": 7, "missing_head_from": 3},
+        {"log_start": 3, "log_start_source": "checkpoint", "first_offset": 7, "missing_head_from": 3},
     ),
     "the leader epoch cache starts below the first segment": (
-        [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("leader-epoch", 9)], [], {}, {"missing_head_from": 0},
+        [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("leader-epoch", 9)], [], {},
+        {"log_start": 0, "log_start_source": "leader_epochs", "first_offset": 5, "missing_head_from": 0},
     ),
     "nothing says whether the broker has older segments": ([section(base=5, last=22)], [], [], {}, {"log_start_source": "segment_base"}),
     "the leader epoch cache, cut at the first segment, tells that there are none": (
@@ -100,7 +101,11 @@ CASES: dict[str, tuple[Rows, Rows, Rows, dict[str, str | None], dict[str, object
     ),
     "the listing has an older segment": (
         [section(base=5, last=22)], [], listed(f"{SEGMENT}.log", f"{5:020}.log"), {},
-        {"missing_head_from": 0},
+        {"log_start": 0, "log_start_source": "listing", "first_offset": 5, "missing_head_from": 0},
+    ),
+    "the listing has an older segment, of which the first records were deleted": (
+        [section(base=5, last=22)], [checkpoint("log-start-offset", 2)], listed(f"{SEGMENT}.log", f"{5:020}.log"), {},
+        {"log_start": 2, "log_start_source": "checkpoint", "first_offset": 5, "missing_head_from": 0},
     ),
     "the listing has no older segment: it was deleted behind the checkpoints": (
         [section(base=5, last=22)], [checkpoint("leader-epoch", 0), checkpoint("log-start-offset", 3)], listed(f"{5:020}.log"), {},

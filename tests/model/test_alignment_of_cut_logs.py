@@ -261,6 +261,14 @@ def test_a_marker_behind_a_hole_ends_the_transaction_that_time_tells_though_othe
     assert [match.decided for match in told.matches] == [0, 2] and told.in_hole == (1,)
 
 
+def test_any_number_of_transactions_may_have_ended_in_a_hole_before_the_first_marker() -> None:
+    """The log begins at offset 0; segments that nobody dumped hold all that a producer wrote before its last two transactions."""
+    seconds = [("C" if at % 3 else "A", 1_000 * at, 1_000 * at + 9) for at in range(20)]
+    first, last = markers((144, "A", 18_003), (147, "C", 19_003))
+    told = align({1: Producer([replace(first, after_hole=True, opened_at=142), last], decided(*seconds))}, skew_ms=2_000)[1]
+    assert [match.decided for match in told.matches] == [18, 19]
+
+
 def test_who_fits_by_chance_talks_nobody_into_faults() -> None:
     """Both logs were cut, transactions come every 60 ms. Of one producer five markers fit as many later transactions evenly, 350 ms apart;
     the true story pairs its last one alone. The other one, whose last two fit, would lack three markers and have one of the other type."""

@@ -464,7 +464,9 @@ def test_a_number_that_nobody_knows_is_null() -> None:
     checkpoints = {**unread, "hw": 9, "hw_source": "checkpoint", "log_start": 4, "log_start_source": "checkpoint"}
     headless = {**NUMBERS, "log_start": 616, "lso": None, "lso_source": None}
     cut = {**NUMBERS, "lso": None, "lso_source": None, "lso_at_least": 6}
-    logs = [replace(a_log(frozenset(), log_id=n), numbers=Row(row)) for n, row in enumerate((unread, checkpoints, headless, cut), 1)]
+    untold = {**NUMBERS, "log_start": 8, "log_start_source": "segment_base", "lso": None, "lso_source": None, "lso_at_least": 6}
+    rows_of = (unread, checkpoints, headless, cut, untold)
+    logs = [replace(a_log(frozenset(), log_id=n), numbers=Row(row)) for n, row in enumerate(rows_of, 1)]
     found = built(collected(*logs))
     rows = found["partitions"]
     assert isinstance(rows, list)
@@ -474,13 +476,15 @@ def test_a_number_that_nobody_knows_is_null() -> None:
         (4, 9, "checkpoint", None, None, None),
         (616, 14, "checkpoint", 14, None, None),
         (0, 14, "checkpoint", 14, None, None),
+        (8, 14, "checkpoint", 14, None, None),
     ]
     assert [row["lso_unknown_why"][:34] for row in rows] == [
         *["nothing of the log was read"] * 2,
         "the coordinator holds a transactio",
         "what seems to hold it at offset 6 ",
+        "what holds it began at offset 6, b",
     ]
-    assert [item["because"] for item in found["unknowns"]].count("lso_unknown") == 2  # type: ignore[attr-defined]
+    assert [item["because"] for item in found["unknowns"]].count("lso_unknown") == 3  # type: ignore[attr-defined]
 
 
 def test_fail_is_worse_than_unknown() -> None:

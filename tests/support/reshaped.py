@@ -140,20 +140,30 @@ def later(folder: Path) -> Kept:
 
 def shorter(folder: Path) -> Kept:
     """The brokers were dumped when two thirds of the batches were there; what a broker notes of the ends of its logs was not dumped."""
-    texts = {path: path.read_text() for path in _segments(folder)}
-    stamps = sorted(int(stamp) for text in texts.values() for stamp in _STAMP.findall(text))
-    until, kept = stamps[len(stamps) * 2 // 3], Kept()
-    for path, text in texts.items():
-        ends = [found for found in _BATCH.finditer(text) if int(_STAMP.search(text, found.start())[1]) > until]  # type: ignore[index]
-        if ends:
-            path.write_text(text[: ends[0].start()])
-            kept.end[_place(path)] = int(ends[0][1])
+    stamps = sorted(int(stamp) for path in _segments(folder) for stamp in _STAMP.findall(path.read_text()))
+    if not stamps:  # printed without records, say: nothing tells when a batch was written
+        return Kept()
+    until = stamps[len(stamps) * 2 // 3]
+    kept = cut_behind(folder, until)
+    manifest = folder / "manifest.yaml"
+    manifest.write_text(re.sub(r"(?m)^dumped_at: .*$", f"dumped_at: {until + 1}", manifest.read_text()))
+    return kept
+
+
+def cut_behind(folder: Path, until: int) -> Kept:
+    """Logs below a folder without what is younger than a time, and without what a broker notes of their ends."""
+    kept = Kept()
+    for path in _segments(folder):
+        text = path.read_text()
+        batches = ((found, _STAMP.search(text, found.start())) for found in _BATCH.finditer(text))
+        end = next((found for found, stamp in batches if stamp is not None and int(stamp[1]) > until), None)
+        if end is not None:
+            path.write_text(text[: end.start()])
+            kept.end[_place(path)] = int(end[1])
     for path in [*folder.rglob("*.snapshot.txt"), *folder.rglob("recovery-point*"), *folder.rglob("replication-offset*")]:
         path.unlink()
     for path in folder.rglob("*.txnindex.txt"):
         _keep_entries(path, kept.end.get(_place(path), 10**18))
-    manifest = folder / "manifest.yaml"
-    manifest.write_text(re.sub(r"(?m)^dumped_at: .*$", f"dumped_at: {until + 1}", manifest.read_text()))
     return kept
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from eo_audit import pipeline
-from tests.support import reshaped
+from tests.support import collected, reshaped
 from tests.support.lasting import lasting_session
 
 CORPUS = Path(__file__).parent.parent / "data" / "corpus"
@@ -44,6 +44,10 @@ CHANGES: Mapping[str, Callable[[Path], object]] = {
     "batch_lines_lost": reshaped.batch_lines_lost,
     "some_lines_lost": reshaped.some_lines_lost,
     "some_lines_cut": reshaped.some_lines_cut,
+    "some_segments": collected.some_segments,
+    "newest_segments": partial(collected.newest_segments, coordinators=False),
+    "newest_of_coordinators": partial(collected.newest_segments, coordinators=True),
+    "one_broker_earlier": collected.one_broker_earlier,
     "in_ascii": partial(reshaped.printed_elsewhere, ascii_only=True),
     "with_crlf": partial(reshaped.printed_elsewhere, crlf=True),
     "permuted": reshaped.permuted,

@@ -83,17 +83,25 @@ started AS (
 with_log_start AS (
     SELECT
         *,
+        -- (6) What tells of segments that the broker has and nobody dumped. What a listing does not show was not left out: it was deleted,
+        -- perhaps after the checkpoints were written.
+        IF(
+            in_remote OR size(removed_before) > 0,
+            NULL,
+            least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs))
+        ) AS told_from,
         CASE
             WHEN size(unordered_before) > 0 THEN NULL
             WHEN in_remote THEN start_row
-            ELSE coalesce(greatest(start_row, head, first_base), 0L)
+            -- A listing of another time may show what was deleted since.
+            ELSE coalesce(greatest(start_row, least(greatest(head, first_base), IF(listed AND NOT is_listed_then, NULL, told_from))), 0L)
         END AS log_start,
         CASE
-            WHEN size(unordered_before) > 0 THEN NULL
-            WHEN in_remote OR start_row >= coalesce(greatest(first_base, head), 0L) THEN 'checkpoint'
-            WHEN array_min(listed_logs) = greatest(first_base, head) THEN 'listing'
-            WHEN epoch_start = greatest(first_base, head) THEN 'leader_epochs'
-            WHEN exists(dumped, d -> d.base_offset < greatest(first_base, head)) THEN 'older_dump'
+            WHEN log_start IS NULL THEN NULL
+            WHEN start_row >= log_start THEN 'checkpoint'
+            WHEN array_min(listed_logs) = log_start THEN 'listing'
+            WHEN epoch_start = log_start THEN 'leader_epochs'
+            WHEN exists(dumped, d -> d.base_offset < log_start) THEN 'older_dump'
             ELSE 'segment_base'
         END AS log_start_source,
         transform(read, (s, i) -> struct(s.base_offset, coalesce(get(bases, i + 1), leo) AS end_offset, s.section_id)) AS segments
@@ -106,18 +114,7 @@ lacking AS (
         -- null: nothing says so
         array_sort(filter(array_except(listed_logs, bases), base -> base > first_base AND base < array_max(bases)))
             AS missing_segments,
-        -- (6) What a listing does not show was not left out: it was deleted, perhaps after the checkpoints were written.
-        nullif(
-            least(
-                CASE
-                    WHEN in_remote THEN start_row
-                    WHEN size(removed_before) = 0 THEN least(IF(listed, NULL, least(start_row, epoch_start)), array_min(listed_logs))
-                END,
-                first_base,
-                first_offset
-            ),
-            first_offset
-        ) AS missing_head_from,
+        nullif(least(IF(in_remote, start_row, told_from), first_base, first_offset), first_offset) AS missing_head_from,
         -- Without a listing nobody knows whether a segment that the broker has was left out, and with it what is open.
         coalesce(in_remote AND listed AND array_min(listed_logs) >= first_base AND first_offset = first_base, false) AS only_remote_missing,
         -- collect-dumps.sh, which notes its times, lists the size of a log's newest segment right before its dump: a text that shows less

@@ -210,10 +210,11 @@ def _begins_behind(marker: Marker, producer: Producer, clock: Clock, skew_ms: in
 
 
 def _next(story: Story, marker: Marker, producer: Producer, cap: float | None) -> Iterable[int]:
-    """The transactions that a marker may end: the next ones, and those that time points at behind a long hole."""
+    """The transactions that a marker may end: the next ones, and those that time points at behind a long hole. Where a hole is all that
+    stands before it, no time points anywhere, and it may hold any number of markers."""
     decided = producer.decided
-    if story.told is None and producer.older_decided:
-        yield from range(len(decided))
+    if (story.told is None and producer.older_decided) or (story.distance is None and marker.after_hole):
+        yield from range(story.following, len(decided))
         return
     one_lost = missing(1, producer, story.last_offset, after_hole=marker.after_hole)
     most = MOST_MISSING if cap is None or story.cost + one_lost <= cap else 1
