@@ -35,6 +35,14 @@ HELD = {
         "an LSO of 50, where the log was dumped from, and it was 33: segments that a broker has and nobody dumped were held to be deleted",
     ),
     86000091: ("some_lines_cut", "T07: what may have ended among missing offsets was held to be open still"),
+    89200015: (
+        "some_segments,printed_by_1.1",
+        "T07: the coordinator's log was held to tell of a transaction whose entries stand in a segment of it that nobody dumped",
+    ),
+    89200040: (
+        "some_segments,printed_by_1.1",
+        "L02: a COMMIT behind missing segments closed what an ABORT in them may have ended, and its index was not dumped",
+    ),
 }
 
 

@@ -160,12 +160,14 @@ behind_segments AS (
     -- the newest of its id up to there, and stays: what is missing there was cleaned while one segment after the other was dumped.
     SELECT
         *,
-        hole AND is_behind_unread OR is_behind_lost_end AS is_lost,
+        coalesce(
+            begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND (is_untouched OR is_behind_lost_end OR NOT cleaned),
+            false
+        ) AS lacks_segment,
+        hole AND is_behind_unread OR lacks_segment AS is_lost,
         CASE
             WHEN hole AND is_behind_unread THEN entry_offset - IF(begins_section, segment_base_offset, log_previous.entry_offset + 1)
-            WHEN begins_section AND segment_base_offset > log_previous.entry_offset + 1
-                AND (is_untouched OR is_behind_lost_end OR NOT cleaned)
-                THEN segment_base_offset - log_previous.entry_offset - 1
+            WHEN lacks_segment THEN segment_base_offset - log_previous.entry_offset - 1
             WHEN some_again AND (cleaned OR entry_offset > log_previous.entry_offset + 2)
                 THEN greatest(entry_offset - log_previous.entry_offset - 1, 0)
             ELSE 0

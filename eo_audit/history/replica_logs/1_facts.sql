@@ -2,8 +2,8 @@
 -- per replica log with at least one log section, read or of an unsupported dialect.
 --
 -- 1. log_start = max(checkpoint row if there is one, lowest segment base of the newest dump, or of its listing): a checkpoint without a row
---    for the log does not say 0. What tells of segments that nobody dumped (a listing, the checkpoint, the leader epoch cache) moves it down
---    to them. Older dumps may hold segments that retention has deleted since. Offsets missing between two segments below
+--    for the log does not say 0. What tells of segments that nobody dumped (a listing, the checkpoint, the leader epoch cache) moves it
+--    down to them. Older dumps may hold segments that retention has deleted since. Offsets missing between two segments below
 --    that start were lost by nobody: the broker deletes from the head on (`UnifiedLog.deleteOldSegments`), and the log begins behind them.
 --    Where a listing as new still shows an older segment, they are missing from the dumps. Where nothing says which of two dumps is newer,
 --    and neither has segments on both sides of what is missing, retention may have deleted it or it may be lost: `unordered_before`. Then
