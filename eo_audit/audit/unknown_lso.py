@@ -22,6 +22,11 @@ _START_UNTOLD = Reason(
     "the LSO lies where that began, or at the log start",
     "Dump {places} with all segments, and the listing of its directory (collect-dumps.sh makes it).",
 )
+_HEAD_NOT_DUMPED = Reason(
+    "The high watermark of {places} lies below the first offset dumped, and what was open there stands in older segments: "
+    "nobody knows the LSO",
+    "Dump {places} with all segments: collect-dumps.sh does so.",
+)
 
 
 def is_at_least(hw: object, source: object, *, tail_intact: bool) -> bool:
@@ -37,7 +42,7 @@ def is_at_least(hw: object, source: object, *, tail_intact: bool) -> bool:
 def of_run(logs: Sequence[Log]) -> list[dict[str, str]]:
     """What leaves a run open where logs have no LSO: `lso_unknown`, once for each reason."""
     found = []
-    for reason in (_TWO_DUMPS, _HIDDEN, _START_UNTOLD, _MAY_HAVE_ENDED):
+    for reason in (_TWO_DUMPS, _HIDDEN, _START_UNTOLD, _HEAD_NOT_DUMPED, _MAY_HAVE_ENDED):
         places = some([f"{shown(log.topic)}-{log.partition}" for log in logs if _reason(log.numbers) is reason], most=4)
         if places:
             why = reason.why.format(places=places)
@@ -65,6 +70,11 @@ def why(row: Row, *, is_read: bool) -> str:
             f"what holds it began at offset {row.maybe('lso_at_least')}, before the oldest segment that was dumped: it lies there, or at "
             f"{row.maybe('log_start')} where the broker has deleted what is missing. A listing of the directory would tell"
         )
+    if reason is _HEAD_NOT_DUMPED:
+        return (
+            f"the high watermark, {row.maybe('hw')}, lies below the first offset dumped, {row.maybe('first_offset')}, and older segments, "
+            "which were not dumped, hold what was open there"
+        )
     if reason is _TWO_DUMPS:
         return "two dumps leave a hole between them, and nothing says which one is newer: dumped_at in the manifest.yaml of each would tell"
     return (
@@ -79,4 +89,6 @@ def _reason(row: Row) -> Reason:
         return _TWO_DUMPS
     if row.maybe("lso_at_least") is None:
         return _HIDDEN
+    if row.number("hw") < row.number("first_offset", 0):
+        return _HEAD_NOT_DUMPED
     return _START_UNTOLD if row.number("lso_at_least") < row.number("log_start") else _MAY_HAVE_ENDED

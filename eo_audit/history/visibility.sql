@@ -238,9 +238,10 @@ believed AS (
             OR is_unreadable
             OR coalesce(size(unordered_before) > 0 AND NOT (by_snapshot AND shown_lso >= first_offset), false)
             OR coalesce(NOT by_snapshot AND NOT pinned AND shown_lso > log_start, false) AS is_unknown,
-        -- The log starts at the first segment that was dumped, for all that is known, or below: where what holds the LSO began below it
-        -- as well, the LSO lies at either.
-        coalesce(log_start_source = 'segment_base' AND holder.first_offset < least(log_start, hw), false) AS is_below_start
+        -- Where nothing says that the log starts at the first segment dumped, what holds the LSO from below holds it at either place.
+        coalesce(log_start_source = 'segment_base' AND holder.first_offset < least(log_start, hw), false) AS is_below_start,
+        -- What was open at a high watermark that lies in segments nobody dumped may have ended there as well.
+        coalesce(hw < first_offset AND shown_lso > log_start, false) AS is_in_missing_head
     FROM weighed
 ),
 bounded AS (
@@ -249,11 +250,10 @@ bounded AS (
         CASE
             WHEN is_unknown THEN NULL
             WHEN is_below_start THEN holder.first_offset
-            ELSE shown_lso
+            ELSE IF(is_in_missing_head, log_start, shown_lso)
         END AS lso_at_least,
-        IF(
-            is_unknown OR is_below_start OR may_have_ended(blocker.first_offset, NULL, unseen), NULL, shown_lso_if_hw_is_leo
-        ) AS lso_if_hw_is_leo
+        IF(is_unknown OR is_below_start OR may_have_ended(blocker.first_offset, NULL, unseen), NULL, shown_lso_if_hw_is_leo)
+            AS lso_if_hw_is_leo
     FROM believed
 ),
 stable AS (
@@ -261,9 +261,9 @@ stable AS (
     SELECT
         *,
         IF(
-            is_below_start OR (holder.first_offset < hw AND may_have_ended(holder.first_offset, holder.marker_offset, unseen)),
-            NULL,
-            lso_at_least
+            is_below_start OR is_in_missing_head
+                OR (holder.first_offset < hw AND may_have_ended(holder.first_offset, holder.marker_offset, unseen)),
+            NULL, lso_at_least
         ) AS lso
     FROM bounded
 ),

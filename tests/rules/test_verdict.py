@@ -465,7 +465,8 @@ def test_a_number_that_nobody_knows_is_null() -> None:
     headless = {**NUMBERS, "log_start": 616, "lso": None, "lso_source": None}
     cut = {**NUMBERS, "lso": None, "lso_source": None, "lso_at_least": 6}
     untold = {**NUMBERS, "log_start": 8, "log_start_source": "segment_base", "lso": None, "lso_source": None, "lso_at_least": 6}
-    rows_of = (unread, checkpoints, headless, cut, untold)
+    below = {**NUMBERS, "log_start": 0, "first_offset": 19, "lso": None, "lso_source": None, "lso_at_least": 0}
+    rows_of = (unread, checkpoints, headless, cut, untold, below)
     logs = [replace(a_log(frozenset(), log_id=n), numbers=Row(row)) for n, row in enumerate(rows_of, 1)]
     found = built(collected(*logs))
     rows = found["partitions"]
@@ -477,14 +478,16 @@ def test_a_number_that_nobody_knows_is_null() -> None:
         (616, 14, "checkpoint", 14, None, None),
         (0, 14, "checkpoint", 14, None, None),
         (8, 14, "checkpoint", 14, None, None),
+        (0, 14, "checkpoint", 14, None, None),
     ]
     assert [row["lso_unknown_why"][:34] for row in rows] == [
         *["nothing of the log was read"] * 2,
         "the coordinator holds a transactio",
         "what seems to hold it at offset 6 ",
         "what holds it began at offset 6, b",
+        "the high watermark, 14, lies below",
     ]
-    assert [item["because"] for item in found["unknowns"]].count("lso_unknown") == 3  # type: ignore[attr-defined]
+    assert [item["because"] for item in found["unknowns"]].count("lso_unknown") == 4  # type: ignore[attr-defined]
 
 
 def test_fail_is_worse_than_unknown() -> None:
