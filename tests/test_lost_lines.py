@@ -43,6 +43,7 @@ HELD = {
         "some_segments,printed_by_1.1",
         "L02: a COMMIT behind missing segments closed what an ABORT in them may have ended, and its index was not dumped",
     ),
+    89300037: ("newest_segments", "an LSO of 14, and it was 10: the high watermark lay in segments that nobody dumped"),
 }
 
 
