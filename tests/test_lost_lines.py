@@ -44,6 +44,11 @@ HELD = {
         "L02: a COMMIT behind missing segments closed what an ABORT in them may have ended, and its index was not dumped",
     ),
     89300037: ("newest_segments", "an LSO of 14, and it was 10: the high watermark lay in segments that nobody dumped"),
+    89400044: (
+        "some_segments",
+        "T02, T04, T07: a clock was set back by minutes, so the coordinator's log was held to tell of what stood in its segments that "
+        "nobody dumped",
+    ),
 }
 
 

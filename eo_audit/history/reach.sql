@@ -31,14 +31,15 @@ of_logs AS (
         entries.cluster,
         entries.producer_id,
         entries.coordinator_log_id,
-        -- Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown.
+        -- Where the head of the log was deleted or never dumped, what a producer did before its first entry left there is unknown; so is
+        -- what it did before its first entry behind a segment that is missing: the last of these counts, whatever time a clock that was
+        -- set back gave it.
         max(IF(
             entries.previous_offset IS NULL AND NOT entries.head_known,
-            struct(
-                entries.batch_timestamp_ms AS at_ms, entries.partition_leader_epoch AS epoch, entries.entry_offset, entries.producer_epoch
-            ),
+            struct(entries.entry_offset, entries.partition_leader_epoch AS epoch, entries.producer_epoch),
             NULL
-        )) AS known_from,
+        )) AS first_known,
+        max(IF(entries.previous_offset IS NULL AND NOT entries.head_known, entries.batch_timestamp_ms, NULL)) AS known_from_ms,
         max(newest.newest_epoch) AS known_until_epoch,
         bool_and(entries.tail_known AND coalesce(logs.tail_intact, true) AND NOT entries.is_cut) AS to_the_end,
         -- Of an id without an entry behind lost lines nobody knows what became.
@@ -66,7 +67,7 @@ of_producers AS (
     SELECT
         cluster,
         producer_id,
-        max(known_from) AS known_from,
+        max(IF(first_known IS NULL, NULL, struct(known_from_ms AS at_ms, first_known AS entry))) AS known_from,
         max(known_until_epoch) AS known_until_epoch,
         bool_and(to_the_end AND NOT lost_behind) AS to_the_end,
         bool_or(lost_behind) AS lost_behind,
@@ -86,9 +87,9 @@ SELECT
     producer_id,
     true AS has_story,
     known_from.at_ms AS known_from_ms,
-    known_from.epoch AS known_from_epoch,
-    known_from.entry_offset AS known_from_offset,
-    known_from.producer_epoch AS known_from_producer_epoch,
+    known_from.entry.epoch AS known_from_epoch,
+    known_from.entry.entry_offset AS known_from_offset,
+    known_from.entry.producer_epoch AS known_from_producer_epoch,
     known_until_epoch,
     untold_epoch,
     coordinator_latest_ms,

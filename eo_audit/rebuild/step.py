@@ -218,7 +218,8 @@ def _coordinator(warehouse: Warehouse, frame: Frame) -> "tuple[DataFrame, DataFr
     if warehouse.is_empty("coordinator_entries"):
         write_none(warehouse, "coordinator_history", "transaction_instances")
         return warehouse.read("coordinator_history"), warehouse.read("transaction_instances")
-    history = coordinator_history(warehouse.read("coordinator_entries"), frame.sections, frame.clusters, warehouse.read("unread_spans"))
+    unread, logs = warehouse.read("unread_spans"), warehouse.arrow("replica_logs")
+    history = coordinator_history(warehouse.read("coordinator_entries"), frame.sections, frame.clusters, unread, logs)
     history = warehouse.overwrite("coordinator_history", history)
     return history, warehouse.overwrite("transaction_instances", transaction_instances(history, frame.clusters))
 

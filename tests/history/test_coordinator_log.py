@@ -1,5 +1,8 @@
 """One entry of the coordinator beside the one before it, where the log between them was cleaned."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,8 +15,11 @@ LOG = 1
 Entry = tuple[int, str, int, str]
 
 
-def steps(spark: SparkSession, *entries: Entry, segments: tuple[int, ...] = (0,)) -> dict[int, str]:
-    """Offset -> step, of entries: offset, transactional id, epoch, status; `segments` are the base offsets of the log's files."""
+def steps(
+    spark: SparkSession, *entries: Entry, segments: tuple[int, ...] = (0,), log: Mapping[str, object] = MappingProxyType({})
+) -> dict[int, str]:
+    """Offset -> step, of entries: offset, transactional id, epoch, status; `segments` are the base offsets of the log's files, `log` what
+    else is known of it."""
     rows = [
         {
             "section_id": max(base for base in segments if base <= offset),
@@ -41,7 +47,10 @@ def steps(spark: SparkSession, *entries: Entry, segments: tuple[int, ...] = (0,)
     cluster = {"cluster": "c", "transaction_version": 0, "kafka_version": "3.6.2", "id_partitions": 1, "abort_scan_interval_ms": 10_000}
     cluster |= {"transactional_id_expiration_ms": 604_800_000}
     history = coordinator_history(
-        table(spark, "coordinator_entries", rows), table(spark, "section_status", sections), table(spark, "clusters", [cluster])
+        table(spark, "coordinator_entries", rows),
+        table(spark, "section_status", sections),
+        table(spark, "clusters", [cluster]),
+        replica_logs=table(spark, "replica_logs", [{"replica_log_id": LOG, "topic": "__transaction_state", **log}]).toArrow(),
     )
     return {row.entry_offset: row.step for row in history.collect()}
 
@@ -140,3 +149,19 @@ def test_where_the_cleaner_had_come_to_the_base_of_a_segment_the_log_goes_on(spa
     once = [(6700, "aio-0", 0, "PrepareCommit"), (6701, "own-0", 7, "PrepareCommit")]
     found = steps(spark, *CLEANED, *once, segments=(0, 6664))
     assert (found[6700], found[6701]) == ("legal", "legal")
+
+
+@pytest.mark.parametrize(
+    ("log", "step"),
+    [
+        ({}, "illegal"),
+        ({"listed": True, "missing_segments": [2000]}, "first"),
+        ({"listed": True, "missing_segments": [], "uncleaned_from": 2000}, "illegal"),
+        ({"listed": False, "uncleaned_from": 2000}, "first"),
+        ({"listed": False, "uncleaned_from": 6664}, "illegal"),
+    ],
+)
+def test_a_segment_that_was_not_dumped_is_not_the_cleaners_work(spark: SparkSession, log: Mapping[str, object], step: str) -> None:
+    """A listing shows it, or the cleaner had not come so far."""
+    entries = (3, "twin", 4, "CompleteAbort"), (40, "other", 0, "Empty"), (6664, "twin", 4, "PrepareCommit")
+    assert steps(spark, *entries, segments=(0, 6664), log=log)[6664] == step

@@ -10,6 +10,7 @@
 -- section_status        the table: which sections are read, and where they lie
 -- clusters              the table, for transaction_version, kafka_version, id_partitions and transactional_id_expiration_ms
 -- unread_spans          the table
+-- replica_logs          the table, for segments that are listed and were not dumped, and for where the cleaner has come
 -- The law, from eo_audit.model.states; a step is `before>after` of two states, with what must be so beside it:
 -- known_states, transient_states, run_states (those of a transaction), expirable_states
 -- continuing_steps      before>after within one transaction
@@ -49,14 +50,18 @@ known AS (
 
 -- The entries of sections that are read, with cluster, partition and segment.
 sections AS (
-    SELECT /*+ BROADCAST(unread) */
-        section.section_id, cluster, partition AS coordinator_partition, segment_base_offset, incomplete_from, incomplete_to,
+    SELECT /*+ BROADCAST(unread), BROADCAST(logs) */
+        section.section_id, section.cluster, section.partition AS coordinator_partition, segment_base_offset,
+        incomplete_from, incomplete_to,
+        array_max(filter(logs.missing_segments, base -> base < section.segment_base_offset)) AS missing_below,
+        IF(logs.listed, NULL, logs.uncleaned_from) AS uncleaned_from,
         unread.unread_at, unread.unread_from, unread.last_unread_at,
         -- Up to 2.4.0 the dump tool dies at the first tombstone (KAFKA-9293): what follows was never printed. Of a later segment a decoder
         -- may have read nothing.
         end_reason IN ('truncated', 'exception')
             OR coalesce(
-                segment_base_offset < max(IF(undecoded_at IS NULL, NULL, segment_base_offset)) OVER (PARTITION BY replica_log_id), false
+                segment_base_offset < max(IF(undecoded_at IS NULL, NULL, segment_base_offset)) OVER (PARTITION BY section.replica_log_id),
+                false
             ) AS cut_off,
         undecoded_at
     FROM {section_status} section
@@ -71,7 +76,8 @@ sections AS (
             GROUP BY section_id
         )
     ) unread ON unread.section_id = section.section_id
-    WHERE topic = '__transaction_state' AND kind = 'log' AND is_read AND partition IS NOT NULL
+    LEFT JOIN {replica_logs} logs ON logs.replica_log_id = section.replica_log_id
+    WHERE section.topic = '__transaction_state' AND section.kind = 'log' AND section.is_read AND section.partition IS NOT NULL
 ),
 placed AS (
     SELECT /*+ BROADCAST(sections) */
@@ -152,7 +158,8 @@ behind_cleaner AS (
     )
 ),
 behind_segments AS (
-    -- Offsets missing between two segments are a missing segment where nothing shows the cleaner at work before, else its work. Where text
+    -- Offsets missing between two segments are a missing segment where a listing shows one, where no cleaner had come so far, or where
+    -- nothing shows the cleaner at work before; else its work. Where text
     -- was not understood they stood there. The cleaner leaves one entry of each id up to where it comes (`Cleaner.shouldRetainRecord`), so
     -- offsets missing behind an id that stands there twice are not its work in this log: the broker had been away, and copied what the
     -- cleaner of its leader had left. Of an id it may have an entry of its own from before, and then one from long after. One entry alone,
@@ -161,7 +168,11 @@ behind_segments AS (
     SELECT
         *,
         coalesce(
-            begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND (is_untouched OR is_behind_lost_end OR NOT cleaned),
+            begins_section AND segment_base_offset > log_previous.entry_offset + 1 AND (
+                is_untouched OR is_behind_lost_end OR NOT cleaned
+                OR coalesce(missing_below > log_previous.entry_offset, false)
+                OR (uncleaned_from IS NOT NULL AND segment_base_offset > greatest(log_previous.entry_offset + 1, uncleaned_from))
+            ),
             false
         ) AS lacks_segment,
         hole AND is_behind_unread OR lacks_segment AS is_lost,
