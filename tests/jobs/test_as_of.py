@@ -57,7 +57,7 @@ def test_a_rebuild_refuses_it_and_publishes_nothing(spark: SparkSession, tmp_pat
 def test_a_step_of_a_history_is_looked_at_with_the_now_of_each_cluster(spark: SparkSession, all_examples: Path) -> None:
     nows = {row["cluster"]: row["as_of_ms"] for row in Warehouse(all_examples).arrow("clusters").to_pylist()}
     assert len(set(nows.values())) > 1
-    rows = step_of("clusters.counted", all_examples, lambda: spark, small=True).collect()
+    rows = step_of("clusters.with_inferred", all_examples, lambda: spark, small=True).collect()
     assert {row.cluster: row.as_of_ms for row in rows} == nows
 
 
