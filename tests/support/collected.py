@@ -4,10 +4,9 @@ import random
 import re
 from pathlib import Path
 
-from tests.support.reshaped import Kept, cut_behind
+from tests.support.reshaped import Kept, cut_behind, two_thirds
 
 _BASE = re.compile(r"^(\d{20})\.")
-_STAMP = re.compile(r" (?:CreateTime|LogAppendTime): (179\d{10}) size: ")
 
 
 def some_segments(folder: Path) -> Kept:
@@ -29,11 +28,8 @@ def newest_segments(folder: Path, *, coordinators: bool) -> Kept:
 
 def one_broker_earlier(folder: Path) -> Kept:
     """The first broker was dumped when two thirds of all batches were there; what it notes of the ends of its logs was not dumped."""
-    stamps = sorted(int(stamp) for path in folder.rglob("*.log.txt") for stamp in _STAMP.findall(path.read_text()))
-    brokers = sorted(folder.glob("broker-*"))
-    if len(brokers) < 2 or not stamps:
-        return Kept()
-    return cut_behind(brokers[0], stamps[len(stamps) * 2 // 3])
+    until, brokers = two_thirds(folder), sorted(folder.glob("broker-*"))
+    return Kept() if until is None or len(brokers) < 2 else cut_behind(brokers[0], until)
 
 
 def _logs(folder: Path) -> list[Path]:

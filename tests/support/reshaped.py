@@ -140,14 +140,19 @@ def later(folder: Path) -> Kept:
 
 def shorter(folder: Path) -> Kept:
     """The brokers were dumped when two thirds of the batches were there; what a broker notes of the ends of its logs was not dumped."""
-    stamps = sorted(int(stamp) for path in _segments(folder) for stamp in _STAMP.findall(path.read_text()))
-    if not stamps:  # printed without records, say: nothing tells when a batch was written
+    until = two_thirds(folder)
+    if until is None:
         return Kept()
-    until = stamps[len(stamps) * 2 // 3]
     kept = cut_behind(folder, until)
     manifest = folder / "manifest.yaml"
     manifest.write_text(re.sub(r"(?m)^dumped_at: .*$", f"dumped_at: {until + 1}", manifest.read_text()))
     return kept
+
+
+def two_thirds(folder: Path) -> int | None:
+    """The time at which two thirds of the batches were there; None where nothing tells when any was written: printed before 2.2, say."""
+    stamps = sorted(int(stamp) for path in _segments(folder) for stamp in _STAMP.findall(path.read_text()))
+    return stamps[len(stamps) * 2 // 3] if stamps else None
 
 
 def cut_behind(folder: Path, until: int) -> Kept:

@@ -17,9 +17,9 @@
 -- legal_steps           protocol>before>after
 -- epoch_steps           protocol>so much higher
 -- epoch_steps_of_commit, epoch_steps_most_of_commit: the same of a PrepareCommit, and with all that is less
--- ghosts_any, ghosts_restarted, ghosts_same_payload, ghosts_forgotten: before>after>protocol>so much higher; what is asked of the entry
--- beside
---                       that is in the name: nothing, that its transaction began again, that nothing changed, that it lists no partition
+-- ghosts_any, ghosts_restarted, ghosts_same_payload, ghosts_forgotten
+--                       before>after>protocol>so much higher; what is asked of the entry beside that is in the name: nothing, that its
+--                       transaction began again, that nothing changed, that it lists no partition
 -- largest_epoch_step, ghosts_in_sight, fence_jumps_below_major, fence_jumps_below_minor, own_version_from_major: numbers
 WITH
 
@@ -159,12 +159,12 @@ behind_cleaner AS (
 ),
 behind_segments AS (
     -- Offsets missing between two segments are a missing segment where a listing shows one, where no cleaner had come so far, or where
-    -- nothing shows the cleaner at work before; else its work. Where text
-    -- was not understood they stood there. The cleaner leaves one entry of each id up to where it comes (`Cleaner.shouldRetainRecord`), so
-    -- offsets missing behind an id that stands there twice are not its work in this log: the broker had been away, and copied what the
-    -- cleaner of its leader had left. Of an id it may have an entry of its own from before, and then one from long after. One entry alone,
-    -- where nothing else is missing, no cleaner took. Where the cleaner has stopped at the base of a segment, the entry right before it is
-    -- the newest of its id up to there, and stays: what is missing there was cleaned while one segment after the other was dumped.
+    -- nothing shows the cleaner at work before; else its work. Where text was not understood they stood there. The cleaner leaves one
+    -- entry of each id up to where it comes (`Cleaner.shouldRetainRecord`), so offsets missing behind an id that stands there twice are
+    -- not its work in this log: the broker had been away, and copied what the cleaner of its leader had left. Of an id it may have an
+    -- entry of its own from before, and then one from long after. One entry alone, where nothing else is missing, no cleaner took. Where
+    -- the cleaner has stopped at the base of a segment, the entry right before it is the newest of its id up to there, and stays: what is
+    -- missing there was cleaned while one segment after the other was dumped.
     SELECT
         *,
         coalesce(
